@@ -148,6 +148,11 @@ class Cluster:
             for name in sorted(manager.partitions)
         ]
 
+    @reads
+    def configurations(self) -> list[tuple[str, SchedulerConfig]]:
+        """Return the configurations that are in effect, with their RMs, by RM."""
+        return [(rm_id, manager.config) for rm_id, manager in sorted(self._managers.items())]
+
 
 class _Change:
     """The change of the partitions of one RM to a configuration, as far as it has come."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...model.values.documents import compact, quantities_shown
 from ...model.values.messages import short_partition_name
+from .times import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +20,17 @@ if TYPE_CHECKING:
     from ...model.values.allocation import Allocation
     from ...model.values.documents import Document, Json
 
-__all__ = ["allocation_document", "application_document", "foreign_document", "summary_document"]
+__all__ = [
+    "allocation_document",
+    "application_document",
+    "application_info",
+    "foreign_document",
+    "summary_document",
+]
 
 _NOT_STARTED_MS: Final = 0
+_NEVER_MS: Final = -62_135_596_800_000
+"""The start of the year 1, which stands for a time that has not come in the recorded REST interface."""
 _ALLOCATION_KEEP: Final = frozenset({"allocationKey"})
 _APPLICATION_KEEP: Final = frozenset(
     {"applicationID", "partition", "queueName", "resourceHistory", "usedResource"},
@@ -66,6 +75,21 @@ def application_document(shown: ShownApplication) -> Document:
         ],
     }
     return compact(document, keep=_APPLICATION_KEEP)
+
+
+def application_info(shown: ShownApplication) -> Document:
+    """Return the ApplicationInfo document of the REST interface.
+
+    It differs from that of a snapshot in what is empty, and in the times `startTime` (always there,
+    milliseconds) and `backoffDeadline` (RFC 3339).
+    """
+    document = application_document(shown)
+    if not document["usedResource"]:
+        del document["usedResource"]
+    document.setdefault("startTime", _NEVER_MS)
+    if shown.backoff_until_ns is not None:
+        document["backoffDeadline"] = time_text(shown.backoff_until_ns)
+    return document
 
 
 def summary_document(summary: ApplicationSummary) -> Document:

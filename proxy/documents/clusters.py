@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ...model.resources.shares import absolute_used_capacity
 from ...model.values.documents import compact, quantities_shown
 from ...model.values.messages import short_partition_name
+from .numbers import whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ...model.partition_views import PartitionValues
     from ...model.values.documents import Document, Json
 
-__all__ = ["cluster_document", "partition_document"]
+__all__ = ["cluster_document", "partition_document", "partition_info"]
 
 _CLUSTER_KEEP: Final = frozenset({"partition", "clusterName"})
 _PARTITION_KEEP: Final = frozenset(
@@ -50,8 +51,21 @@ def cluster_document(
     )
 
 
+def partition_info(values: PartitionValues) -> Document:
+    """Return the PartitionInfo document of the REST interface.
+
+    It differs from that of a snapshot: whole weights have no fraction, and the total of applications is
+    always there.
+    """
+    weights: Document = {name: whole(weight) for name, weight in values.node_sort_weights.items()}
+    policy: Document = {"type": values.node_sort_policy, "resourceWeights": weights}
+    document = partition_document(values)
+    counts = document.get("applications") or {"total": 0}
+    return document | {"nodeSortingPolicy": policy, "applications": counts}
+
+
 def partition_document(values: PartitionValues) -> Document:
-    """Return the PartitionInfo document."""
+    """Return the PartitionInfo document of a snapshot."""
     capacity: Document = {
         "capacity": quantities_shown(values.capacity),
         "usedCapacity": quantities_shown(values.used),

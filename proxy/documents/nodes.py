@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from ...model.nodes.node import HOSTNAME, RACKNAME
@@ -10,12 +11,15 @@ from ...model.values.documents import compact, quantities_shown
 from .applications import allocation_document, foreign_document
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ...model.partition_views import ShownNode
     from ...model.values.documents import Document, Json
 
-__all__ = ["node_document"]
+__all__ = ["node_document", "utilizations_document"]
 
 _KEEP: Final = frozenset({"nodeID", "schedulable", "isReserved"})
+_BUCKETS: Final = 10
 
 
 def node_document(node: ShownNode) -> Document:
@@ -44,3 +48,36 @@ def node_document(node: ShownNode) -> Document:
         "reservations": list(facts.reservations),
     }
     return compact(document, keep=_KEEP)
+
+
+def utilizations_document(cluster_id: str, partition: str, nodes: Iterable[ShownNode]) -> Document:
+    """Return the NodesUtil document: per type, the nodes in ten classes by how much of it is allocated.
+
+    What is over 100 % is in the last class, what is below 0 % in the first.
+
+    Args:
+        cluster_id: The resource manager.
+        partition: The short name of the partition.
+        nodes: All nodes.
+    """
+    buckets: dict[str, list[list[str]]] = {}
+    for shown in nodes:
+        facts = shown.facts
+        used = absolute_used_capacity(facts.capacity, facts.allocated)
+        for name, _ in facts.capacity.items():  # noqa: PERF102 - a resource has no `keys`
+            classes = buckets.setdefault(name, [[] for _ in range(_BUCKETS)])
+            classes[_bucket(used.get(name))].append(facts.node_id)
+    utilizations: list[Json] = [
+        {"type": name, "utilization": [_bucket_document(*entry) for entry in enumerate(classes)]}
+        for name, classes in sorted(buckets.items())
+    ]
+    return {"clusterId": cluster_id, "partition": partition, "utilizations": utilizations}
+
+
+def _bucket(percent: int) -> int:
+    return min(max(math.ceil(percent / _BUCKETS) - 1, 0), _BUCKETS - 1)
+
+
+def _bucket_document(number: int, names: list[str]) -> Json:
+    name = f"{number * 10}-{number * 10 + 10}%"
+    return compact({"bucketName": name, "numOfNodes": len(names), "nodeNames": [*names]})

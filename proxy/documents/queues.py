@@ -34,15 +34,18 @@ _KEEP: Final = frozenset(
 )
 
 
-def queue_document(path: Sequence[ShownQueue], *, partition: str = "") -> Document:
+def queue_document(path: Sequence[ShownQueue], *, partition: str = "", own_maximum: bool = False) -> Document:
     """Return the QueueInfo document of a queue, with those below it that are shown.
 
     Args:
         path: The queue, then those above it up to the root.
         partition: Shown only for the queue that a client asked for.
+        own_maximum: Whether `absUsedCapacity` is the share of the queue's own maximum, as the REST interface
+            has it, and not of the smallest maximum on the path, as in snapshots.
     """
     queue, *above = path
     settings = queue.settings
+    limit = queue.maximum if own_maximum else _maximum(path)
     document: Document = {
         "queuename": queue.path,
         "status": queue.state.value,
@@ -58,9 +61,9 @@ def queue_document(path: Sequence[ShownQueue], *, partition: str = "") -> Docume
         "properties": dict(queue.properties),
         "parent": above[0].path if above else "",
         "template": queue.template.view() if queue.template is not None else None,
-        "children": [queue_document((child, *path)) for child in queue.children],
+        "children": [queue_document((child, *path), own_maximum=own_maximum) for child in queue.children],
         "childNames": [f"{queue.path}.{name}" for name in queue.child_names],
-        "absUsedCapacity": quantities_shown(absolute_used_capacity(_maximum(path), queue.allocated)),
+        "absUsedCapacity": quantities_shown(absolute_used_capacity(limit, queue.allocated)),
         "maxRunningApps": queue.max_applications,
         "runningApps": queue.running,
         "currentPriority": queue.priority,

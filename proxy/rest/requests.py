@@ -1,8 +1,15 @@
-"""What the routes read of a request."""
+"""What the routes read of a request: the scheduler, and the parameters of its path."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_plus
+
+from ...model.configuration.names import QUEUE_NAME_RULE, is_queue_name
+from ..scheduler.views import UnknownPartitionError
+from .errors import RestError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -10,7 +17,9 @@ if TYPE_CHECKING:
     from ..scheduler.scheduler import Scheduler
     from ..scheduler.views import Views
 
-__all__ = ["scheduler_of", "views_of"]
+__all__ = ["partition_of", "queue_path_of", "scheduler_of", "unescaped", "views_of"]
+
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
 
 def scheduler_of(request: Request) -> Scheduler:
@@ -22,3 +31,40 @@ def scheduler_of(request: Request) -> Scheduler:
 def views_of(request: Request) -> Views:
     """Return the views of that scheduler."""
     return scheduler_of(request).views
+
+
+def partition_of(request: Request) -> str:
+    """Return the full name of the partition in the path.
+
+    Raises:
+        RestError: There is none.
+    """
+    try:
+        return views_of(request).find(request.path_params["partition"])
+    except UnknownPartitionError as error:
+        raise RestError(HTTPStatus.NOT_FOUND, "Partition not found") from error
+
+
+def unescaped(request: Request, name: str) -> str:
+    """Return a parameter of the path in which escapes count twice: once in the path, once in the name.
+
+    Raises:
+        RestError: An escape is wrong.
+    """
+    text: str = request.path_params[name]
+    wrong = _BAD_ESCAPE.search(text)
+    if wrong is not None:
+        raise RestError(HTTPStatus.BAD_REQUEST, f'invalid URL escape "{wrong[0]}"')
+    return unquote_plus(text, errors="replace")
+
+
+def queue_path_of(request: Request) -> str:
+    """Return the path of the queue in the path, in lower case.
+
+    Raises:
+        RestError: No queue can have that name.
+    """
+    path = unescaped(request, "queue")
+    if not all(is_queue_name(part) for part in path.split(".")):
+        raise RestError(HTTPStatus.BAD_REQUEST, QUEUE_NAME_RULE)
+    return path.lower()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from . import clusters
+from . import applications, clusters, configurations, debugging, nodes, queues
 from .cross_origin import CrossOrigin
 from .unrouted import allowed_methods
 
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["all_routes"]
 
-_PARTS: Sequence[Sequence[Route]] = [clusters.ROUTES]
+_PARTS: Sequence[Sequence[Route]] = [
+    clusters.ROUTES,
+    configurations.ROUTES,
+    queues.ROUTES,
+    nodes.ROUTES,
+    applications.ROUTES,
+    debugging.ROUTES,
+]
 
 
 def all_routes() -> list[Route]:

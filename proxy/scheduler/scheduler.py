@@ -171,7 +171,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         )
         self.one_caller: AbstractContextManager[object] = threading.RLock() if self.stepped else nullcontext()
         """Held by each thread that uses a stepped scheduler, where several do: it is for one at a time."""
-        self.views = Views(self._answer_view, self._managers, self._clock.now_ns())
+        self.views = Views(self._answer_view, self._cluster, self._managers, self._clock.now_ns())
         """What readers see of it, in pieces of bounded size."""
         self._stopping = Stopping(self._halt, self._managers.close, on_thread=not self.stepped)
 

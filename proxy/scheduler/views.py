@@ -6,21 +6,33 @@ their own threads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, final
 
+from ...model.errors import RequestError
 from ...model.values.messages import short_partition_name
 from .questions import ask_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ...model.partition import Partition
-    from ...model.partition_views import PartitionValues
+    from ...model.applications.views import ShownApplication
+    from ...model.cluster import Cluster
+    from ...model.configuration.schema import SchedulerConfig
+    from ...model.partition import Partition, PartitionReports
+    from ...model.partition_views import ListedApplications, PartitionValues, ShownNode
+    from ...model.placement.rules import PlacementRule
+    from ...model.queues.views import ShownQueue
+    from ...model.values.documents import Document
     from .managers import Managers
 
-__all__ = ["Build", "Views"]
+__all__ = ["PAGE", "Build", "UnknownPartitionError", "Views"]
 
+K = TypeVar("K")
 T = TypeVar("T")
+
+PAGE: Final = 500
+"""How many nodes or applications a partition shows in one turn."""
 
 
 class Build(NamedTuple):
@@ -39,21 +51,32 @@ class _AskAll(Protocol):
         """
 
 
+class UnknownPartitionError(RequestError):
+    """A partition that there is not, or not any more."""
+
+
 @final
 class Views:
     """The views of one scheduler; any thread may use them.
 
-    Every method raises `RequestError` if the scheduler has been stopped, or if a predicate asks.
+    Partitions are named in full here, such as `[rm]default`; `find` knows short names. Pages are made one by
+    one: what changes between two of them is shown in one state or the other.
+
+    Every method raises `RequestError` if the scheduler has been stopped, or if a predicate asks, and
+    `UnknownPartitionError` for a partition that there is not.
     """
 
-    def __init__(self, ask_all: _AskAll, managers: Managers, started_at_ns: int) -> None:
+    def __init__(self, ask_all: _AskAll, cluster: Cluster, managers: Managers, started_at_ns: int) -> None:
         self._ask_all = ask_all
+        self._cluster = cluster
         self._managers = managers
         self.started_at_ns = started_at_ns
         """When the scheduler started, nanoseconds since 1970."""
 
+    # ----------------------------------------------------------------------------------- the cluster
+
     def partition_names(self) -> tuple[str, ...]:
-        """Return the full names of all partitions, such as `[rm]default`, by RM and name."""
+        """Return the full names of all partitions, by RM and name."""
         return self._ask_all("a look at the partitions", _names)
 
     def partitions(self) -> tuple[PartitionValues, ...]:
@@ -70,8 +93,12 @@ class Views:
             Build(manager.rm_id, manager.build_information) for manager in self._managers.registered()
         )
 
-    def find(self, name: str) -> str | None:
-        """Return the full name of a partition, `None` if there is none of that name.
+    def configurations(self) -> list[tuple[str, SchedulerConfig]]:
+        """Return the configurations that are in effect, with their RMs, by RM."""
+        return self._ask_all("a look at the configuration", lambda _: self._cluster.configurations())
+
+    def find(self, name: str) -> str:
+        """Return the full name of a partition.
 
         Args:
             name: A short name, which stands for that of the first RM that has one; or a full one.
@@ -79,7 +106,74 @@ class Views:
         for full_name in self.partition_names():
             if name in (full_name, short_partition_name(full_name)):
                 return full_name
-        return None
+        raise UnknownPartitionError(f"there is no partition {name!r}")
+
+    # ---------------------------------------------------------------------------------- a partition
+
+    def queue(self, partition: str, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
+        """Return a queue and those above it, as they are shown; nothing if there is no such queue."""
+        return self._ask(partition, lambda reports: reports.queue(path, subtree=subtree))
+
+    def placement_rules(self, partition: str) -> tuple[PlacementRule, ...]:
+        """Return the placement rules, in order."""
+        return self._ask(partition, lambda reports: reports.placement_rules())
+
+    def users(self, partition: str, name: str | None = None) -> list[Document]:
+        """Return what users have and may have, by name: of one user, or of all (`None`)."""
+        return self._ask(partition, lambda reports: reports.users(name))
+
+    def groups(self, partition: str, name: str | None = None) -> list[Document]:
+        """Return what groups have and may have, likewise."""
+        return self._ask(partition, lambda reports: reports.groups(name))
+
+    def node(self, partition: str, node_id: str) -> ShownNode | None:
+        """Return what a node shows, `None` if there is none of that id."""
+        return next(iter(self._ask(partition, lambda reports: reports.nodes((node_id,)))), None)
+
+    def nodes(self, partition: str) -> Iterator[tuple[ShownNode, ...]]:
+        """Yield what all nodes show, by id, in pages."""
+        node_ids = self._ask(partition, lambda reports: reports.node_ids())
+        return self._pages(partition, node_ids, lambda reports, page: reports.nodes(page))
+
+    def listed_applications(self, partition: str) -> ListedApplications:
+        """Return which applications there are."""
+        return self._ask(partition, lambda reports: reports.listed_applications())
+
+    def active(self, partition: str, names: Sequence[str]) -> Iterator[tuple[ShownApplication, ...]]:
+        """Yield what active applications show, in pages; those that are gone are left out."""
+        return self._pages(partition, names, lambda reports, page: reports.active(page))
+
+    def completed(self, partition: str, serials: Sequence[int]) -> Iterator[tuple[ShownApplication, ...]]:
+        """Yield what applications that have ended show, likewise."""
+        return self._pages(partition, serials, lambda reports, page: reports.completed(page))
+
+    def rejected(self, partition: str, names: Sequence[str]) -> Iterator[tuple[ShownApplication, ...]]:
+        """Yield what rejected applications show, likewise."""
+        return self._pages(partition, names, lambda reports, page: reports.rejected(page))
+
+    def _pages(
+        self,
+        partition: str,
+        keys: Sequence[K],
+        question: Callable[[PartitionReports, Sequence[K]], T],
+    ) -> Iterator[T]:
+        for start in range(0, len(keys), PAGE):
+            yield self._ask(partition, partial(_with_keys, question, keys[start : start + PAGE]))
+
+    def _ask(self, name: str, question: Callable[[PartitionReports], T]) -> T:
+        def answer(partitions: Sequence[Partition]) -> T:
+            for partition in partitions:
+                if partition.name == name:
+                    return question(partition.reports)
+            raise UnknownPartitionError(f"there is no partition {name!r}")
+
+        return self._ask_all("a look at a partition", answer)
+
+
+def _with_keys(
+    question: Callable[[PartitionReports, Sequence[K]], T], keys: Sequence[K], reports: PartitionReports
+) -> T:
+    return question(reports, keys)
 
 
 def _names(partitions: Sequence[Partition]) -> tuple[str, ...]:

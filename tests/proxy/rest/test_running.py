@@ -44,6 +44,12 @@ def test_partitions_of_a_scheduler_that_runs_by_itself_are_shown(engine: EngineN
 
         assert scheduler.snapshot()["partitions"] == shown
         assert 1 == shown[0]["totalNodes"]
+        below = f"http://127.0.0.1:{server.port}/ws/v1/partition/default"
+        paths = ("queues", "queue/root", "placementrules", "nodes", "applications/active")
+        assert [200] * 5 == [httpx.get(f"{below}/{path}").status_code for path in paths]
+        assert {"partitions", "checksum"} <= {
+            line.partition(":")[0] for line in httpx.get(f"{below}/../../config").text.splitlines()
+        }
 
 
 def test_it_listens_on_addresses_of_the_sixth_version() -> None:

@@ -73,6 +73,7 @@ def questioned(scheduler: Scheduler, lines: Iterable[Line]) -> Iterator[Line]:
             scheduler.validate()
             scheduler.snapshot()
             scheduler.quarantined()
+            scheduler.views.configurations()
             for partition in scheduler._cluster.partitions():
                 ask_everything(scheduler, partition)
         yield line

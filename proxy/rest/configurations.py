@@ -1,0 +1,57 @@
+"""The routes of the configuration: the one in effect, and whether a new one could be used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ...model.configuration.reader import ConfigurationError, load
+from ...model.configuration.schema import SchedulerConfig
+from ..documents.configurations import configuration_document
+from .requests import views_of
+from .responses import JSON_TYPE, json_response
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from ...model.values.documents import Document
+
+__all__ = ["ROUTES"]
+
+_YAML_TYPE = "application/x-yaml; charset=UTF-8"
+
+
+def _config(request: Request) -> Response:
+    """Return the configuration of the first resource manager."""
+    configurations = views_of(request).configurations()
+    config = configurations[0][1] if configurations else SchedulerConfig()
+    if request.headers.get("accept") == JSON_TYPE.partition(";")[0]:
+        return json_response(configuration_document(config, yaml=False))
+    document = configuration_document(config, yaml=True)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, indent=4)
+    return Response(text, headers={"Content-Type": _YAML_TYPE})
+
+
+async def _validate(request: Request) -> Response:
+    body = await request.body()
+    return json_response(await run_in_threadpool(_outcome, body))
+
+
+def _outcome(body: bytes) -> Document:
+    try:
+        load(body.decode(), source="configuration")
+    except UnicodeDecodeError as error:
+        return {"allowed": False, "reason": f"no text in UTF-8: {error}"}
+    except ConfigurationError as error:
+        return {"allowed": False, "reason": str(error)}
+    return {"allowed": True}
+
+
+ROUTES = [
+    Route("/ws/v1/config", _config),
+    Route("/ws/v1/validate-conf", _validate, methods=["POST"]),
+]

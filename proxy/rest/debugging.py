@@ -1,0 +1,58 @@
+"""The routes that show the process itself: where its threads stand, and what has no counterpart here."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from .errors import error_response
+from .unrouted import redirect
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["ROUTES"]
+
+_PROFILES = (
+    *("heap", "threadcreate", "goroutine", "allocs", "block"),
+    *("mutex", "cmdline", "profile", "symbol", "trace"),
+)
+
+
+def _stack(_: Request) -> Response:
+    """Return where each thread stands, with the innermost call last."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    parts = [
+        f"thread {ident} [{names.get(ident, 'not of Python')}]:\n{''.join(traceback.format_stack(frame))}"
+        for ident, frame in sorted(sys._current_frames().items())  # noqa: SLF001 - there is no other way
+    ]
+    return PlainTextResponse("\n".join(parts))
+
+
+def _stack_moved(request: Request) -> Response:
+    return redirect("/debug/stack", request.method)
+
+
+def _state_dump_moved(request: Request) -> Response:
+    return redirect("/debug/fullstatedump", request.method)
+
+
+def _profile(_: Request) -> Response:
+    text = "There are no profiles of Go here: use py-spy on the process, or /debug/stack"
+    return error_response(HTTPStatus.NOT_IMPLEMENTED, text)
+
+
+ROUTES = [
+    Route("/debug/stack", _stack),
+    Route("/ws/v1/stack", _stack_moved),
+    Route("/ws/v1/fullstatedump", _state_dump_moved),
+    Route("/debug/pprof/", _profile),
+    *(Route(f"/debug/pprof/{name}", _profile) for name in _PROFILES),
+]

@@ -1,0 +1,46 @@
+"""Long lists: made and sent page by page, while the scheduler goes on in between."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
+
+from starlette.responses import StreamingResponse
+
+from .responses import JSON_TYPE, json_bytes, json_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from starlette.responses import Response
+
+    from ...model.values.documents import Document
+
+__all__ = ["paged_response"]
+
+T = TypeVar("T")
+
+
+def paged_response(pages: Iterator[Sequence[T]], document: Callable[[T], Document]) -> Response:
+    """Return the answer with a list of documents; what fails in the first page is an error of the request.
+
+    Args:
+        pages: The values, in pages; each page is asked for when the one before it has been sent.
+        document: Makes the document of a value.
+    """
+    first = next(pages, ())
+    second = next(pages, None)
+    if second is None:
+        return json_response([document(value) for value in first])
+    body = _parts(chain((first, second), pages), document)
+    return StreamingResponse(body, headers={"Content-Type": JSON_TYPE})
+
+
+def _parts(pages: Iterator[Sequence[T]], document: Callable[[T], Document]) -> Iterator[bytes]:
+    """Yield the text of the list, a page a part."""
+    before = b"["
+    for page in pages:
+        if page:  # All that was on it may be gone.
+            yield before + json_bytes([document(value) for value in page])[1:-1]
+            before = b","
+    yield b"]\n" if before == b"," else b"[]\n"

@@ -1,0 +1,101 @@
+"""The routes of queues, of placement rules, and of what users and groups have."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.routing import Route
+
+from ...model.configuration.names import is_group_name, is_user_name
+from ...model.values.messages import short_partition_name
+from ..documents.queues import queue_document
+from ..scheduler.views import UnknownPartitionError
+from .errors import RestError
+from .requests import partition_of, queue_path_of, unescaped, views_of
+from .responses import json_response
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["ROUTES"]
+
+_BELOW = "/ws/v1/partition/{partition}"
+
+
+def _queues(request: Request) -> Response:
+    partition = partition_of(request)
+    path = views_of(request).queue(partition, "root", subtree=True)
+    shown_partition = short_partition_name(partition)
+    return json_response(queue_document(path, partition=shown_partition, own_maximum=True))
+
+
+def _queue(request: Request) -> Response:
+    partition, name = partition_of(request), queue_path_of(request)
+    path = views_of(request).queue(partition, name, subtree="subtree" in request.query_params)
+    if not path:
+        raise RestError(HTTPStatus.NOT_FOUND, "Queue not found")
+    return json_response(queue_document(path, own_maximum=True))
+
+
+def _rules(request: Request) -> Response:
+    rules = views_of(request).placement_rules(partition_of(request))
+    return json_response([rule.view() for rule in rules])
+
+
+def _users(request: Request) -> Response:
+    views = views_of(request)
+    return json_response([entry for name in _whose(request) for entry in views.users(name)])
+
+
+def _user(request: Request) -> Response:
+    name = unescaped(request, "user")
+    if not is_user_name(name):
+        raise RestError(HTTPStatus.BAD_REQUEST, "Invalid user name")
+    views = views_of(request)
+    found = [entry for partition in _whose(request) for entry in views.users(partition, name)]
+    if not found:
+        raise RestError(HTTPStatus.NOT_FOUND, "User not found")
+    return json_response(found[0])
+
+
+def _groups(request: Request) -> Response:
+    views = views_of(request)
+    return json_response([entry for name in _whose(request) for entry in views.groups(name)])
+
+
+def _group(request: Request) -> Response:
+    name = unescaped(request, "group")
+    if not is_group_name(name):
+        raise RestError(HTTPStatus.BAD_REQUEST, "Invalid group name")
+    views = views_of(request)
+    found = [entry for partition in _whose(request) for entry in views.groups(partition, name)]
+    if not found:
+        raise RestError(HTTPStatus.NOT_FOUND, "Group not found")
+    return json_response(found[0])
+
+
+def _whose(request: Request) -> Sequence[str]:
+    """Return the partitions whose use a request is about: that of the path, or all if it is unknown.
+
+    The recorded core ignores the partition here, even an unknown one: it counts over all of them.
+    """
+    views = views_of(request)
+    try:
+        return [views.find(request.path_params["partition"])]
+    except UnknownPartitionError:
+        return views.partition_names()
+
+
+ROUTES = [
+    Route(f"{_BELOW}/queues", _queues),
+    Route(f"{_BELOW}/queue/{{queue}}", _queue),
+    Route(f"{_BELOW}/placementrules", _rules),
+    Route(f"{_BELOW}/usage/users", _users),
+    Route(f"{_BELOW}/usage/user/{{user}}", _user),
+    Route(f"{_BELOW}/usage/groups", _groups),
+    Route(f"{_BELOW}/usage/group/{{group}}", _group),
+]
