@@ -77,7 +77,7 @@ def add_applications(
 
 def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None:
     decision = decide(state, submission)
-    if state.state is ObjectState.ACTIVE and decision.user.name:
+    if state.state is ObjectState.ACTIVE:
         state.events.note(ChangeType.ADD, ChangeDetail.APP_NEW, submission.application_id)
     if isinstance(decision, Refused):
         return _reject(state, submission, decision)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
     from .partition_state import PartitionState
 
-__all__ = ["announce_state", "apply", "note_state"]
+__all__ = ["announce_state", "apply"]
 
 _TERMINATED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
 _DETAILS: Final = {
@@ -87,19 +87,12 @@ def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntere
     if effect.entered is ApplicationState.COMPLETING:
         _stop_counting_as_running(state, entry)
     queue.entries.skip_until = None
-    note_state(state, entry.application_id, effect.entered, effect.reason)
     announce_state(state, entry.application_id, effect)
 
 
-def note_state(
-    state: PartitionState, application_id: str, entered: ApplicationState, reason: str = ""
-) -> None:
-    """Report as an event that an application has entered a state."""
-    state.events.note(ChangeType.SET, _DETAILS[entered], application_id, message=reason)
-
-
 def announce_state(state: PartitionState, application_id: str, effect: StateEntered) -> None:
-    """Report to the RM a state that an application has entered."""
+    """Report to the RM, and as an event, a state that an application has entered."""
+    state.events.note(ChangeType.SET, _DETAILS[effect.entered], application_id, message=effect.reason)
     state.host.announce(ApplicationChanged(application_id, effect.entered.value, effect.time_ns, effect.text))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.values.events import EventRecord
     from ...model.values.facts import Fact
 
-__all__ = ["EventBatch", "EventCounters", "EventLog"]
+__all__ = ["EventBatch", "EventCounters", "EventLog", "TooManyStreamsError"]
 
 _DEFAULTS: Final = ExtraConfig()
 
@@ -59,6 +59,10 @@ class EventCounters:
     streams: int
     streams_dropped: int
     lost_to_streams: int
+
+
+class TooManyStreamsError(RequestError):
+    """There are as many streams as the configuration allows."""
 
 
 @final
@@ -178,21 +182,38 @@ class EventLog:
         records = records_from(span, start, wanted)
         return EventBatch(self.instance_uuid, span.lowest_id, max(0, span.next_id - 1), tuple(records))
 
-    def stream(self, history: int = 0) -> EventStream:
+    def stream(self, history: int = 0, *, start: int | None = None, host: str | None = None) -> EventStream:
         """Return a stream of all records from now on, after up to `history` of those that are kept.
 
+        Args:
+            history: How many.
+            start: The id of the first one instead, or of the next one that is kept.
+            host: Where the reader is; the numbers of streams are bounded for those that are elsewhere.
+
         Raises:
-            RequestError: The log is closed, or there are as many streams as there may be.
+            TooManyStreamsError: There are as many streams as there may be.
+            RequestError: The scheduler has been stopped.
         """
         lowest_id, next_id = self._ring.bounds()
-        stream = EventStream(self._ring, max(lowest_id, next_id - history), self._ended)
+        first = next_id - history if start is None else min(start, next_id)
+        stream = EventStream(self._ring, max(lowest_id, first), self._ended, host=host)
         with self._lock:
             if self._is_closed:
                 raise RequestError("the scheduler has been stopped")
-            if len(self._streams) >= self.streams_max:
-                raise RequestError(f"there are {len(self._streams)} event streams, no more may be opened")
+            if host is not None:
+                self._check_room(host)
             self._streams.add(stream)
         return stream
+
+    def _check_room(self, host: str) -> None:
+        """Refuse a further stream of a host."""
+        hosts = [stream.host for stream in self._streams if stream.host is not None]
+        if len(hosts) >= self.streams_max:
+            raise TooManyStreamsError(f"{len(hosts)} event streams are open: event.maxStreams")
+        if hosts.count(host) >= self.streams_per_host_max:
+            raise TooManyStreamsError(
+                f"{hosts.count(host)} event streams of {host} are open: event.maxStreamsPerHost"
+            )
 
     def _ended(self, stream: EventStream) -> None:
         with self._lock:

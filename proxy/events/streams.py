@@ -34,9 +34,13 @@ class EventStream:
         ring: Where they are read.
         next_id: The id of the first one.
         ended: Called once, when the stream is over.
+        host: Where the reader is, if it is not in this process.
     """
 
-    def __init__(self, ring: FactRing, next_id: int, ended: Callable[[EventStream], None]) -> None:
+    def __init__(
+        self, ring: FactRing, next_id: int, ended: Callable[[EventStream], None], *, host: str | None = None
+    ) -> None:
+        self.host = host
         self._ring = ring
         self._next_id = next_id
         self._ended = ended
@@ -46,6 +50,11 @@ class EventStream:
         self._is_over = False
         self.lost = 0
         """How many events were overwritten before they were read; then the stream is over."""
+
+    @property
+    def next_id(self) -> int:
+        """The id of the event that `take` returns first."""
+        return self._next_id - len(self._read)
 
     @property
     def is_over(self) -> bool:

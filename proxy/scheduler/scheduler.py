@@ -281,6 +281,13 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
             wanted = tuple(entry for entry in terms if entry.partition == name)
             self._tell(partition, "update_allocations", new, gone, wanted)
 
+    def deliver_events(self) -> None:
+        """Queue events for the resource managers' callbacks now; otherwise that is done every two seconds.
+
+        A stepped scheduler queues them by this call alone.
+        """
+        self._event_delivery.deliver()
+
     def stop(self) -> None:
         """End all scheduling and every thread; a second call waits for the same end.
 

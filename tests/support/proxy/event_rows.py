@@ -55,7 +55,8 @@ def replayed(text: str, engine: EngineName = "direct") -> Scheduler:
 
 def records_of(scheduler: Scheduler) -> tuple[EventRecord, ...]:
     """Return all events of a scheduler."""
-    return scheduler.events.batch(0, EVERYTHING).records
+    log = scheduler.events
+    return log.batch(log.batch(0, 1).lowest_id, EVERYTHING).records
 
 
 def events_of(text: str, engine: EngineName = "direct") -> list[tuple[int, EventRow]]:
