@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 from ..lockcheck import excludes, requires
 from ..model.marks import marked_methods
 from ..model.partition import Partition, PartitionReports
-from ..model.partition_watching import PartitionWatching
+from ..model.partition_monitor import PartitionMonitor
 from ..model.scheduling.concurrent_placing import ConcurrentOutcome
 from ..model.scheduling.cycle import CycleOutcome
 from .error_origin import note_origin
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..model.values.messages import AllocationSubmission, NodeUpdate
     from .deferred import DeferredActions
 
-__all__ = ["GuardedPartition", "GuardedReports"]
+__all__ = ["GuardedMonitor", "GuardedPartition", "GuardedReports"]
 
 T = TypeVar("T")
 GAP_SECONDS_MAX: Final = 0.002
@@ -55,10 +55,11 @@ class GuardedPartition(Guard):
         "_shares",
         "_turn",
         "ended",
+        "monitor",
+        "monitor",
         "name",
         "reports",
         "rm_id",
-        "watching",
     )
 
     lock_class: ClassVar[str] = "partition"
@@ -81,7 +82,7 @@ class GuardedPartition(Guard):
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.reports = GuardedReports(self)
-        self.watching = GuardedWatching(self)
+        self.monitor = GuardedMonitor(self)
         self.ended = False
         """Whether the partition takes no more requests; set once."""
         self._turn = 0
@@ -273,8 +274,8 @@ class GuardedReports(_GuardedPart):
     __slots__ = ()
 
 
-class GuardedWatching(_GuardedPart):
-    """What a guarded partition hands out to those who watch it, copied with its lock held."""
+class GuardedMonitor(_GuardedPart):
+    """The monitor of a guarded partition, asked with its lock held."""
 
     __slots__ = ()
 
@@ -294,7 +295,7 @@ def _in_part(method: Callable[..., Any], part_of: Callable[[Partition], object])
 
 
 _guard_part(GuardedReports, PartitionReports, "reports")
-_guard_part(GuardedWatching, PartitionWatching, "watching")
+_guard_part(GuardedMonitor, PartitionMonitor, "monitor")
 _OWN: Final = frozenset(vars(GuardedPartition))
 for _name in marked_methods(Partition):
     if _name not in _OWN:

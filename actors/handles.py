@@ -22,7 +22,7 @@ from ..model.errors import LicorneError
 from ..model.marks import marked_methods
 from ..model.nodes.node import Node
 from ..model.partition import Partition, PartitionReports
-from ..model.partition_watching import PartitionWatching
+from ..model.partition_monitor import PartitionMonitor
 from .actor import PooledActor
 from .error_origin import note_origin
 
@@ -49,7 +49,7 @@ IDENTITY: Final[dict[type, tuple[str, ...]]] = {
 
 PARTS: Final[dict[type, dict[str, type]]] = {
     Cluster: {},
-    Partition: {"reports": PartitionReports, "watching": PartitionWatching},
+    Partition: {"reports": PartitionReports, "monitor": PartitionMonitor},
     Application: {
         "asks": ApplicationAsks,
         "reservations": ApplicationReservations,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
 from .marks import reads, writes
+from .partition_monitor import PartitionMonitor
 from .partition_views import (
     listed_applications,
     node_ids,
@@ -22,7 +23,6 @@ from .partition_views import (
     shown_queue,
     shown_rejected,
 )
-from .partition_watching import PartitionWatching
 from .preemption.quota import preempt_over_quota
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
@@ -79,7 +79,7 @@ class Partition:
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, host)
         self.reports = PartitionReports(self._state)
-        self.watching = PartitionWatching(self._state)
+        self.monitor = PartitionMonitor(self._state)
         self.host = host
         """What it was given; never changes."""
         self._stopped = False

@@ -49,6 +49,7 @@ class PartitionFigures(NamedTuple):
 
     name: str
     rm_id: str
+    capacity: Resource
     queues: tuple[QueueGauges, ...]
     """Parents before their children."""
     active: Mapping[tuple[str, ApplicationState], int]
@@ -71,6 +72,7 @@ def partition_figures(state: PartitionState) -> PartitionFigures:
     return PartitionFigures(
         name=state.name,
         rm_id=state.rm_id,
+        capacity=state.capacity,
         queues=tuple(_queue_figures(state, queue) for queue in state.tree),
         active=Counter((entry.queue.path, entry.facts.state) for entry in state.entries.values()),
         ended=dict(state.ended),

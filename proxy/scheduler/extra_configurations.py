@@ -33,6 +33,11 @@ class ExtraConfigurations:
         """Return the settings of an RM; the defaults for one that is not registered."""
         return self._by_rm.get(rm_id, _DEFAULTS)
 
+    def health_check_seconds(self) -> float:
+        """Return the shortest interval between health checks that an RM sets; 0 if none wants any."""
+        intervals = [settings.health_check_interval_seconds for settings in self._by_rm.values()]
+        return min((seconds for seconds in intervals if seconds > 0), default=0)
+
     def replace(self, rm_id: str, settings: ExtraConfig) -> None:
         """Replace all settings of an RM."""
         self._by_rm = {**self._by_rm, rm_id: settings}

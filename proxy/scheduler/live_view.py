@@ -90,7 +90,7 @@ class LiveView:
         """
 
         def read(partition: Partition) -> LiveQueues:
-            names = partition.watching.live_names()
+            names = partition.monitor.live_names()
             return LiveQueues(partition.name, names.time_ns, _queues(partition, names))
 
         return self._answer("a look at the queues", lambda known: tuple(_each(known, read)))
@@ -104,7 +104,7 @@ class LiveView:
 
         def read(known: Sequence[Partition]) -> NodeFacts | None:
             answers = _each(
-                matching(known, rm_id, partition), lambda found: found.watching.live_node_facts(node_id)
+                matching(known, rm_id, partition), lambda found: found.monitor.live_node_facts(node_id)
             )
             return next(iter(answers), None)
 
@@ -116,25 +116,25 @@ def _each(partitions: Sequence[Partition], read: Callable[[Partition], T]) -> li
 
 
 def _rows(partition: Partition, ended_known: Container[int]) -> LiveRows:
-    watching = partition.watching
-    names = watching.live_names()
+    monitor = partition.monitor
+    names = monitor.live_names()
     new = tuple(serial for serial in names.ended if serial not in ended_known)
-    users = [row for piece in _pieces(names.users) for row in watching.live_usages(piece, ())[0]]
-    groups = [row for piece in _pieces(names.groups) for row in watching.live_usages((), piece)[1]]
+    users = [row for piece in _pieces(names.users) for row in monitor.live_usages(piece, ())[0]]
+    groups = [row for piece in _pieces(names.groups) for row in monitor.live_usages((), piece)[1]]
     return LiveRows(
         partition.name,
         names,
-        tuple(row for piece in _pieces(names.nodes) for row in watching.live_nodes(piece)),
-        tuple(row for piece in _pieces(names.applications) for row in watching.live_applications(piece)),
+        tuple(row for piece in _pieces(names.nodes) for row in monitor.live_nodes(piece)),
+        tuple(row for piece in _pieces(names.applications) for row in monitor.live_applications(piece)),
         _queues(partition, names),
         tuple(users),
         tuple(groups),
-        tuple(row for piece in _pieces(new) for row in watching.live_ended(piece)),
+        tuple(row for piece in _pieces(new) for row in monitor.live_ended(piece)),
     )
 
 
 def _queues(partition: Partition, names: LiveNames) -> tuple[LiveQueue, ...]:
-    return tuple(row for piece in _pieces(names.queues) for row in partition.watching.live_queues(piece))
+    return tuple(row for piece in _pieces(names.queues) for row in partition.monitor.live_queues(piece))
 
 
 def _pieces(names: tuple[N, ...]) -> Iterator[tuple[N, ...]]:

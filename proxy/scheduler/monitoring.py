@@ -1,10 +1,15 @@
-"""What a scheduler shows of itself to those who watch over it."""
+"""What a scheduler shows of itself to those who watch over it: figures, its health, and its history."""
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
+from ...model.applications.state import ApplicationState
+from ..health.checks import HealthChecks
+from ..health.history import History
+from ..health.watch import Watch
 from ..metrics.figures import SchedulerFigures
 from .questions import ask_each
 
@@ -14,7 +19,9 @@ if TYPE_CHECKING:
     from ...actors.engine import Engine
     from ...model.partition import Partition
     from ...model.partition_figures import PartitionFigures
+    from ..health.report import HealthReport
     from ..metrics.counts import Metrics
+    from .extra_configurations import ExtraConfigurations
     from .managers import Managers
 
 __all__ = ["MonitoringSide"]
@@ -23,16 +30,33 @@ T = TypeVar("T")
 
 
 class MonitoringSide(ABC):
-    """The methods of `Scheduler` for those who watch over it; `Scheduler` has the rest."""
+    """The methods of `Scheduler` for those who watch over it; `Scheduler` has the rest.
+
+    A scheduler that runs by itself checks its health when a resource manager registers for the first time,
+    and then every `health.checkInterval`, and adds to its history every minute. A stepped one does so when it
+    is asked to.
+    """
 
     metrics: Metrics
     """What it counts where it calls resource managers."""
+    history: History
+    """How many applications and containers there were, minute by minute."""
+    stepped: bool
     _engine: Engine
     _managers: Managers
+    _checks: HealthChecks
+    _checking: threading.Lock
+    """Held by each health check."""
+    _report: HealthReport | None
+    _watch: Watch
 
     @abstractmethod
-    def _answer_question(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
-        """Put a question to all partitions."""
+    def now_ns(self) -> int:
+        """Return the scheduler's time, nanoseconds since 1970."""
+
+    @abstractmethod
+    def _answer_view(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
+        """Put a question to all partitions, from any thread."""
 
     def figures(self) -> SchedulerFigures:
         """Return all that its metrics are made of, each partition as of one moment.
@@ -46,8 +70,58 @@ class MonitoringSide(ABC):
             answers = ask_each(partitions, _figures)
             return SchedulerFigures(tuple(figures for _, figures in answers), self._managers.figures(), load)
 
-        return self._answer_question("a question for figures", ask)
+        return self._answer_view("a question for figures", ask)
+
+    def health(self) -> HealthReport | None:
+        """Return the report of the last health check, `None` if there was none yet."""
+        return self._report
+
+    def check_health(self) -> HealthReport:
+        """Check the health now; `health` returns the report from now on.
+
+        Raises:
+            RequestError: the scheduler has been stopped, or a predicate asks.
+        """
+        with self._checking:
+            report = self._checks.run(self.now_ns())
+            self._report = report
+        return report
+
+    def record_history(self) -> None:
+        """Add to the history how many applications run now, and how many allocations there are.
+
+        Raises:
+            RequestError: as for `check_health`.
+        """
+        partitions = self.figures().partitions
+        self.history.add(
+            self.now_ns(),
+            applications=sum(map(_running, partitions)),
+            containers=sum(partition.allocations for partition in partitions),
+        )
+
+    def _begin_monitoring(self, extra: ExtraConfigurations) -> None:
+        """Have everything ready; nothing runs before `_wake_monitoring`."""
+        self.history = History()
+        self._report = None
+        self._checks = HealthChecks(self._answer_view, self.metrics)
+        self._checking = threading.Lock()
+        log = extra.log("core.scheduler.health")
+        self._watch = Watch(self.check_health, self.record_history, extra.health_check_seconds, log)
+
+    def _wake_monitoring(self) -> None:
+        """Take note of a registration or of another configuration."""
+        if not self.stepped:
+            self._watch.wake()
+
+    def _end_monitoring(self) -> None:
+        self._watch.close()
 
 
 def _figures(partition: Partition) -> PartitionFigures:
-    return partition.watching.figures()
+    return partition.monitor.figures()
+
+
+def _running(figures: PartitionFigures) -> int:
+    states = figures.active.items()
+    return sum(count for (_, state), count in states if state is ApplicationState.RUNNING)

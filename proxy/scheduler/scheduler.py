@@ -173,6 +173,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         """Held by each thread that uses a stepped scheduler, where several do: it is for one at a time."""
         self.views = Views(self._answer_view, self._cluster, self._managers, self._clock.now_ns())
         """What readers see of it, in pieces of bounded size."""
+        self._begin_monitoring(self._extra)
         self._stopping = Stopping(self._halt, self._managers.close, on_thread=not self.stepped)
 
     @property
@@ -206,6 +207,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         self._uninterrupted(lambda: self._registrations.register(registration, callback))
         if not self.stepped:
             self._event_delivery.start()
+        self._wake_monitoring()
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -217,6 +219,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         self._managers.callback_threads.refuse("an update of the configuration")
         extra = dict(sorted(request.extraConfig.items()))
         self._uninterrupted(lambda: self._registrations.update(request.rmID, request.config, extra))
+        self._wake_monitoring()
         if not self.stepped:
             self._managers.look_again(self._managers.get(request.rmID, "UpdateConfigurationRequest"))
 
@@ -304,6 +307,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
     def _halt(self) -> None:
         """End all scheduling and the clock."""
         self._registrations.wait()
+        self._end_monitoring()
         self._engine.close()
         self._event_delivery.close()
         self.events.close()

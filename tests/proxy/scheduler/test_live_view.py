@@ -106,13 +106,13 @@ def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
     monkeypatch.setattr(live_view, "PIECE", 2)
     asked: list[tuple[str, ...]] = []
     (partition,) = scheduler._cluster.partitions()
-    read = type(partition.watching).live_nodes
+    read = type(partition.monitor).live_nodes
 
     def noting(part: object, names: tuple[str, ...]) -> object:
         asked.append(names)
         return read(part, names)  # type: ignore[arg-type] # that of whichever engine it is
 
-    monkeypatch.setattr(type(partition.watching), "live_nodes", noting)
+    monkeypatch.setattr(type(partition.monitor), "live_nodes", noting)
 
     assert ["n1", "n2", "n3"] == [node.node_id for node in rows_of(scheduler).nodes]
     assert [("n1", "n2"), ("n3",)] == asked

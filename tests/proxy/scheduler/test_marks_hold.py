@@ -93,6 +93,9 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     partition.reports.active([entry.application_id for entry in listed.active])
     partition.reports.completed(listed.completed)
     partition.reports.rejected(listed.rejected)
+    partition.monitor.figures()
+    partition.monitor.unknown_to_nodes([])
+    partition.monitor.unknown_to_applications([])
     for application_id in partition.reports.application_ids():
         explanation = partition.reports.explain(application_id)
         assert explanation is not None
@@ -106,16 +109,16 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
 
 
 def watch_everything(partition: Partition) -> None:
-    watching = partition.watching
-    watching.figures()
-    names = watching.live_names()
-    watching.live_nodes(names.nodes)
+    monitor = partition.monitor
+    monitor.figures()
+    names = monitor.live_names()
+    monitor.live_nodes(names.nodes)
     for name in names.nodes:
-        watching.live_node_facts(name)
-    watching.live_applications(names.applications)
-    watching.live_ended(names.ended)
-    watching.live_queues(names.queues)
-    watching.live_usages(names.users, names.groups)
+        monitor.live_node_facts(name)
+    monitor.live_applications(names.applications)
+    monitor.live_ended(names.ended)
+    monitor.live_queues(names.queues)
+    monitor.live_usages(names.users, names.groups)
 
 
 def dry_run(

@@ -1,4 +1,4 @@
-"""What a partition hands out to those who watch it: rows of what it has, and the figures of its metrics."""
+"""What a partition answers to those who watch over it; nothing of it is a document for users."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .live_rows import (
     live_usages,
 )
 from .marks import reads
+from .orphans import unknown_to_applications, unknown_to_nodes
 from .partition_figures import partition_figures
 
 if TYPE_CHECKING:
@@ -21,18 +22,34 @@ if TYPE_CHECKING:
 
     from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
     from .nodes.node import NodeFacts
+    from .orphans import PlacedOn
     from .partition_figures import PartitionFigures
     from .state.partition_state import PartitionState
 
-__all__ = ["PartitionWatching"]
+__all__ = ["PartitionMonitor"]
 
 
 @final
-class PartitionWatching:
-    """The rows and figures of a partition; to copy them changes nothing."""
+class PartitionMonitor:
+    """The part of a partition that metrics, health checks and watchers ask; nothing here changes anything."""
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
+
+    @reads
+    def figures(self) -> PartitionFigures:
+        """Return what the metrics of the partition are made of, as of one moment."""
+        return partition_figures(self._state)
+
+    @reads
+    def unknown_to_applications(self, suspects: Sequence[PlacedOn]) -> tuple[PlacedOn, ...]:
+        """Return those allocations that are on their node now, and that their application does not have."""
+        return unknown_to_applications(self._state, suspects)
+
+    @reads
+    def unknown_to_nodes(self, suspects: Sequence[PlacedOn]) -> tuple[PlacedOn, ...]:
+        """Return those allocations that their application has now, and that their node does not have."""
+        return unknown_to_nodes(self._state, suspects)
 
     @reads
     def live_names(self) -> LiveNames:
@@ -70,8 +87,3 @@ class PartitionWatching:
     ) -> tuple[tuple[LiveUsage, ...], tuple[LiveUsage, ...]]:
         """Return what users and groups use, for a watcher."""
         return live_usages(self._state, users, groups)
-
-    @reads
-    def figures(self) -> PartitionFigures:
-        """Return what the metrics of the partition are made of, as of one moment."""
-        return partition_figures(self._state)

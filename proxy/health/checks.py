@@ -1,0 +1,211 @@
+"""The nine checks of a running scheduler.
+
+What concerns a whole partition is taken from one turn of it, and what concerns one node as well. Allocations
+that only a node or only an application knows are looked for in pieces, while the partition works in between.
+What seems to be one is looked at again in one turn, so that nothing is reported that merely moved.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from ...model.errors import RequestError
+from ...model.orphans import PlacedOn
+from ...model.resources.comparisons import equals, equals_or_empty, has_negative
+from ...model.resources.resource import add, total_of
+from .pages import active_applications, nodes
+from .report import HealthCheck, HealthReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ...model.nodes.node import NodeFacts
+    from ...model.partition import Partition
+    from ...model.partition_figures import PartitionFigures
+    from ..metrics.counts import Metrics
+    from .pages import AskAll
+
+__all__ = ["HealthChecks"]
+
+_SUSPECTS_MAX: Final = 100
+"""How many allocations are looked at again in one turn."""
+
+
+class _Findings(NamedTuple):
+    """What was found in one partition."""
+
+    figures: PartitionFigures
+    negative_nodes: list[str]
+    inconsistent_nodes: list[str]
+    unknown_to_applications: list[str]
+    unknown_to_nodes: list[str]
+
+
+@final
+class HealthChecks:
+    """Checks one scheduler; one thread at a time.
+
+    Args:
+        ask_all: How partitions are asked.
+        metrics: What the scheduler has counted.
+    """
+
+    def __init__(self, ask_all: AskAll, metrics: Metrics) -> None:
+        self._ask_all = ask_all
+        self._metrics = metrics
+        self._errors_before = 0
+        self._failed_nodes_before = 0
+
+    def run(self, now_ns: int) -> HealthReport:
+        """Run all checks; partitions that end meanwhile are left out.
+
+        Raises:
+            RequestError: the scheduler has been stopped.
+        """
+        findings = []
+        for partition in self._ask_all("a health check", tuple):
+            with suppress(RequestError):  # It has ended; or the scheduler has, and the next question says so.
+                findings.append(self._look_at(partition))
+        self._ask_all("a health check", len)
+        return HealthReport(now_ns, (*self._counts(findings), *_resources(findings), *_allocations(findings)))
+
+    def _look_at(self, partition: Partition) -> _Findings:
+        figures = self._ask_all("a health check", lambda _: partition.monitor.figures())
+        negative, inconsistent = [], []
+        on_nodes: set[PlacedOn] = set()
+        for node in nodes(self._ask_all, partition):
+            facts = node.facts
+            if any(map(has_negative, (facts.allocated, facts.available, facts.capacity, facts.occupied))):
+                negative.append(facts.node_id)
+            if not equals(facts.capacity, add(add(facts.allocated, facts.occupied), facts.available)):
+                inconsistent.append(facts.node_id)
+            on_nodes.update(_placed_on(facts))
+        in_applications = {
+            PlacedOn(allocation.ask.application_id, allocation.ask.allocation_key, allocation.node_id)
+            for application in active_applications(self._ask_all, partition)
+            for allocation, _ in application.allocations
+        }
+        monitor = partition.monitor
+        return _Findings(
+            figures,
+            negative,
+            inconsistent,
+            self._confirmed(on_nodes - in_applications, monitor.unknown_to_applications),
+            self._confirmed(in_applications - on_nodes, monitor.unknown_to_nodes),
+        )
+
+    def _confirmed(
+        self, suspects: Iterable[PlacedOn], question: Callable[[Sequence[PlacedOn]], Sequence[PlacedOn]]
+    ) -> list[str]:
+        """Look again at allocations that one side lacked; return the keys of those that it lacks now."""
+        ordered = sorted(suspects)
+        keys = []
+        for start in range(0, len(ordered), _SUSPECTS_MAX):
+            page = ordered[start : start + _SUSPECTS_MAX]
+            found = self._ask_all("a health check", partial(_answer, question, page))
+            keys += [placed.allocation_key for placed in found]
+        return keys
+
+    def _counts(self, findings: Sequence[_Findings]) -> tuple[HealthCheck, ...]:
+        """Check what was counted since the last check, and what is broken now."""
+        counts = self._metrics.managers().values()
+        errors, failed = sum(each.rejected for each in counts), sum(each.nodes_failed for each in counts)
+        new_errors, self._errors_before = errors - self._errors_before, errors
+        new_failed, self._failed_nodes_before = failed - self._failed_nodes_before, failed
+        wrong = new_errors + sum(found.figures.quarantined for found in findings)
+        return (
+            HealthCheck(
+                "Scheduling errors",
+                "Check for scheduling error entries in metrics",
+                not wrong,
+                f"There were {wrong} scheduling errors logged in the metrics",
+            ),
+            HealthCheck(
+                "Failed nodes",
+                "Check for failed nodes entries in metrics",
+                not new_failed,
+                f"There were {new_failed} failed nodes logged in the metrics",
+            ),
+        )
+
+
+def _answer(
+    question: Callable[[Sequence[PlacedOn]], Sequence[PlacedOn]], suspects: Sequence[PlacedOn], _: object
+) -> Sequence[PlacedOn]:
+    return question(suspects)
+
+
+def _resources(findings: Sequence[_Findings]) -> tuple[HealthCheck, ...]:
+    """Check the sums of partitions and nodes."""
+    negative, inconsistent = [], []
+    for found in findings:
+        figures = found.figures
+        if has_negative(figures.capacity) or has_negative(figures.queues[0].allocated):
+            negative.append(figures.name)
+        if not equals_or_empty(figures.capacity, total_of(node.capacity for node in figures.nodes)):
+            inconsistent.append(figures.name)
+    return (
+        _listing(
+            "Negative resources",
+            "Check for negative resources in the partitions",
+            "Partitions with negative resources",
+            negative,
+        ),
+        _listing(
+            "Negative resources",
+            "Check for negative resources in the nodes",
+            "Nodes with negative resources",
+            [name for found in findings for name in found.negative_nodes],
+        ),
+        _listing(
+            "Consistency of data",
+            "Check if total partition resource == sum of the node resources from the partition",
+            "Partitions with inconsistent data",
+            inconsistent,
+        ),
+        _listing(
+            "Consistency of data",
+            "Check if node total resource = allocated resource + occupied resource + available resource",
+            "Nodes with inconsistent data",
+            [name for found in findings for name in found.inconsistent_nodes],
+        ),
+    )
+
+
+def _allocations(findings: Sequence[_Findings]) -> tuple[HealthCheck, ...]:
+    """Check reservations, and allocations that only one side knows."""
+    ratios = [found.figures.reservations / max(len(found.figures.nodes), 1) for found in findings]
+    return (
+        HealthCheck(
+            "Reservation check",
+            "Check the reservation nr compared to the number of nodes",
+            succeeded=True,
+            diagnosis=f"Reservation/node nr ratio: [{' '.join(f'{ratio:f}' for ratio in ratios)}]",
+        ),
+        _listing(
+            "Orphan allocation on node check",
+            "Check if there are orphan allocations on the nodes",
+            "Orphan allocations",
+            [key for found in findings for key in found.unknown_to_applications],
+        ),
+        _listing(
+            "Orphan allocation on app check",
+            "Check if there are orphan allocations on the applications",
+            "OrphanAllocations",
+            [key for found in findings for key in found.unknown_to_nodes],
+        ),
+    )
+
+
+def _listing(name: str, description: str, what: str, found: Sequence[str]) -> HealthCheck:
+    """Return a check that has failed if something was found."""
+    return HealthCheck(name, description, not found, f"{what}: [{' '.join(found)}]")
+
+
+def _placed_on(facts: NodeFacts) -> Iterable[PlacedOn]:
+    return (
+        PlacedOn(allocation.ask.application_id, allocation.ask.allocation_key, facts.node_id)
+        for allocation in facts.allocations
+    )

@@ -1,0 +1,207 @@
+"""The nine checks of health: each finds its fault, and nothing that merely moved."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from support.proxy.listening import WAIT_SECONDS
+from support.proxy.rest_scenario import RECORDED, rest_scenario
+
+from licorne import RequestError, ResourceManager, Scheduler
+from licorne.model.orphans import PlacedOn
+from licorne.model.resources.resource import Resource
+from licorne.model.state.quarantine import BrokenKind
+from licorne.proxy.health.report import health_document
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from licorne.model.nodes.node import Node
+    from licorne.model.partition import Partition
+    from licorne.proxy.health.report import HealthReport
+    from licorne.proxy.scheduler.scheduler import EngineName
+
+
+@pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
+def test_the_report_is_the_one_that_was_recorded(engine: EngineName) -> None:
+    """But for the request that was refused: it was recorded before that."""
+    with rest_scenario(engine) as scheduler:
+        scheduler.check_health()
+        report = scheduler.check_health()
+
+    recorded = json.loads((RECORDED / "healthcheck.json").read_text(encoding="utf-8"))
+    assert recorded == health_document(report)
+
+
+def test_a_refused_request_is_an_error_once() -> None:
+    """The next report is healthy again, unlike that of the recorded core."""
+    with rest_scenario() as scheduler:
+        first, second = scheduler.check_health(), scheduler.check_health()
+
+    assert failed(first) == {"There were 1 scheduling errors logged in the metrics"}
+    assert failed(second) == set()
+
+
+def test_a_node_for_a_partition_that_is_not_there_has_failed() -> None:
+    """Also once."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        node = {"nodeID": "lost", "action": "CREATE", "attributes": {"si/node-partition": "no"}}
+        scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
+        first, second = scheduler.check_health(), scheduler.check_health()
+
+    assert failed(first) == {"There were 1 failed nodes logged in the metrics"}
+    assert failed(second) == set()
+
+
+def test_what_is_quarantined_is_an_error_as_long_as_it_is_there() -> None:
+    """It broke by a bug of ours."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        partition_of(scheduler).quarantine(BrokenKind.APPLICATION, "app-new", "a sum is wrong")
+        reports = scheduler.check_health(), scheduler.check_health()
+
+    for report in reports:
+        assert "There were 1 scheduling errors logged in the metrics" in failed(report)
+
+
+def test_negative_resources_of_a_node_are_found() -> None:
+    """It has more allocations than capacity."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        small = {"resources": {"memory": {"value": 1}}}
+        node = {"nodeID": "node-1", "action": "UPDATE", "schedulableResource": small}
+        scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
+        report = scheduler.check_health()
+
+    assert failed(report) == {"Nodes with negative resources: [node-1]"}
+
+
+def test_a_node_whose_sums_do_not_agree_is_found() -> None:
+    """And a partition that has another capacity than its nodes, or a negative one."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        node_of(scheduler, "node-3")._occupied = Resource({"memory": 7})
+        partition_of(scheduler)._state.capacity = Resource({"memory": -7})
+        report = scheduler.check_health()
+
+    assert failed(report) == {
+        "Nodes with inconsistent data: [node-3]",
+        "Partitions with inconsistent data: [[rm]default]",
+        "Partitions with negative resources: [[rm]default]",
+    }
+
+
+def test_an_allocation_that_only_its_node_has_is_found() -> None:
+    """The application does not have it, and no swap is under way."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        application = partition_of(scheduler)._state.entries["app-3"].application
+        del application._core.holdings.placed["a3-1"]
+        report = scheduler.check_health()
+
+    assert failed(report) == {"Orphan allocations: [a3-1]"}
+
+
+def test_an_allocation_that_only_its_application_has_is_found() -> None:
+    """The node does not have it, or is not there."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        del node_of(scheduler, "node-1")._allocations["a3-1"]
+        report = scheduler.check_health()
+
+    assert failed(report) == {"OrphanAllocations: [a3-1]"}
+
+
+def test_what_moves_while_it_is_looked_at_is_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An application ends between the look at the nodes and the look at the applications."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        reports = type(partition_of(scheduler).reports)
+        listed = reports.listed_applications
+
+        def removes_one(self: object) -> object:
+            gone = {"applicationID": "app-3", "partitionName": "default"}
+            scheduler.update_application(si.ApplicationRequest(rmID="rm", remove=[gone]))
+            return listed(self)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(reports, "listed_applications", removes_one)
+        report = scheduler.check_health()
+
+    assert failed(report) == set()
+
+
+def test_the_member_of_a_swap_is_no_orphan() -> None:
+    """It is on its node before it counts for its application."""
+    with rest_scenario() as scheduler:
+        partition = partition_of(scheduler)
+        member = PlacedOn("app-gang", "gm-1", "node-1")
+        swapping = partition._state.entries["app-gang"].application._core.holdings.swapping
+        placed = partition._state.entries["app-gang"].application._core.holdings.placed
+
+        assert partition.monitor.unknown_to_applications([member]) == ()
+        assert partition.monitor.unknown_to_nodes([member]) == ()
+        allocation = placed.pop("gm-1")
+        assert partition.monitor.unknown_to_applications([member]) == (member,)
+        swapping["gm-1"] = "ph-2"
+        assert partition.monitor.unknown_to_applications([member]) == ()
+        del swapping["gm-1"]
+        placed["gm-1"] = allocation
+
+
+def test_a_scheduler_that_runs_by_itself_checks_when_a_manager_registers() -> None:
+    """The report is kept."""
+    with Scheduler() as scheduler:
+        assert scheduler.health() is None
+        scheduler._watch._check = (checked := Checked(scheduler))
+        scheduler.register("rm", ResourceManager())
+
+        checked.wait()
+
+    report = scheduler.health()
+    assert report is not None
+    assert report.healthy
+
+
+def test_a_scheduler_that_has_stopped_is_not_checked() -> None:
+    """It says so, and the last report stays."""
+    with rest_scenario() as scheduler:
+        report = scheduler.check_health()
+
+    with pytest.raises(RequestError, match="has been stopped"):
+        scheduler.check_health()
+    assert scheduler.health() is report
+
+
+class Checked:
+    """The check of a scheduler, which a test can wait for."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._done = threading.Event()
+
+    def __call__(self) -> object:
+        report = self._scheduler.check_health()
+        self._done.set()
+        return report
+
+    def wait(self) -> None:
+        assert self._done.wait(WAIT_SECONDS)
+
+
+def failed(report: HealthReport) -> set[str]:
+    """Return the diagnoses of the checks that have failed."""
+    return {check.diagnosis for check in report.checks if not check.succeeded}
+
+
+def partition_of(scheduler: Scheduler) -> Partition:
+    (partition,) = scheduler._cluster.partitions()
+    return partition
+
+
+def node_of(scheduler: Scheduler, node_id: str) -> Node:
+    entry = partition_of(scheduler)._state.nodes.get(node_id)
+    assert entry is not None
+    return entry.node
