@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium test lockcheck check bench attacks proto soak mutants oracle corpus pykka-contract pictures clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench attacks proto soak mutants oracle corpus pykka-contract pictures clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,12 +8,12 @@ LINKS := .typing/licorne/model
 run: $(VENV)/.ready
 	$(BIN)/licorne simulate examples/daily.yaml
 
-test: $(VENV)/.ready $(LINKS) slapd chromium check pykka-contract
+test: $(VENV)/.ready $(LINKS) slapd chromium prometheus check pykka-contract
 	$(BIN)/pytest -n 2 -q
 
 # All tests with every lock checked, then the certificate; ends within half an hour, in minutes as a rule.
 LOCKS := .cache/lockcheck.json
-lockcheck: $(VENV)/.ready slapd chromium
+lockcheck: $(VENV)/.ready slapd chromium prometheus
 	mkdir -p .cache && rm -f $(LOCKS)
 	timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-fail-on=R2,RB --lockcheck-json=$(LOCKS) \
 		--lockcheck-order=licorne.actors.guards:LOCK_ORDER
@@ -34,6 +34,13 @@ chromium:
 		apt-get -qq -o DPkg::Lock::Timeout=300 update && \
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
 		--no-install-recommends chromium; } || echo 'chromium could not be installed: its test is skipped'
+
+# The program that metrics are for, likewise: it scrapes a server in a test.
+prometheus:
+	@test -x /usr/bin/prometheus || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		apt-get -qq -o DPkg::Lock::Timeout=300 update && \
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
+		--no-install-recommends prometheus; } || echo 'prometheus could not be installed: its test is skipped'
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .

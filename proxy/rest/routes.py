@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from . import applications, clusters, configurations, debugging, events, nodes, queues
+from . import applications, clusters, configurations, debugging, events, monitoring, nodes, queues
 from .cross_origin import CrossOrigin
 from .unrouted import allowed_methods
 
@@ -28,6 +28,7 @@ _PARTS: Sequence[Sequence[Route]] = [
     applications.ROUTES,
     events.ROUTES,
     debugging.ROUTES,
+    monitoring.ROUTES,
 ]
 
 

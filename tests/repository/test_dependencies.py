@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PAGE: Final = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-NOT_FROM_PYPI: Final = {"chromium", "slapd", "go"}
+NOT_FROM_PYPI: Final = {"chromium", "slapd", "prometheus", "go"}
 
 
 def names(requirements: Iterable[str]) -> set[str]:
@@ -42,5 +42,5 @@ def test_what_an_extra_brings_has_its_reason() -> None:
 
 
 def test_what_developers_install_has_its_reason() -> None:
-    """Three programs are in no index of Python."""
+    """Four programs are in no index of Python."""
     assert names(PROJECT["dependency-groups"]["dev"]) == named_in("For development") - NOT_FROM_PYPI

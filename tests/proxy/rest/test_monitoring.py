@@ -1,0 +1,67 @@
+"""The paths for those who watch over a scheduler."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.proxy.metric_texts import kinds_of
+from support.proxy.rest_clients import Reader, reader
+from support.proxy.rest_scenario import RECORDED, rest_scenario
+
+
+def test_metrics_are_a_text_for_prometheus() -> None:
+    """With the families that were recorded, and more."""
+    with rest_scenario() as scheduler:
+        answer = Reader(scheduler).client.get("/ws/v1/metrics")
+
+    recorded = (RECORDED / "metrics.txt").read_text(encoding="utf-8")
+    assert kinds_of(recorded).items() <= kinds_of(answer.text).items()
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def test_health_is_the_document_that_was_recorded() -> None:
+    """That of the last check."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        scheduler.check_health()
+        document = Reader(scheduler).document("/ws/v1/scheduler/healthcheck")
+
+    assert json.loads((RECORDED / "healthcheck.json").read_text(encoding="utf-8")) == document
+
+
+def test_health_is_shown_when_it_is_bad_too() -> None:
+    """The status is that of the question, not of the scheduler."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        document = Reader(scheduler).document("/ws/v1/scheduler/healthcheck")
+
+    assert isinstance(document, dict)
+    assert not document["Healthy"]
+
+
+def test_health_that_was_not_checked_yet_is_not_there() -> None:
+    """A status that readers know."""
+    with reader() as unchecked:
+        answer = unchecked.client.get("/ws/v1/scheduler/healthcheck")
+
+    assert answer.status_code == 404
+    assert answer.json()["message"] == "Health check is not available"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/ws/v1/history/apps", "history_apps.json"), ("/ws/v1/history/containers", "history_containers.json")],
+)
+def test_the_history_is_the_document_that_was_recorded(path: str, name: str) -> None:
+    """It is empty at first, and never an error: the official page knows no other answer."""
+    recorded = json.loads((RECORDED / name).read_text(encoding="utf-8"))
+    with rest_scenario() as scheduler:
+        client = Reader(scheduler)
+        before = client.document(path)
+        scheduler.record_history()
+        documents = client.document(path)
+
+    assert before == []
+    assert [{**entry, "timestamp": scheduler.now_ns()} for entry in recorded] == documents
+    assert Reader(scheduler).document(path) == documents
