@@ -6,11 +6,11 @@ their own threads.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, final
 
 from ...model.errors import RequestError
 from ...model.values.messages import short_partition_name
+from ..documents.paging import paged, size_of_application, size_of_node
 from .questions import ask_each
 
 if TYPE_CHECKING:
@@ -26,13 +26,10 @@ if TYPE_CHECKING:
     from ...model.values.documents import Document
     from .managers import Managers
 
-__all__ = ["PAGE", "Build", "UnknownPartitionError", "Views"]
+__all__ = ["Build", "UnknownPartitionError", "Views"]
 
 K = TypeVar("K")
 T = TypeVar("T")
-
-PAGE: Final = 500
-"""How many nodes or applications a partition shows in one turn."""
 
 
 class Build(NamedTuple):
@@ -130,35 +127,42 @@ class Views:
         """Return what a node shows, `None` if there is none of that id."""
         return next(iter(self._ask(partition, lambda reports: reports.nodes((node_id,)))), None)
 
-    def nodes(self, partition: str) -> Iterator[tuple[ShownNode, ...]]:
+    def nodes(self, partition: str) -> Iterator[Sequence[ShownNode]]:
         """Yield what all nodes show, by id, in pages."""
         node_ids = self._ask(partition, lambda reports: reports.node_ids())
-        return self._pages(partition, node_ids, lambda reports, page: reports.nodes(page))
+        return self._pages(partition, node_ids, lambda reports, page: reports.nodes(page), size_of_node)
 
     def listed_applications(self, partition: str) -> ListedApplications:
         """Return which applications there are."""
         return self._ask(partition, lambda reports: reports.listed_applications())
 
-    def active(self, partition: str, names: Sequence[str]) -> Iterator[tuple[ShownApplication, ...]]:
+    def active(self, partition: str, names: Sequence[str]) -> Iterator[Sequence[ShownApplication]]:
         """Yield what active applications show, in pages; those that are gone are left out."""
-        return self._pages(partition, names, lambda reports, page: reports.active(page))
+        return self._pages(partition, names, lambda reports, page: reports.active(page), size_of_application)
 
-    def completed(self, partition: str, serials: Sequence[int]) -> Iterator[tuple[ShownApplication, ...]]:
+    def completed(self, partition: str, serials: Sequence[int]) -> Iterator[Sequence[ShownApplication]]:
         """Yield what applications that have ended show, likewise."""
-        return self._pages(partition, serials, lambda reports, page: reports.completed(page))
+        return self._pages(
+            partition, serials, lambda reports, page: reports.completed(page), size_of_application
+        )
 
-    def rejected(self, partition: str, names: Sequence[str]) -> Iterator[tuple[ShownApplication, ...]]:
+    def rejected(self, partition: str, names: Sequence[str]) -> Iterator[Sequence[ShownApplication]]:
         """Yield what rejected applications show, likewise."""
-        return self._pages(partition, names, lambda reports, page: reports.rejected(page))
+        return self._pages(
+            partition, names, lambda reports, page: reports.rejected(page), size_of_application
+        )
 
     def _pages(
         self,
         partition: str,
         keys: Sequence[K],
-        question: Callable[[PartitionReports, Sequence[K]], T],
-    ) -> Iterator[T]:
-        for start in range(0, len(keys), PAGE):
-            yield self._ask(partition, partial(_with_keys, question, keys[start : start + PAGE]))
+        question: Callable[[PartitionReports, Sequence[K]], Sequence[T]],
+        size: Callable[[T], int],
+    ) -> Iterator[Sequence[T]]:
+        def ask(page: Sequence[K]) -> Sequence[T]:
+            return self._ask(partition, lambda reports: question(reports, page))
+
+        return paged(keys, ask, size)
 
     def _ask(self, name: str, question: Callable[[PartitionReports], T]) -> T:
         def answer(partitions: Sequence[Partition]) -> T:
@@ -168,12 +172,6 @@ class Views:
             raise UnknownPartitionError(f"there is no partition {name!r}")
 
         return self._ask_all("a look at a partition", answer)
-
-
-def _with_keys(
-    question: Callable[[PartitionReports, Sequence[K]], T], keys: Sequence[K], reports: PartitionReports
-) -> T:
-    return question(reports, keys)
 
 
 def _names(partitions: Sequence[Partition]) -> tuple[str, ...]:

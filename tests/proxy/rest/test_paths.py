@@ -15,14 +15,14 @@ from licorne.model.nodes.node import NodeFacts
 from licorne.model.partition_views import ShownNode
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.proxy.documents.nodes import utilizations_document
+from licorne.proxy.documents.paging import ROWS_MAX
 from licorne.proxy.documents.times import time_text
-from licorne.proxy.scheduler.views import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BELOW = "/ws/v1/partition/default"
-MANY = 2 * PAGE + 1
+MANY = 4 * ROWS_MAX + 1
 
 
 @pytest.fixture
@@ -105,12 +105,12 @@ def test_what_ends_between_two_pages_is_left_out(served: Reader) -> None:
     assert MANY == len(first) + sum(len(page) for page in pages)
 
 
-def test_a_page_is_never_longer_than_500(served: Reader) -> None:
+def test_a_page_is_never_longer_than_250(served: Reader) -> None:
     """Between two of them the partition does other work."""
     served.scheduler.update_node(node_request(*map(str, range(MANY))))
     views = served.scheduler.views
 
-    assert [500, 500, 1] == [len(page) for page in views.nodes(views.find("default"))]
+    assert [16, 64, 250, 250, 250, 171] == [len(page) for page in views.nodes(views.find("default"))]
 
 
 def test_utilizations_are_a_list_even_where_there_is_nothing() -> None:

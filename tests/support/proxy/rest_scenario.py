@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from support.proxy.golden_bodies import FOLDER
 
 from licorne import Scheduler
 from licorne.proxy.transcripts.replay import Replay
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RECORDED", "rest_scenario"]
 
-RECORDED: Final = Path(__file__).parents[2] / "data" / "rest"
+RECORDED: Final = FOLDER
 
 
 @contextmanager

@@ -1,0 +1,55 @@
+"""Long lists in pieces of bounded size: a partition copies each in a turn of its own, and works in between.
+
+How many rows are asked for at once follows from the sizes of the rows before: an application may have one
+allocation, or thousands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ...model.applications.views import ShownApplication
+    from ...model.partition_views import ShownNode
+
+__all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_node"]
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+ITEMS_WANTED: Final = 1_000
+"""About how many asks and allocations a piece has: to copy so many takes some milliseconds."""
+ROWS_MAX: Final = 250
+"""How many nodes or applications a piece has at most."""
+_ROWS_FIRST: Final = 16
+
+
+def paged(
+    keys: Sequence[K], ask: Callable[[Sequence[K]], Sequence[T]], size: Callable[[T], int]
+) -> Iterator[Sequence[T]]:
+    """Yield the rows of all keys in pieces; each is asked for when it is wanted.
+
+    Args:
+        keys: What to ask for.
+        ask: Returns the rows of some keys; fewer, if some are gone.
+        size: Returns how many items a row has, 1 at least.
+    """
+    start, step = 0, _ROWS_FIRST
+    while start < len(keys):
+        rows = ask(keys[start : start + step])
+        start += step
+        fitting = ITEMS_WANTED * len(rows) // max(sum(map(size, rows)), 1)
+        step = max(1, min(fitting, 4 * step, ROWS_MAX)) if rows else step
+        yield rows
+
+
+def size_of_node(node: ShownNode) -> int:
+    """Return how many items the row of a node has."""
+    return 1 + len(node.facts.allocations) + len(node.facts.foreign)
+
+
+def size_of_application(application: ShownApplication) -> int:
+    """Return how many items the row of an application has."""
+    return 1 + len(application.asks) + len(application.allocations)
