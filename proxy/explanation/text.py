@@ -5,11 +5,19 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...model.configuration.durations import duration_text
 from ...model.explanation import AskStatus
 from ...model.resources.quantity_texts import resource_text
 from ..terminal.tables import counted
-from .sentences import changes_of, lack_line, miss_line, place_line, place_of, tally_line, what_blocks
+from .sentences import (
+    age_text,
+    changes_of,
+    lack_line,
+    miss_line,
+    place_line,
+    place_of,
+    tally_line,
+    what_blocks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +27,18 @@ if TYPE_CHECKING:
     from ...model.state.preemption_log import PreemptionRecord
     from .sentences import Where
 
-__all__ = ["TextLine", "blocker_lines", "lines_of", "node_lines", "rule_lines"]
+__all__ = [
+    "TextLine",
+    "answer_of",
+    "ask_headline",
+    "blocker_lines",
+    "headline",
+    "lines_of",
+    "node_lines",
+    "other_asks",
+    "preemption_headline",
+    "rule_lines",
+]
 
 _NAMES_MAX = 5
 """How many asks of one answer are named."""
@@ -35,7 +54,7 @@ class TextLine(NamedTuple):
 
 def lines_of(explanation: Explanation, where: Where) -> Iterator[TextLine]:
     """Write an explanation."""
-    yield TextLine(_headline(explanation), style="bold")
+    yield TextLine(headline(explanation), style="bold")
     if explanation.rejection:
         yield TextLine(f"rejected: {explanation.rejection}", 1, "red")
     yield from rule_lines(explanation.rules, where)
@@ -48,15 +67,16 @@ def lines_of(explanation: Explanation, where: Where) -> Iterator[TextLine]:
         yield TextLine(place_line(place, where), 1)
     yield from _gang_lines(explanation)
     yield from _waiting_lines(explanation, where)
-    yield from _other_asks(explanation)
+    yield from other_asks(explanation)
     yield from _preemption_lines(explanation)
 
 
-def _headline(explanation: Explanation) -> str:
+def headline(explanation: Explanation) -> str:
+    """Return one line about the application."""
     since_ns = explanation.state_since_ns
     since = ""
     if since_ns is not None:
-        since = f" for {duration_text(explanation.time_ns - since_ns)} ({explanation.state_text})"
+        since = f" for {age_text(explanation.time_ns - since_ns)} ({explanation.state_text})"
     group = f", group {explanation.limit_group}" if explanation.limit_group else ""
     queue = f" in {explanation.queue_path}" if explanation.queue_path else ""
     user = f", user {explanation.user.name}" if explanation.user.name else ""
@@ -117,9 +137,9 @@ def _gang_lines(explanation: Explanation) -> Iterator[TextLine]:
 
 def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]:
     """Write the asks that wait; neighbours with the same answer share one."""
-    for _, group in groupby(explanation.waiting, key=_answer):
+    for _, group in groupby(explanation.waiting, key=answer_of):
         asks = list(group)
-        yield TextLine(_ask_headline(asks, explanation), 0, "bold")
+        yield TextLine(ask_headline(asks, explanation), 0, "bold")
         ask = asks[0]
         nothing = not ask.blockers and not explanation.blockers
         if nothing:
@@ -131,12 +151,12 @@ def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]
             yield from node_lines(ask.nodes, 1)
         for noted in ask.noted:
             times = "once" if noted.count == 1 else f"{noted.count} times"
-            ago = duration_text(explanation.time_ns - noted.last_ns)
+            ago = age_text(explanation.time_ns - noted.last_ns)
             whose = f" on {ask.allocation_key}" if len(asks) > 1 else ""
             yield TextLine(f"noted{whose} {times}, last {ago} ago: {noted.text}", 1, "dim")
 
 
-def _answer(ask: AskExplanation) -> tuple[object, ...]:
+def answer_of(ask: AskExplanation) -> tuple[object, ...]:
     """Return all that is written of an ask but its name, age, place, and what was noted on it.
 
     The first of those with equal answers is the one that is tried for all of them.
@@ -145,7 +165,8 @@ def _answer(ask: AskExplanation) -> tuple[object, ...]:
     return (*shape, ask.reserved_node, ask.blockers, ask.nodes)
 
 
-def _ask_headline(asks: list[AskExplanation], explanation: Explanation) -> str:
+def ask_headline(asks: Sequence[AskExplanation], explanation: Explanation) -> str:
+    """Return one line about waiting asks that have the same answer."""
     ask = asks[0]
     names = ", ".join(one.allocation_key for one in asks[:_NAMES_MAX])
     more = f" and {len(asks) - _NAMES_MAX} more" if len(asks) > _NAMES_MAX else ""
@@ -161,12 +182,12 @@ def _ask_headline(asks: list[AskExplanation], explanation: Explanation) -> str:
     assert last is not None, "an ask that waits has a place: please report"
     numbers = f"{first.number}" if first is last else f"{first.number} to {last.number}"
     parts.append(f"place {numbers} of {first.of}")
-    age = duration_text(max(0, explanation.time_ns - ask.created_at_ns))
+    age = age_text(max(0, explanation.time_ns - ask.created_at_ns))
     verb = "waits" if len(asks) == 1 else "wait"
     return f"{names}{more} {verb} for {age}: {'; '.join(parts)}"
 
 
-def _other_asks(explanation: Explanation) -> Iterator[TextLine]:
+def other_asks(explanation: Explanation) -> Iterator[TextLine]:
     """Write what does not wait, by what has become of it."""
     for status in AskStatus:
         asks = [ask for ask in explanation.asks if ask.status is status]
@@ -182,15 +203,16 @@ def _other_asks(explanation: Explanation) -> Iterator[TextLine]:
 
 def _preemption_lines(explanation: Explanation) -> Iterator[TextLine]:
     for record in explanation.preemptions:
-        yield TextLine(_preemption_headline(record, explanation), 0, "bold")
+        yield TextLine(preemption_headline(record, explanation), 0, "bold")
         for text in record.explain():
             yield TextLine(text, 1)
     if explanation.loops:
         yield TextLine(f"preemptions that repeat one that came to nothing: {explanation.loops}", 0, "red")
 
 
-def _preemption_headline(record: PreemptionRecord, explanation: Explanation) -> str:
-    ago = duration_text(explanation.time_ns - record.time_ns)
+def preemption_headline(record: PreemptionRecord, explanation: Explanation) -> str:
+    """Return one line about a preemption that the application took part in."""
+    ago = age_text(explanation.time_ns - record.time_ns)
     serves = "as preemptor" if record.application_id == explanation.application_id else ""
     suffers = any(victim.application_id == explanation.application_id for victim in record.victims)
     role = " and ".join(part for part in (serves, "as victim" if suffers else "") if part)

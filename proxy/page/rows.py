@@ -1,0 +1,246 @@
+"""Live rows as JSON texts, and what of them has changed since the reading before.
+
+A partition is a set of tables, each from a name to a row. The text of a row is made when the row is new or
+changed. The full document is made of the texts that are there; a change has those of the rows that changed,
+and `null` for each that is gone.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, final
+
+from ...model.values.messages import short_partition_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+
+    from ...model.live_rows import LiveApplication, LiveEnded, LiveNode, LiveQueue, LiveUsage
+    from ...model.resources.resource import Resource
+    from ...model.values.documents import Json
+    from ..scheduler.live_view import LiveRows
+
+__all__ = ["LiveTables", "Types"]
+
+_SCHEDULABLE: Final = 1
+_RESERVED: Final = 2
+
+
+@final
+class Types:
+    """The resource types of a partition in a fixed order: a quantity is known by its place in a list."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def quantities(self, resource: Resource | None) -> Json:
+        """Return the quantity of each type, `None` for a type that the resource does not name."""
+        return None if resource is None else self.of_items(resource.items())
+
+    def of_items(self, items: Iterable[tuple[str, int]]) -> list[Json]:
+        """Return likewise what pairs of type and quantity say."""
+        places = self._places
+        values: list[Json] = [None] * len(self.names)
+        for name, quantity in items:
+            place = places.get(name)
+            if place is None:
+                place = places[name] = len(self.names)
+                self.names.append(name)
+                values.append(None)
+            values[place] = quantity
+        return values
+
+
+@final
+class _Table:
+    """The rows of one kind by name, with their texts."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, object] = {}
+        self.texts: dict[str, str] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rows
+
+    def update(self, rows: Mapping[str, object], text_of: Callable[[Any], str]) -> list[str]:
+        """Take the rows that there are now; return the changes as members of a JSON object."""
+        before, texts = self._rows, self.texts
+        changes = []
+        for name, row in rows.items():
+            if name not in before or before[name] != row:
+                text = texts[name] = f"{json.dumps(name)}:{text_of(row)}"
+                changes.append(text)
+        if len(before) + len(changes) != len(rows) or any(name not in rows for name in before):
+            for name in [name for name in before if name not in rows]:
+                del texts[name]
+                changes.append(f"{json.dumps(name)}:null")
+        self._rows = dict(rows)
+        return changes
+
+    def all(self) -> str:
+        """Return all texts as one JSON object."""
+        return "{" + ",".join(self.texts.values()) + "}"
+
+
+class _PartitionTables:
+    """The tables of one partition."""
+
+    def __init__(self, name: str) -> None:
+        self.types = Types()
+        rm_id = name[1:].rpartition("]")[0]
+        self._fixed = f'"rm":{json.dumps(rm_id)},"name":{json.dumps(short_partition_name(name))}'
+        self._head = ""
+        self.tables = {kind: _Table() for kind in _KINDS}
+        self.ended: set[int] = set()
+        self._ended_rows: dict[int, LiveEnded] = {}
+
+    def update(self, rows: LiveRows) -> str:
+        """Take the rows that there are now; return the members that changed, the empty text for none."""
+        self._take_ended(rows)
+        now: dict[str, dict[str, object]] = {
+            "nodes": {row.node_id: row for row in rows.nodes},
+            "applications": {row.application_id: row for row in rows.applications},
+            "queues": {row.path: row for row in rows.queues},
+            "users": {row.name: row for row in rows.users},
+            "groups": {row.name: row for row in rows.groups},
+            "ended": {str(row.serial): row for row in self._ended_rows.values()},
+        }
+        changed = []
+        for kind, table in self.tables.items():
+            members = table.update(now[kind], getattr(self, f"_{kind}"))
+            if members:
+                changed.append(f'"{kind}":{{{",".join(members)}}}')
+        head = self._head_of(rows)
+        if head != self._head:
+            self._head = head
+            changed.insert(0, head)
+        return ",".join(changed)
+
+    def full(self) -> str:
+        """Return all members."""
+        tables = (f'"{kind}":{table.all()}' for kind, table in self.tables.items())
+        return f"{self._fixed},{self._head},{','.join(tables)}"
+
+    def _take_ended(self, rows: LiveRows) -> None:
+        known = {**self._ended_rows, **{row.serial: row for row in rows.ended}}
+        self._ended_rows = {serial: known[serial] for serial in rows.names.ended if serial in known}
+        self.ended = set(self._ended_rows)
+
+    def _head_of(self, rows: LiveRows) -> str:
+        names = rows.names
+        capacity = json.dumps(self.types.quantities(names.capacity))
+        return (
+            f'"types":{json.dumps(self.types.names)},"state":"{names.state.value}","capacity":{capacity},'
+            f'"allocations":{names.allocations},"endedTotal":{names.ended_total}'
+        )
+
+    # ---------------------------------------------------------------------------- the texts of rows
+
+    def _nodes(self, row: LiveNode) -> str:
+        quantities = self.types.quantities
+        flags = row.schedulable * _SCHEDULABLE + row.reserved * _RESERVED
+        return _text([quantities(row.capacity), quantities(row.available), flags])
+
+    def _applications(self, row: LiveApplication) -> str:
+        quantities = self.types.quantities
+        return _text(
+            [
+                row.user,
+                row.queue_path,
+                row.state.value,
+                quantities(row.pending),
+                quantities(row.allocated),
+                quantities(row.placeholder_allocated),
+                row.max_priority,
+                _milliseconds(row.submitted_at_ns),
+                _milliseconds(row.backoff_until_ns),
+            ]
+        )
+
+    def _queues(self, row: LiveQueue) -> str:
+        quantities = self.types.quantities
+        return _text(
+            [
+                int(row.is_leaf),
+                int(row.managed),
+                row.state.value,
+                quantities(row.guaranteed),
+                quantities(row.maximum),
+                quantities(row.allocated),
+                quantities(row.pending),
+                quantities(row.preempting),
+                row.running,
+                row.max_applications,
+            ]
+        )
+
+    def _users(self, row: LiveUsage) -> str:
+        queues: list[Json] = []
+        for each in row.queues:
+            limit = None if each.limit is None else self.types.quantities(each.limit.resources)
+            most = 0 if each.limit is None else each.limit.max_applications
+            queues.append([each.queue_path, self.types.of_items(each.usage), each.applications, limit, most])
+        return _text(queues)
+
+    _groups = _users
+
+    @staticmethod
+    def _ended(row: LiveEnded) -> str:
+        return _text(
+            [
+                row.application_id,
+                row.user,
+                row.queue_path,
+                row.state.value,
+                _milliseconds(row.submitted_at_ns),
+                _milliseconds(row.finished_at_ns),
+                row.reason,
+            ]
+        )
+
+
+_KINDS: Final = ("queues", "nodes", "applications", "users", "groups", "ended")
+
+
+@final
+class LiveTables:
+    """The tables of all partitions, as they were at the last reading."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[str, _PartitionTables] = {}
+
+    def ended_known(self, partition: str) -> Container[int]:
+        """Return the serials of the ended applications of a partition that are here."""
+        known = self._partitions.get(partition)
+        return () if known is None else known.ended
+
+    def update(self, rows: Sequence[LiveRows]) -> str:
+        """Take a reading; return what changed as the text of a JSON object, the empty text for nothing."""
+        changes = []
+        for each in rows:
+            known = self._partitions.get(each.partition)
+            if known is None:
+                known = self._partitions[each.partition] = _PartitionTables(each.partition)
+                known.update(each)
+                changes.append(f"{json.dumps(each.partition)}:{{{known.full()}}}")
+            elif members := known.update(each):
+                changes.append(f"{json.dumps(each.partition)}:{{{members}}}")
+        present = {each.partition for each in rows}
+        for name in [name for name in self._partitions if name not in present]:
+            del self._partitions[name]
+            changes.append(f"{json.dumps(name)}:null")
+        return "{" + ",".join(changes) + "}" if changes else ""
+
+    def full(self) -> str:
+        """Return everything as the text of a JSON object."""
+        members = (f"{json.dumps(name)}:{{{known.full()}}}" for name, known in self._partitions.items())
+        return "{" + ",".join(members) + "}"
+
+
+def _text(row: list[Json]) -> str:
+    return json.dumps(row, separators=(",", ":"))
+
+
+def _milliseconds(time_ns: int | None) -> int | None:
+    return None if time_ns is None else time_ns // 1_000_000

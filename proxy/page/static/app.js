@@ -1,0 +1,211 @@
+// The frame of the page: what there is to choose, the summary, the views, the theme, the connection.
+
+import * as applications from "./applications.js";
+import { closeDetail } from "./detail.js";
+import { h, setText, setVariable } from "./dom.js";
+import * as events from "./events.js";
+import { counted, label, number, percent, quantity } from "./format.js";
+import * as locks from "./locks.js";
+import * as nodes from "./nodes.js";
+import * as queues from "./queues.js";
+import { APP, QUEUE, choose, isPaused, open, partition, pause, store, watch } from "./store.js";
+import { setToken } from "./stream.js";
+import * as timeline from "./timeline.js";
+import * as usage from "./usage.js";
+
+const VIEWS = { queues, nodes, applications, timeline, usage, events, locks };
+const TITLES = {
+  queues: "Queues",
+  nodes: "Nodes",
+  applications: "Applications",
+  timeline: "Last hour",
+  usage: "Users and groups",
+  events: "Events",
+  locks: "Locks",
+};
+const STATES = {
+  live: "live",
+  connecting: "connecting",
+  waiting: "reconnecting",
+  refused: "token wanted",
+  absent: "no live data",
+  unavailable: "not available",
+};
+const HIDDEN_MS = 30000;
+
+const element = (id) => document.getElementById(id);
+let leave = null;
+let shown = "";
+
+// ------------------------------------------------------------------------------------------------ views
+
+function show() {
+  const wanted = location.hash.slice(1).split("/")[0];
+  const name = wanted in VIEWS ? wanted : "queues";
+  if (name === shown) return;
+  leave?.();
+  closeDetail();
+  shown = name;
+  const view = element("view");
+  view.replaceChildren();
+  view.dataset.view = name;
+  document.title = `${TITLES[name]} · Licorne`;
+  for (const tab of element("tabs").children) {
+    const current = tab.dataset.view === name;
+    if (current) {
+      tab.setAttribute("aria-current", "page");
+      tab.scrollIntoView({ block: "nearest", inline: "center" });
+    } else tab.removeAttribute("aria-current");
+  }
+  leave = VIEWS[name].show(view);
+}
+
+function fillTabs() {
+  for (const [name, title] of Object.entries(TITLES)) {
+    element("tabs").append(h("a", { href: `#${name}`, "data-view": name }, title));
+  }
+}
+
+// -------------------------------------------------------------------------------------------- the choices
+
+function fillSelect(select, options, chosen, text) {
+  const known = [...select.options].map((option) => option.value).join("\n");
+  if (known !== options.join("\n")) {
+    select.replaceChildren(...options.map((option) => h("option", { value: option }, text(option))));
+  }
+  select.value = chosen;
+}
+
+function showChoices() {
+  const names = Object.keys(store.partitions);
+  fillSelect(element("partition"), names, store.name, (name) => {
+    const found = store.partitions[name];
+    return names.length > 1 ? `${found.name} of ${found.rm}` : found.name;
+  });
+  fillSelect(element("resource"), partition()?.types ?? [], store.type, label);
+}
+
+// -------------------------------------------------------------------------------------------- the summary
+
+const figures = {};
+
+function figure(name, title) {
+  const parts = {
+    value: h("strong", {}, "–"),
+    note: h("span", { class: "note" }, " "),
+    bar: h("span", { class: "meter" }, h("i", {})),
+  };
+  figures[name] = parts;
+  return h("div", { class: "figure" }, h("span", { class: "title" }, title), parts.value, parts.note, parts.bar);
+}
+
+function fillSummary() {
+  element("summary").append(
+    figure("used", "In use"),
+    figure("nodes", "Nodes"),
+    figure("applications", "Applications"),
+    figure("allocations", "Allocations"),
+  );
+}
+
+function put(name, value, note, share) {
+  setText(figures[name].value, value);
+  setText(figures[name].note, note);
+  setVariable(figures[name].bar, "--share", Math.min(1, Math.max(0, share || 0)).toFixed(4));
+}
+
+function showSummary(changes) {
+  const known = partition();
+  if (known === null) return;
+  const at = known.types.indexOf(store.type);
+  const root = known.queues.root;
+  const used = root?.[QUEUE.allocated]?.[at] ?? 0;
+  const capacity = known.capacity?.[at] ?? 0;
+  put(
+    "used",
+    percent(capacity ? used / capacity : 0),
+    `${quantity(store.type, used)} of ${quantity(store.type, capacity)} ${store.type === "vcore" ? "cores" : ""}`,
+    used / capacity,
+  );
+  if (changes === "all" || changes.nodes) {
+    const rows = Object.values(known.nodes);
+    const open = rows.filter((row) => row[2] & 1).length;
+    put("nodes", number(rows.length), open === rows.length ? "all take work" : `${rows.length - open} cordoned`, open / rows.length);
+  }
+  if (changes === "all" || changes.applications) {
+    const rows = Object.values(known.applications);
+    const waiting = rows.filter((row) => row[APP.pending]?.some((each) => each > 0)).length;
+    put("applications", number(rows.length), waiting === 1 ? "1 waits" : `${number(waiting)} wait`, waiting / rows.length);
+  }
+  put("allocations", number(known.allocations), `${counted(known.endedTotal, "application")} ended`, 0);
+}
+
+// ------------------------------------------------------------------------------- the theme, the connection
+
+function showTheme() {
+  const dark = document.documentElement.dataset.theme
+    ? document.documentElement.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  const button = element("theme");
+  setText(button, dark ? "☀" : "☾");
+  button.setAttribute("aria-label", dark ? "Use the light theme" : "Use the dark theme");
+  button.dataset.next = dark ? "light" : "dark";
+}
+
+function switchTheme() {
+  const next = element("theme").dataset.next;
+  document.documentElement.dataset.theme = next;
+  try {
+    localStorage.setItem("licorne-theme", next);
+  } catch {
+    // It holds until the page is closed.
+  }
+  showTheme();
+  choose({});
+}
+
+function showConnection() {
+  const pill = element("connection");
+  pill.dataset.state = store.state;
+  setText(pill, STATES[store.state] ?? store.state);
+  pill.title = store.state === "unavailable" ? store.why : "";
+  const dialog = element("token");
+  if (store.state === "refused" && !dialog.open) dialog.showModal();
+}
+
+function watchVisibility() {
+  let timer = 0;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(pause, HIDDEN_MS);
+    else if (isPaused()) open();
+  });
+}
+
+fillTabs();
+fillSummary();
+showTheme();
+element("theme").addEventListener("click", switchTheme);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  showTheme();
+  choose({});
+});
+element("partition").addEventListener("change", (event) => choose({ name: event.target.value }));
+element("resource").addEventListener("change", (event) => choose({ type: event.target.value }));
+element("token").addEventListener("close", () => {
+  setToken(element("token-text").value);
+  open();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  element("view").focus();
+});
+watch((changes) => {
+  showConnection();
+  showChoices();
+  showSummary(changes);
+});
+addEventListener("hashchange", show);
+show();
+watchVisibility();
+open();

@@ -1,0 +1,175 @@
+// The applications: a table with a filter, and why the chosen one waits.
+
+import { closeDetail, focusDetail } from "./detail.js";
+import { h, setText } from "./dom.js";
+import { explain } from "./explain.js";
+import { age, counted, natural, number, resource } from "./format.js";
+import { APP, ENDED, has, now, partition, watch } from "./store.js";
+import { Table } from "./table.js";
+
+const ORDER_MS = 1000;
+const COLUMNS = [
+  { key: "id", title: "Application" },
+  { key: "state", title: "State" },
+  { key: "queue", title: "Queue" },
+  { key: "user", title: "User" },
+  { key: "age", title: "Age", numeric: true },
+  { key: "uses", title: "Uses", numeric: true },
+  { key: "waits", title: "Waits for", numeric: true },
+];
+const KINDS = [
+  ["active", "Active"],
+  ["waiting", "Waiting"],
+  ["ended", "Ended"],
+];
+
+function waits(row) {
+  return Boolean(row[APP.pending]?.some((each) => each > 0));
+}
+
+export function show(view) {
+  const filter = h("input", { type: "search", placeholder: "Find by name, queue or user", "aria-label": "Find applications", autocomplete: "off" });
+  const says = h("p", { class: "note says", "aria-live": "polite" });
+  const kinds = h(
+    "div",
+    { class: "choices", role: "radiogroup", "aria-label": "Which applications" },
+    KINDS.map(([key, title], at) =>
+      h("label", {}, h("input", { type: "radio", name: "kind", value: key, checked: at === 0 }), h("span", {}, title)),
+    ),
+  );
+  let kind = "active";
+  let [order, descending] = ["age", true];
+  let laid = 0;
+  let timer = 0;
+
+  const table = new Table({ columns: COLUMNS, label: "Applications", cells, onOpen, onOrder });
+  view.append(h("h1", { class: "visually-hidden" }, "Applications"), h("div", { class: "tools" }, filter, kinds, says), h("div", { class: "table-frame" }, table.element));
+  table.showOrder(order, descending);
+
+  function rowsOfKind() {
+    const known = partition();
+    return (kind === "ended" ? known?.ended : known?.applications) ?? {};
+  }
+
+  function cells(id) {
+    const known = partition();
+    if (kind === "ended") return endedCells(known.ended[id]);
+    const row = known.applications[id];
+    if (!row) return { kind: "gone", id, state: "gone", queue: "", user: "", age: "", uses: "", waits: "" };
+    const isWaiting = waits(row);
+    return {
+      kind: isWaiting ? "waiting" : "calm",
+      id,
+      state: row[APP.backoff] && row[APP.backoff] > now() ? `${row[APP.state]}, backs off` : row[APP.state],
+      queue: row[APP.queue],
+      user: row[APP.user],
+      age: age(now() - row[APP.submitted]),
+      uses: resource(known.types, sum(row[APP.allocated], row[APP.placeholders])),
+      waits: isWaiting ? resource(known.types, row[APP.pending]) : "",
+    };
+  }
+
+  function endedCells(row) {
+    if (!row) return { kind: "gone", id: "", state: "gone", queue: "", user: "", age: "", uses: "", waits: "" };
+    return {
+      kind: row[ENDED.state] === "Completed" ? "calm" : "failed",
+      id: row[ENDED.id],
+      state: row[ENDED.state],
+      queue: row[ENDED.queue],
+      user: row[ENDED.user],
+      age: age((row[ENDED.finished] ?? now()) - row[ENDED.submitted]),
+      uses: "",
+      waits: row[ENDED.state] === "Completed" ? "" : row[ENDED.reason],
+    };
+  }
+
+  function keyOf(id, row) {
+    const known = partition();
+    if (kind === "ended") {
+      const keys = { id: row[ENDED.id], state: row[ENDED.state], queue: row[ENDED.queue], user: row[ENDED.user], waits: row[ENDED.reason] };
+      return keys[order] ?? -row[ENDED.submitted];
+    }
+    const size = (values) => (values ?? []).reduce((most, each, at) => Math.max(most, (each ?? 0) / (known.capacity[at] || 1)), 0);
+    const keys = {
+      id: () => natural(id),
+      state: () => row[APP.state],
+      queue: () => row[APP.queue],
+      user: () => row[APP.user],
+      age: () => -row[APP.submitted],
+      uses: () => size(sum(row[APP.allocated], row[APP.placeholders])),
+      waits: () => size(row[APP.pending]),
+    };
+    return keys[order]();
+  }
+
+  function lay() {
+    clearTimeout(timer);
+    timer = 0;
+    laid = performance.now();
+    const text = filter.value.trim().toLowerCase();
+    const found = [];
+    const rows = rowsOfKind();
+    let total = 0;
+    for (const [id, row] of Object.entries(rows)) {
+      if (kind === "waiting" && !waits(row)) continue;
+      total += 1;
+      if (text) {
+        const parts = kind === "ended" ? [row[ENDED.id], row[ENDED.queue], row[ENDED.user], row[ENDED.state]] : [id, row[APP.queue], row[APP.user], row[APP.state]];
+        if (!parts.some((part) => part.toLowerCase().includes(text))) continue;
+      }
+      found.push([keyOf(id, row), id]);
+    }
+    const turn = descending ? -1 : 1;
+    found.sort(([a, x], [b, y]) => (a < b ? -turn : a > b ? turn : x < y ? -1 : 1));
+    table.lay(found.map(([, id]) => id));
+    const all = kind === "ended" ? (partition()?.endedTotal ?? 0) : total;
+    setText(says, found.length < all ? `${number(found.length)} of ${counted(all, "application")}` : counted(found.length, "application"));
+  }
+
+  /** Order anew once a second at most: rows that jump cannot be read. */
+  function layLater() {
+    if (timer) return;
+    timer = setTimeout(lay, Math.max(0, ORDER_MS - (performance.now() - laid)));
+  }
+
+  function onOrder(key) {
+    [order, descending] = [key, key === order ? !descending : key === "age" || key === "uses" || key === "waits"];
+    table.showOrder(order, descending);
+    lay();
+  }
+
+  function onOpen(id, byKey = false) {
+    explain(kind === "ended" ? partition().ended[id][ENDED.id] : id);
+    if (byKey) focusDetail();
+  }
+
+  filter.addEventListener("input", lay);
+  kinds.addEventListener("change", (event) => {
+    kind = event.target.value;
+    table.element.scrollTop = 0;
+    closeDetail();
+    lay();
+  });
+  lay();
+  const ticking = setInterval(() => table.draw(), 1000);
+  const stop = watch((changes) => {
+    if (!has(changes, "applications", "ended")) return;
+    if (changes === "all") {
+      lay();
+      return;
+    }
+    table.draw(changes[kind === "ended" ? "ended" : "applications"] ?? new Set());
+    layLater();
+  });
+  return () => {
+    stop();
+    clearInterval(ticking);
+    clearTimeout(timer);
+    table.close();
+  };
+}
+
+function sum(left, right) {
+  if (!right?.some(Boolean)) return left;
+  return right.map((each, at) => (each ?? 0) + (left?.[at] ?? 0));
+}

@@ -1,0 +1,98 @@
+// Live events, where the server has them.
+
+import { h, setText } from "./dom.js";
+import { clock, counted } from "./format.js";
+import { store, watch } from "./store.js";
+import { listen } from "./stream.js";
+
+const KEPT_MAX = 1000;
+const SHOWN_MAX = 300;
+const WORDS = {
+  connecting: "connecting …",
+  live: "",
+  waiting: "The stream broke; it is tried again.",
+  absent: "This server has no stream of events.",
+  refused: "This server wants a token for events.",
+};
+const KINDS = { REQUEST: "ask", APP: "application", NODE: "node", QUEUE: "queue", USERGROUP: "user or group" };
+
+export function show(view) {
+  const filter = h("input", { type: "search", placeholder: "Find in events", "aria-label": "Find in events", autocomplete: "off" });
+  const held = h("button", { class: "button", type: "button", "aria-pressed": "false" }, "Hold");
+  const says = h("p", { class: "note says", "aria-live": "polite" });
+  const list = h("ol", { class: "events", "aria-label": "Events, the latest first", tabindex: "0" });
+  const empty = h("p", { class: "empty" });
+  view.append(h("h1", { class: "visually-hidden" }, "Events"), h("div", { class: "tools" }, filter, held, says), empty, list);
+  const events = [];
+  let state = "connecting";
+  let scheduled = false;
+  let isHeld = false;
+
+  function text(event) {
+    const kind = KINDS[event.type] ?? String(event.type ?? "").toLowerCase();
+    const change = [event.eventChangeType, event.eventChangeDetail].filter((part) => part && part !== "NONE" && part !== "DETAILS_NONE");
+    return { kind, change: change.join(" ").toLowerCase().replaceAll("_", " "), object: [event.objectID, event.referenceID].filter(Boolean).join(" · "), message: event.message ?? "" };
+  }
+
+  function draw() {
+    scheduled = false;
+    if (isHeld) return;
+    const wanted = filter.value.trim().toLowerCase();
+    const found = wanted ? events.filter((each) => each.search.includes(wanted)) : events;
+    setText(says, `${counted(found.length, "event")}${events.length === KEPT_MAX ? ", the latest" : ""}`);
+    const why = WORDS[state] ?? "";
+    setText(empty, why || (found.length ? "" : "Nothing has happened yet."));
+    empty.hidden = !empty.textContent;
+    list.replaceChildren(
+      ...found.slice(-SHOWN_MAX).reverse().map((each) =>
+        h("li", {}, h("time", {}, clock(each.time, true)), h("span", { class: "kind" }, each.kind), h("span", { class: "object" }, each.object), h("span", { class: "note" }, [each.change, each.message].filter(Boolean).join(": "))),
+      ),
+    );
+  }
+
+  function later() {
+    if (scheduled) return;
+    scheduled = true;
+    setTimeout(() => requestAnimationFrame(draw), 200);
+  }
+
+  let stop = null;
+  const start = () => {
+    if (stop !== null || store.events === null) return;
+    if (!store.events) {
+      state = "absent";
+      draw();
+      stop = () => {};
+      return;
+    }
+    stop = listen("licorne/v1/events", { onEvent, onState });
+  };
+
+  function onEvent(_, event) {
+    const shown = text(event);
+    const time = Number(event.timestampNano ?? 0) / 1e6 || Date.now();
+    events.push({ ...shown, time, search: Object.values(shown).join(" ").toLowerCase() });
+    if (events.length > KEPT_MAX) events.splice(0, events.length - KEPT_MAX);
+    later();
+  }
+
+  function onState(now) {
+    state = now;
+    later();
+  }
+
+  filter.addEventListener("input", draw);
+  held.addEventListener("click", () => {
+    isHeld = !isHeld;
+    held.setAttribute("aria-pressed", String(isHeld));
+    setText(held, isHeld ? "Go on" : "Hold");
+    draw();
+  });
+  draw();
+  const unwatch = watch(start);
+  start();
+  return () => {
+    unwatch();
+    stop?.();
+  };
+}

@@ -1,0 +1,214 @@
+// The nodes as a heat map, with the detail of the one that is chosen.
+
+import { closeDetail, focusDetail, openDetail } from "./detail.js";
+import { h, setText } from "./dom.js";
+import { counted, label, natural, number, percent, quantity } from "./format.js";
+import { HeatMap } from "./heatmap.js";
+import { NODE, has, partition, place, store, watch } from "./store.js";
+import { ask } from "./stream.js";
+
+const SCHEDULABLE = 1;
+const RESERVED = 2;
+const REFRESH_MS = 2000;
+
+function shareOf(row, at) {
+  const capacity = row[NODE.capacity]?.[at];
+  if (!capacity) return 0;
+  return (capacity - (row[NODE.available]?.[at] ?? 0)) / capacity;
+}
+
+export function show(view) {
+  const canvas = h("canvas", {
+    class: "heat",
+    tabindex: "0",
+    role: "application",
+    "aria-roledescription": "heat map",
+    "aria-label": "Nodes by use. Move with the arrow keys, open with Enter.",
+    "aria-describedby": "heat-says",
+  });
+  const says = h("p", { id: "heat-says", class: "note says", "aria-live": "polite" });
+  const filter = h("input", { type: "search", placeholder: "Find nodes", "aria-label": "Find nodes", autocomplete: "off" });
+  const order = h(
+    "select",
+    { "aria-label": "Order" },
+    h("option", { value: "name" }, "by name"),
+    h("option", { value: "use" }, "the fullest first"),
+  );
+  const tip = h("div", { class: "tip", hidden: true });
+  const frame = h("div", { class: "heat-frame" }, canvas, tip);
+  const scale = h("div", { class: "scale", "aria-hidden": "true" }, "empty", h("i", {}), "full", h("span", { class: "mark closed" }), "cordoned", h("span", { class: "mark reserved" }), "reserved");
+  view.append(h("h1", { class: "visually-hidden" }, "Nodes"), h("div", { class: "tools" }, filter, order, says), frame, scale);
+
+  const map = new HeatMap(canvas);
+  let chosen = "";
+  let count = -1;
+
+  function read(id) {
+    const row = partition().nodes[id];
+    const flags = row[NODE.flags];
+    const text = filter.value.trim().toLowerCase();
+    return {
+      id,
+      share: shareOf(row, place()),
+      closed: !(flags & SCHEDULABLE),
+      reserved: Boolean(flags & RESERVED),
+      dim: text !== "" && !id.toLowerCase().includes(text),
+    };
+  }
+
+  function lay() {
+    const known = partition();
+    const ids = Object.keys(known?.nodes ?? {});
+    count = ids.length;
+    const keys = new Map(ids.map((id) => [id, natural(id)]));
+    ids.sort((a, b) => (keys.get(a) < keys.get(b) ? -1 : 1));
+    const nodes = ids.map(read);
+    if (order.value === "use") nodes.sort((a, b) => b.share - a.share);
+    map.selected = nodes.findIndex((node) => node.id === chosen);
+    map.lay(nodes, Math.max(200, frame.clientWidth));
+    say();
+  }
+
+  function say() {
+    const node = map.nodes[map.selected];
+    const matching = map.nodes.reduce((sum, each) => sum + !each.dim, 0);
+    setText(says, node ? described(node) : `${counted(matching, "node")}${matching < count ? ` of ${number(count)}` : ""}`);
+  }
+
+  function described(node) {
+    const row = partition()?.nodes[node.id];
+    if (!row) return `${node.id} is gone`;
+    const at = place();
+    const left = quantity(store.type, row[NODE.available]?.[at] ?? 0);
+    const extra = [node.closed ? "cordoned" : "", node.reserved ? "reserved" : ""].filter(Boolean).join(", ");
+    return `${node.id}: ${percent(node.share)} of ${label(store.type)} in use, ${left} left${extra ? `, ${extra}` : ""}`;
+  }
+
+  function choose(at) {
+    if (at < 0 || at >= map.nodes.length) return;
+    map.select(at);
+    chosen = map.nodes[at].id;
+    say();
+    const { y } = map.position(at);
+    const box = view.getBoundingClientRect();
+    const top = canvas.getBoundingClientRect().top + y;
+    if (top < box.top + 8) view.scrollBy(0, top - box.top - 60);
+    else if (top + map.size > box.bottom - 8) view.scrollBy(0, top + map.size - box.bottom + 60);
+  }
+
+  canvas.addEventListener("keydown", (event) => {
+    const at = Math.max(0, map.selected);
+    const moves = {
+      ArrowRight: at + (map.selected >= 0 ? 1 : 0),
+      ArrowLeft: at - 1,
+      ArrowDown: at + map.columns,
+      ArrowUp: at - map.columns,
+      Home: 0,
+      End: map.nodes.length - 1,
+    };
+    if (event.key in moves) {
+      event.preventDefault();
+      choose(Math.max(0, Math.min(map.nodes.length - 1, moves[event.key])));
+    } else if ((event.key === "Enter" || event.key === " ") && map.nodes[map.selected]) {
+      event.preventDefault();
+      detail(map.nodes[map.selected].id);
+      focusDetail();
+    }
+  });
+  canvas.addEventListener("click", (event) => {
+    const at = map.at(event.offsetX, event.offsetY);
+    if (at < 0) return;
+    choose(at);
+    detail(map.nodes[at].id);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const at = map.at(event.offsetX, event.offsetY);
+    tip.hidden = at < 0;
+    if (at < 0) return;
+    setText(tip, described(map.nodes[at]));
+    const left = Math.min(event.offsetX + 14, frame.clientWidth - tip.offsetWidth - 4);
+    tip.style.transform = `translate(${Math.max(0, left)}px, ${event.offsetY + 18}px)`;
+  });
+  canvas.addEventListener("pointerleave", () => {
+    tip.hidden = true;
+  });
+  filter.addEventListener("input", lay);
+  order.addEventListener("change", lay);
+  const resized = new ResizeObserver(() => lay());
+  resized.observe(frame);
+  lay();
+  const stop = watch((changes) => {
+    if (!has(changes, "nodes")) return;
+    if (changes === "all") map.readColours();
+    const known = partition()?.nodes ?? {};
+    if (changes === "all" || [...changes.nodes].some((id) => !map.places.has(id) || !known[id])) {
+      lay();
+      return;
+    }
+    for (const id of changes.nodes) {
+      const at = map.places.get(id);
+      map.nodes[at] = read(id);
+      map.draw(at);
+    }
+    if (chosen && changes.nodes.has(chosen)) say();
+  });
+  return () => {
+    stop();
+    resized.disconnect();
+    closeDetail();
+  };
+}
+
+// ------------------------------------------------------------------------------------------- the detail
+
+function detail(id) {
+  const asking = new AbortController();
+  let timer = 0;
+  const content = openDetail(id, () => {
+    clearTimeout(timer);
+    asking.abort();
+  });
+
+  async function refresh() {
+    const known = partition();
+    try {
+      const node = await ask("licorne/v1/page/node", { rm: known.rm, partition: known.name, node: id }, asking.signal);
+      content.replaceChildren(...nodeParts(node));
+    } catch (error) {
+      if (asking.signal.aborted) return;
+      content.replaceChildren(h("p", { class: "empty" }, error.message));
+    }
+    timer = setTimeout(refresh, REFRESH_MS);
+  }
+
+  refresh();
+}
+
+function nodeParts(node) {
+  const facts = [
+    ["State", node.schedulable ? "takes work" : "cordoned"],
+    ["Capacity", node.capacity],
+    ["In use", node.allocated],
+    ["Used by others", node.occupied],
+    ["Left", node.available],
+    ...(node.reservations.length ? [["Reserved for", node.reservations.join(", ")]] : []),
+    ...Object.entries(node.attributes),
+  ];
+  return [
+    h("dl", { class: "facts" }, facts.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+    h("h3", {}, counted(node.allocationsTotal, "allocation")),
+    allocations(node.allocations),
+    ...(node.foreignTotal ? [h("h3", {}, counted(node.foreignTotal, "foreign allocation")), allocations(node.foreign)] : []),
+  ];
+}
+
+function allocations(list) {
+  if (!list.length) return h("p", { class: "empty" }, "Nothing runs here.");
+  return h(
+    "ul",
+    { class: "lines" },
+    list.map((each) =>
+      h("li", {}, h("strong", {}, each.allocationKey), h("span", { class: "note" }, [each.applicationID, each.resource, each.placeholder ? "placeholder" : ""].filter(Boolean).join(" · "))),
+    ),
+  );
+}

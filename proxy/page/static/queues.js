@@ -1,0 +1,187 @@
+// The queue tree: how much each queue uses, wants, is guaranteed and may have, as bars.
+
+import { h, setText, setVariable } from "./dom.js";
+import { label, number, percent, quantity } from "./format.js";
+import { QUEUE, has, partition, place, store, watch } from "./store.js";
+
+const OPEN_DEPTH = 2;
+const LEGEND = [
+  ["used", "in use"],
+  ["pending", "waits"],
+  ["guaranteed", "guaranteed"],
+  ["maximum", "maximum: the whole bar"],
+];
+
+export function show(view) {
+  const tree = h("ul", { class: "tree", role: "tree", "aria-label": "Queues" });
+  const rows = new Map();
+  const open = new Map();
+  view.append(
+    h("h1", { class: "visually-hidden" }, "Queues"),
+    h("ul", { class: "legend", "aria-label": "Legend" }, LEGEND.map(([kind, text]) => h("li", { class: `key ${kind}` }, h("i", {}), text))),
+    tree,
+  );
+  let focused = "root";
+
+  function isOpen(path) {
+    return open.get(path) ?? path.split(".").length < OPEN_DEPTH + 1;
+  }
+
+  function build() {
+    const known = partition();
+    rows.clear();
+    tree.replaceChildren();
+    if (known === null) return;
+    const children = new Map();
+    for (const path of Object.keys(known.queues).sort()) {
+      const parent = path.slice(0, Math.max(0, path.lastIndexOf(".")));
+      if (!children.has(parent)) children.set(parent, []);
+      children.get(parent).push(path);
+    }
+    const walk = (path, level) => {
+      const below = children.get(path) ?? [];
+      const row = makeRow(path, level, below.length > 0);
+      rows.set(path, row);
+      tree.append(row.element);
+      if (below.length && isOpen(path)) for (const child of below) walk(child, level + 1);
+    };
+    for (const root of children.get("") ?? []) walk(root, 1);
+    if (!rows.has(focused)) focused = rows.keys().next().value ?? "root";
+    rows.get(focused)?.element.setAttribute("tabindex", "0");
+    update(null);
+  }
+
+  function makeRow(path, level, isParent) {
+    const name = path.slice(path.lastIndexOf(".") + 1);
+    const parts = {
+      note: h("span", { class: "note" }),
+      bar: h("span", { class: "bar" }, h("i", { class: "used" }), h("i", { class: "pending" }), h("i", { class: "guaranteed" })),
+      share: h("strong", { class: "share" }),
+      figures: h("span", { class: "note figures" }),
+      isParent,
+    };
+    const twist = h("span", { class: "twist", "aria-hidden": "true" }, isParent ? "▸" : "");
+    parts.element = h(
+      "li",
+      {
+        class: "queue",
+        role: "treeitem",
+        tabindex: "-1",
+        "aria-level": level,
+        "aria-expanded": isParent ? String(isOpen(path)) : null,
+        "data-path": path,
+      },
+      h("div", { class: "queue-name" }, twist, h("span", { class: "name", title: path }, name), parts.note),
+      parts.bar,
+      parts.share,
+      parts.figures,
+    );
+    setVariable(parts.element, "--level", level - 1);
+    parts.element.addEventListener("click", () => {
+      focus(path);
+      if (isParent) toggle(path, !isOpen(path));
+    });
+    return parts;
+  }
+
+  /** The maximum that holds for a queue: the least of its own and those above it. */
+  function ceiling(known, path, at) {
+    let least = known.capacity?.[at] ?? 0;
+    for (let upper = path; upper; upper = upper.slice(0, Math.max(0, upper.lastIndexOf(".")))) {
+      const own = known.queues[upper]?.[QUEUE.maximum]?.[at];
+      if (own !== null && own !== undefined && own < least) least = own;
+    }
+    return least;
+  }
+
+  function update(paths) {
+    const known = partition();
+    const at = place();
+    for (const [path, row] of rows) {
+      const queue = known?.queues[path];
+      if (!queue || (paths && !paths.has(path))) continue;
+      const most = ceiling(known, path, at);
+      const used = queue[QUEUE.allocated]?.[at] ?? 0;
+      const waits = queue[QUEUE.pending]?.[at] ?? 0;
+      const guaranteed = queue[QUEUE.guaranteed]?.[at] ?? 0;
+      const share = most ? used / most : used ? 1 : 0;
+      const { bar } = row;
+      setVariable(bar, "--used", Math.min(1, share).toFixed(4));
+      setVariable(bar, "--pending", most ? Math.min(1, waits / most).toFixed(4) : 0);
+      setVariable(bar, "--guaranteed", most ? Math.min(1, guaranteed / most).toFixed(4) : 0);
+      bar.classList.toggle("has-guaranteed", guaranteed > 0);
+      bar.classList.toggle("overflows", used + waits > most);
+      bar.classList.toggle("below", guaranteed > used && waits > 0);
+      setText(row.share, percent(share));
+      const figures = [
+        `${quantity(store.type, used)} of ${quantity(store.type, most)}`,
+        waits ? `${quantity(store.type, waits)} waits` : "",
+        guaranteed ? `${quantity(store.type, guaranteed)} guaranteed` : "",
+      ];
+      setText(row.figures, figures.filter(Boolean).join(" · "));
+      const running = queue[QUEUE.most] ? `${number(queue[QUEUE.running])} of ${number(queue[QUEUE.most])} run` : queue[QUEUE.running] ? `${number(queue[QUEUE.running])} run` : "";
+      const state = queue[QUEUE.state] === "Active" ? "" : queue[QUEUE.state].toLowerCase();
+      setText(row.note, [running, queue[QUEUE.managed] ? "" : "dynamic", state].filter(Boolean).join(" · "));
+      row.element.setAttribute(
+        "aria-label",
+        `${path}: ${percent(share)} of ${label(store.type)} in use, ${row.figures.textContent}`,
+      );
+    }
+  }
+
+  function toggle(path, to) {
+    open.set(path, to);
+    build();
+    focus(path);
+  }
+
+  function focus(path) {
+    const row = rows.get(path);
+    if (!row) return;
+    rows.get(focused)?.element.setAttribute("tabindex", "-1");
+    focused = path;
+    row.element.setAttribute("tabindex", "0");
+    row.element.focus();
+    row.element.scrollIntoView({ block: "nearest" });
+  }
+
+  tree.addEventListener("keydown", (event) => {
+    const paths = [...rows.keys()];
+    const at = paths.indexOf(focused);
+    const row = rows.get(focused);
+    const parent = focused.slice(0, Math.max(0, focused.lastIndexOf(".")));
+    const moves = {
+      ArrowDown: () => focus(paths[at + 1]),
+      ArrowUp: () => focus(paths[at - 1]),
+      Home: () => focus(paths[0]),
+      End: () => focus(paths[paths.length - 1]),
+      ArrowRight: () => (row?.isParent && !isOpen(focused) ? toggle(focused, true) : focus(paths[at + 1])),
+      ArrowLeft: () => (row?.isParent && isOpen(focused) ? toggle(focused, false) : focus(parent)),
+      Enter: () => row?.isParent && toggle(focused, !isOpen(focused)),
+      " ": () => row?.isParent && toggle(focused, !isOpen(focused)),
+    };
+    const move = moves[event.key];
+    if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    move();
+  });
+
+  build();
+  let paths = Object.keys(partition()?.queues ?? {}).length;
+  return watch((changes) => {
+    if (!has(changes, "queues")) return;
+    const count = Object.keys(partition()?.queues ?? {}).length;
+    const gone = changes === "all" || [...changes.queues].some((path) => !partition()?.queues[path] || (count !== paths && !rows.has(path)));
+    paths = count;
+    if (gone) {
+      const had = tree.contains(document.activeElement);
+      build();
+      if (had) focus(focused);
+    } else update(changesAbove(changes.queues));
+  });
+
+  /** A changed maximum changes all bars below it: update all, they are few that are shown. */
+  function changesAbove(changed) {
+    return [...changed].some((path) => rows.get(path)?.isParent) ? null : changed;
+  }
+}

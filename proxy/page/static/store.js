@@ -1,0 +1,170 @@
+// What the server has said, and who wants to know when it changes.
+
+import { listen } from "./stream.js";
+
+const TABLES = ["queues", "nodes", "applications", "users", "groups", "ended"];
+
+/** The columns of the rows, as `licorne.proxy.page.rows` writes them. */
+export const NODE = { capacity: 0, available: 1, flags: 2 };
+export const QUEUE = {
+  leaf: 0, managed: 1, state: 2, guaranteed: 3, maximum: 4, allocated: 5, pending: 6, preempting: 7,
+  running: 8, most: 9,
+};
+export const APP = {
+  user: 0, queue: 1, state: 2, pending: 3, allocated: 4, placeholders: 5, priority: 6, submitted: 7, backoff: 8,
+};
+export const ENDED = { id: 0, user: 1, queue: 2, state: 3, submitted: 4, finished: 5, reason: 6 };
+export const USAGE = { queue: 0, used: 1, applications: 2, limit: 3, most: 4 };
+
+export const store = {
+  partitions: {},
+  name: "",
+  type: "",
+  engine: "",
+  /** Whether the server has a stream of events. */
+  events: null,
+  state: "connecting",
+  why: "",
+  /** How far the clock of the server is ahead of ours. */
+  ahead: 0,
+  number: 0,
+  messages: 0,
+};
+
+const listeners = new Set();
+let dirty = null;
+let scheduled = false;
+let stop = null;
+
+export function partition() {
+  return store.partitions[store.name] ?? null;
+}
+
+export function now() {
+  return Date.now() + store.ahead;
+}
+
+/** The place of the chosen resource type in lists of quantities. */
+export function place() {
+  return partition()?.types.indexOf(store.type) ?? -1;
+}
+
+export function value(quantities) {
+  return quantities?.[place()] ?? null;
+}
+
+/** Be told of changes, once a frame at most; returns the function that ends it. */
+export function watch(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export function choose({ name = store.name, type = store.type }) {
+  store.name = name;
+  store.type = type;
+  settle();
+  touch(null);
+}
+
+/** Begin to read, or begin anew. */
+export function open() {
+  stop?.();
+  stop = listen("licorne/v1/live", { onEvent, onState });
+}
+
+export function pause() {
+  stop?.();
+  stop = null;
+}
+
+export function isPaused() {
+  return stop === null;
+}
+
+function onState(state) {
+  store.state = state;
+  if (state !== "live") store.number = -1;
+  touch({});
+}
+
+function onEvent(kind, message) {
+  if (kind === "unavailable") {
+    store.state = "unavailable";
+    store.why = message.why;
+    touch({});
+    return;
+  }
+  store.messages += 1;
+  store.state = "live";
+  store.ahead = message.time - Date.now();
+  if (kind === "full") {
+    store.partitions = message.partitions;
+    store.engine = message.engine;
+    store.events = message.events;
+    settle();
+    touch(null);
+  } else if (store.number >= 0 && message.number !== store.number + 1) {
+    open(); // Something was lost on the way: begin with the full document.
+    return;
+  } else {
+    for (const [name, changed] of Object.entries(message.partitions)) merge(name, changed);
+  }
+  store.number = message.number;
+}
+
+function merge(name, changed) {
+  const known = store.partitions[name];
+  if (changed === null || known === undefined) {
+    if (changed === null) delete store.partitions[name];
+    else store.partitions[name] = changed;
+    settle();
+    touch(null);
+    return;
+  }
+  const ids = {};
+  for (const [key, part] of Object.entries(changed)) {
+    if (!TABLES.includes(key)) {
+      known[key] = part;
+      continue;
+    }
+    const table = known[key];
+    ids[key] = Object.keys(part);
+    for (const id of ids[key]) {
+      if (part[id] === null) delete table[id];
+      else table[id] = part[id];
+    }
+  }
+  if (name === store.name) touch(ids);
+}
+
+/** Choose a partition and a resource type that there are. */
+function settle() {
+  const names = Object.keys(store.partitions);
+  if (!names.includes(store.name)) store.name = names[0] ?? "";
+  const types = partition()?.types ?? [];
+  if (!types.includes(store.type)) store.type = ["memory", "vcore"].find((type) => types.includes(type)) ?? types[0] ?? "";
+}
+
+/** Note what changed: `null` is everything, otherwise the ids by table. */
+function touch(ids) {
+  if (ids === null || dirty === "all") dirty = "all";
+  else {
+    dirty ??= {};
+    for (const [key, names] of Object.entries(ids)) {
+      dirty[key] ??= new Set();
+      for (const id of names) dirty[key].add(id);
+    }
+  }
+  if (scheduled) return;
+  scheduled = true;
+  requestAnimationFrame(() => {
+    scheduled = false;
+    const changes = dirty;
+    dirty = null;
+    for (const listener of [...listeners]) listener(changes);
+  });
+}
+
+export function has(changes, ...tables) {
+  return changes === "all" || tables.some((table) => changes[table]);
+}

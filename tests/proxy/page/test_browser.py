@@ -1,0 +1,288 @@
+"""The page in a real browser, on a scheduler that runs: its views, live changes, keys, three sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from support.proxy.browsing import SCREENSHOTS, chromium, visiting
+from support.proxy.listening import Listener
+from support.proxy.page_cluster import GIB, ask, fill, node, serving_page, submit
+from support.proxy.waiting import wait_until
+
+from licorne import Scheduler
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+    from support.proxy.browsing import Visit
+
+    from licorne.proxy.scheduler.engine_names import EngineName
+
+VIEWS = ("queues", "nodes", "applications", "timeline", "usage", "events", "locks")
+ANEW = "partitions: [{name: default, queues: [{name: root, queues: [{name: anew}]}]}]"
+SIZES = {"phone": (390, 844), "desk": (1280, 800), "wall": (2560, 1440)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
+    """One that runs, with a cluster in which something waits."""
+    engine: EngineName = getattr(request, "param", "actors")
+    with Scheduler(engine=engine) as made:
+        fill(made, Listener())
+        wait_until(lambda: made.explain("genome").waiting[0].blockers, "the ask was tried")
+        yield made
+
+
+@pytest.fixture
+def visit(browser: Browser, scheduler: Scheduler) -> Iterator[Visit]:
+    with serving_page(scheduler) as origin, visiting(browser, origin) as opened:
+        yield opened
+
+
+def tree_row(visit: Visit, path: str) -> str:
+    return visit.text(f'[data-path="{path}"]')
+
+
+# ----------------------------------------------------------------------------------------------- the views
+
+
+def test_the_queues_are_bars_with_what_they_use_want_and_are_guaranteed(visit: Visit) -> None:
+    """The maximum is the whole bar."""
+    visit.open("queues")
+    row = visit.page.locator('[data-path="root.production"]')
+
+    expect(row.locator(".figures")).to_contain_text("of 900 GiB")
+    expect(row.locator(".figures")).to_contain_text("400 GiB guaranteed")
+    assert "0.4444" == row.locator(".bar").evaluate("bar => bar.style.getPropertyValue('--guaranteed')")
+    assert "production" in tree_row(visit, "root.production")
+
+
+def test_a_node_is_opened_from_the_heat_map(visit: Visit) -> None:
+    """With what runs on it."""
+    visit.open("nodes")
+    expect(visit.page.locator("#heat-says")).to_have_text("24 nodes")
+    visit.page.locator("canvas.heat").click(position={"x": 10, "y": 40})
+
+    expect(visit.page.locator("#detail h2")).to_have_text("node-0")
+    expect(visit.page.locator("#detail .facts")).to_contain_text("takes work")
+    expect(visit.page.locator("#heat-says")).to_contain_text("node-0")
+
+
+def test_nodes_are_found_by_name(visit: Visit) -> None:
+    """The others fade."""
+    visit.open("nodes")
+    visit.page.get_by_label("Find nodes").fill("node-1")
+
+    expect(visit.page.locator("#heat-says")).to_have_text("11 nodes of 24")
+
+
+def test_an_application_says_why_it_waits_with_the_lines_of_the_configuration(visit: Visit) -> None:
+    """All reasons at once."""
+    visit.open("applications")
+    visit.page.get_by_label("Find applications").fill("genome")
+    expect(visit.page.locator(".says")).to_have_text("1 of 31 applications")
+    visit.page.locator(".table-row").click()
+
+    reasons = visit.page.locator("#detail .reason")
+    expect(reasons.first).to_contain_text("Queue root.research.biology has no room")
+    expect(reasons.first.locator(".setting").first).to_contain_text("line 28")
+    expect(reasons.first.locator(".setting code").first).to_contain_text("biology")
+    expect(reasons.last).to_contain_text("No node has room")
+
+
+def test_ended_applications_have_their_reason(visit: Visit) -> None:
+    """One was rejected."""
+    visit.open("applications")
+    visit.page.get_by_text("Ended", exact=True).click()
+
+    expect(visit.page.locator(".table-row")).to_contain_text("no placement rule matched")
+
+
+def test_the_last_hour_has_a_chart_a_queue(visit: Visit) -> None:
+    """Of the chosen parent."""
+    visit.open("timeline")
+    expect(visit.page.locator(".chart")).to_have_count(4)
+    visit.page.get_by_label("Queues below").select_option("root.production")
+
+    expect(visit.page.locator(".chart .name")).to_have_text(
+        ["root.production", "root.production.billing", "root.production.web"]
+    )
+
+
+def test_users_and_groups_are_shown_against_their_limits(visit: Visit) -> None:
+    """The group by its cores, ada by memory and applications."""
+    visit.open("usage")
+
+    expect(visit.page.get_by_text("cores in root", exact=True)).to_have_count(1)
+    expect(visit.page.get_by_text("applications in root.production.billing")).to_have_count(1)
+    expect(visit.page.get_by_text("Users · 4")).to_be_visible()
+
+
+def test_a_server_without_events_says_so(visit: Visit) -> None:
+    """And is not asked for them."""
+    visit.open("events")
+
+    expect(visit.page.locator("#view .empty")).to_have_text("This server has no stream of events.")
+    assert not any("v1/events" in url for url in visit.asked)
+
+
+@pytest.mark.parametrize("scheduler", ["threads"], indirect=True)
+def test_the_lock_graph_of_the_engine_threads_is_drawn(visit: Visit) -> None:
+    """A box a class of locks."""
+    visit.open("locks")
+
+    expect(visit.page.locator("svg.graph .lock")).to_have_count(15)
+    expect(visit.page.locator("svg.graph")).to_contain_text("node-order")
+
+
+def test_another_engine_has_no_lock_graph(visit: Visit) -> None:
+    """And says why."""
+    visit.open("locks")
+
+    expect(visit.page.locator("#view .empty")).to_contain_text("The engine actors has no locks")
+
+
+# --------------------------------------------------------------------------------------------- live changes
+
+
+def test_what_changes_is_shown_without_a_reload(visit: Visit, scheduler: Scheduler) -> None:
+    """A node, an application, a queue that fills."""
+    visit.open("queues")
+    before = visit.page.locator('[data-path="root"] .figures')
+    expect(before).to_contain_text("of 1.5 TiB")
+    scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node("late", memory=2048 * GIB)]))
+
+    expect(before).to_contain_text("of 3.5 TiB")
+    expect(visit.page.locator("#summary")).to_contain_text("25")
+    visit.page.get_by_role("link", name="Applications").click()
+    submit(scheduler, "newcomer", "root.batch")
+    ask(scheduler, "newcomer", "n1", memory=100 * GIB)
+    visit.page.get_by_label("Find applications").fill("newcomer")
+    expect(visit.page.locator(".table-row")).to_contain_text("100 GiB")
+
+
+def test_the_page_comes_back_when_the_server_does(browser: Browser, scheduler: Scheduler) -> None:
+    """Its scheduler is another one then, and the page shows that."""
+    with serving_page(scheduler) as origin:
+        port = int(origin.rpartition(":")[2])
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(origin)
+        expect(page.locator('#connection[data-state="live"]')).to_be_visible()
+    expect(page.locator('#connection[data-state="waiting"]')).to_be_visible()
+    with Scheduler() as other:
+        other.register("rm", Listener(), configuration=ANEW)
+        with serving_page(other, port=port):
+            expect(page.locator('[data-path="root.anew"]')).to_be_visible(timeout=15_000)
+            context.close()
+
+
+# --------------------------------------------------------------------------------------------- the keyboard
+
+
+def test_the_tree_is_walked_with_the_arrow_keys(visit: Visit) -> None:
+    """Left closes and goes up, right opens and goes down."""
+    visit.open("queues")
+    visit.page.locator('[data-path="root"]').focus()
+    press = visit.page.keyboard.press
+    press("ArrowDown")
+    press("ArrowDown")
+    assert "root.production" == focused(visit, "dataset.path")
+    press("ArrowLeft")
+    expect(visit.page.locator('[data-path="root.production.web"]')).to_have_count(0)
+    press("ArrowRight")
+    press("ArrowRight")
+    assert "root.production.billing" == focused(visit, "dataset.path")
+    press("ArrowLeft")
+    press("ArrowLeft")
+    press("ArrowLeft")
+    assert "root" == focused(visit, "dataset.path")
+
+
+def test_the_table_is_used_with_keys_alone(visit: Visit) -> None:
+    """Escape leads back from the panel to the row."""
+    visit.open("applications")
+    visit.page.locator(".table").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "End", "Enter"):
+        visit.page.keyboard.press(key)
+    expect(visit.page.locator("#detail h2")).to_be_focused()
+    expect(visit.page.locator('.table-row[aria-selected="true"]')).to_have_count(1)
+    visit.page.keyboard.press("Escape")
+    expect(visit.page.locator("#detail")).to_be_hidden()
+    expect(visit.page.locator(".table")).to_be_focused()
+
+
+def test_the_heat_map_is_used_with_keys_alone(visit: Visit) -> None:
+    """What is chosen is said in words."""
+    visit.open("nodes")
+    visit.page.locator("canvas.heat").focus()
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        visit.page.keyboard.press(key)
+
+    expect(visit.page.locator("#heat-says")).to_contain_text("node-1: ")
+    expect(visit.page.locator("#detail h2")).to_have_text("node-1")
+
+
+def test_the_first_key_leads_past_the_head(visit: Visit) -> None:
+    """To the content."""
+    visit.open("queues")
+    visit.page.keyboard.press("Tab")
+    assert "Skip to the content" == focused(visit, "textContent")
+    visit.page.keyboard.press("Enter")
+
+    assert "view" == focused(visit, "id")
+
+
+def focused(visit: Visit, attribute: str) -> str:
+    found: str = visit.page.evaluate(f"document.activeElement.{attribute}")
+    return found
+
+
+# --------------------------------------------------------------------------------------- themes and sizes
+
+
+def test_the_theme_can_be_switched_and_is_kept(visit: Visit) -> None:
+    """Over a reload."""
+    visit.open("queues")
+    assert "rgb(246, 246, 249)" == background(visit)
+    visit.page.get_by_label("Use the dark theme").click()
+    assert "rgb(17, 17, 23)" == background(visit)
+    visit.page.reload()
+    assert "rgb(17, 17, 23)" == background(visit)
+
+
+def background(visit: Visit) -> str:
+    found: str = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return found
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_each_view_fits_each_size(browser: Browser, scheduler: Scheduler, size: str, *, dark: bool) -> None:
+    """Nothing is wider than the window; the pictures are kept for those who look."""
+    width, height = SIZES[size]
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    with (
+        serving_page(scheduler) as origin,
+        visiting(browser, origin, width=width, height=height, dark=dark) as visit,
+    ):
+        for view in VIEWS:
+            visit.open(view)
+            expect(visit.page.locator("#view h1")).to_have_count(1)
+            if view == "applications":
+                visit.page.get_by_label("Find applications").fill("genome")
+                visit.page.locator(".table-row").click()
+                expect(visit.page.locator("#detail .reason").first).to_be_visible()
+            assert width >= visit.page.evaluate("document.documentElement.scrollWidth")
+            theme = "dark" if dark else "light"
+            visit.page.screenshot(path=SCREENSHOTS / f"{width}-{theme}-{view}.png")
