@@ -1,8 +1,9 @@
 """Rows of a partition for those who watch it: what it knows without asking its applications or nodes.
 
 A watcher reads the names of everything first, then the rows of some hundred names at a time, so that the
-partition works in between. A row is made of immutable values that the partition has already: what has not
-changed is the same object as before, and a watcher finds changes by comparing identities.
+partition works in between. A row is made of immutable values that the partition has already. What has not
+changed is the same object as before: a row is compared with the one that the watcher has, and is made only if
+it is another one.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from .limits.user_limits import holder_names, holder_rows
 from .nodes.order import node_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from .applications.effects import ApplicationFacts
     from .applications.state import ApplicationState
     from .limits.usage_tree import UsageRow
     from .nodes.node import NodeFacts
@@ -80,12 +82,7 @@ class LiveApplication(NamedTuple):
     application_id: str
     user: str
     queue_path: str
-    state: ApplicationState
-    pending: Resource
-    allocated: Resource
-    placeholder_allocated: Resource
-    max_priority: int
-    submitted_at_ns: int
+    facts: ApplicationFacts
     backoff_until_ns: int | None
 
 
@@ -150,14 +147,27 @@ def _downwards(queue: Queue) -> Iterable[Queue]:
         yield from _downwards(queue.children[name])
 
 
-def live_nodes(state: PartitionState, node_ids: Iterable[str]) -> tuple[LiveNode, ...]:
-    """Return the rows of nodes; those that are gone are left out."""
-    entries = map(state.nodes.get, node_ids)
-    return tuple(
-        LiveNode(entry.node_id, entry.capacity, entry.available, entry.schedulable, entry.reserved)
-        for entry in entries
-        if entry is not None
-    )
+def live_nodes(
+    state: PartitionState, node_ids: Iterable[str], known: Mapping[str, LiveNode]
+) -> tuple[LiveNode, ...]:
+    """Return the rows of nodes that are not as they are known; those that are gone are left out."""
+    changed = []
+    for node_id in node_ids:
+        entry = state.nodes.get(node_id)
+        if entry is None:
+            continue
+        row = known.get(node_id)
+        if (
+            row is None
+            or row.available is not entry.available
+            or row.capacity is not entry.capacity
+            or row.schedulable is not entry.schedulable
+            or row.reserved is not entry.reserved
+        ):
+            changed.append(
+                LiveNode(node_id, entry.capacity, entry.available, entry.schedulable, entry.reserved)
+            )
+    return tuple(changed)
 
 
 def live_node_facts(state: PartitionState, node_id: str) -> NodeFacts | None:
@@ -166,25 +176,27 @@ def live_node_facts(state: PartitionState, node_id: str) -> NodeFacts | None:
     return None if entry is None else entry.node.facts()
 
 
-def live_applications(state: PartitionState, application_ids: Iterable[str]) -> tuple[LiveApplication, ...]:
-    """Return the rows of active applications; those that are gone are left out."""
-    entries = map(state.entries.get, application_ids)
-    return tuple(
-        LiveApplication(
-            entry.application_id,
-            entry.user.name,
-            entry.queue.path,
-            (facts := entry.facts).state,
-            facts.pending,
-            facts.allocated,
-            facts.placeholder_allocated,
-            facts.max_priority,
-            facts.submitted_at_ns,
-            entry.backoff_until_ns,
-        )
-        for entry in entries
-        if entry is not None
-    )
+def live_applications(
+    state: PartitionState, application_ids: Iterable[str], known: Mapping[str, LiveApplication]
+) -> tuple[LiveApplication, ...]:
+    """Return the rows of active applications that are not as they are known; without those that are gone."""
+    changed = []
+    for application_id in application_ids:
+        entry = state.entries.get(application_id)
+        if entry is None:
+            continue
+        row = known.get(application_id)
+        if row is None or row.facts is not entry.facts or row.backoff_until_ns != entry.backoff_until_ns:
+            changed.append(
+                LiveApplication(
+                    application_id,
+                    entry.user.name,
+                    entry.queue.path,
+                    entry.facts,
+                    entry.backoff_until_ns,
+                )
+            )
+    return tuple(changed)
 
 
 def live_ended(state: PartitionState, serials: Iterable[int]) -> tuple[LiveEnded, ...]:

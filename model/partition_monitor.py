@@ -18,7 +18,7 @@ from .orphans import unknown_to_applications, unknown_to_nodes
 from .partition_figures import partition_figures
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
     from .nodes.node import NodeFacts
@@ -57,9 +57,9 @@ class PartitionMonitor:
         return live_names(self._state)
 
     @reads
-    def live_nodes(self, node_ids: Sequence[str]) -> tuple[LiveNode, ...]:
-        """Return the rows of nodes for a watcher."""
-        return live_nodes(self._state, node_ids)
+    def live_nodes(self, node_ids: Sequence[str], known: Mapping[str, LiveNode]) -> tuple[LiveNode, ...]:
+        """Return the rows of nodes that a watcher does not know as they are."""
+        return live_nodes(self._state, node_ids, known)
 
     @reads
     def live_node_facts(self, node_id: str) -> NodeFacts | None:
@@ -67,9 +67,11 @@ class PartitionMonitor:
         return live_node_facts(self._state, node_id)
 
     @reads
-    def live_applications(self, application_ids: Sequence[str]) -> tuple[LiveApplication, ...]:
-        """Return the rows of active applications for a watcher."""
-        return live_applications(self._state, application_ids)
+    def live_applications(
+        self, application_ids: Sequence[str], known: Mapping[str, LiveApplication]
+    ) -> tuple[LiveApplication, ...]:
+        """Return the rows of active applications that a watcher does not know as they are."""
+        return live_applications(self._state, application_ids, known)
 
     @reads
     def live_ended(self, serials: Sequence[int]) -> tuple[LiveEnded, ...]:

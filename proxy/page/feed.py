@@ -30,6 +30,8 @@ _WAITING_MAX: Final = 16
 _SILENCE_SECONDS: Final = 10.0
 """After so long without a message a comment is sent: it finds connections that are gone."""
 _RETRY_MS: Final = 1000
+_USAGES_EACH: Final = 10
+"""Users and groups are read with each tenth reading: their rows are made anew each time."""
 
 
 class TooManyViewersError(RequestError):
@@ -127,7 +129,8 @@ class LiveFeed:
     def _read(self, tables: LiveTables, *, needs_all: bool) -> tuple[str, str]:
         """Return the full document, if anybody needs it, and what changed; runs on a thread of its own."""
         self.readings += 1
-        change = tables.update(self._view.rows(tables.ended_known))
+        with_usages = needs_all or self.readings % _USAGES_EACH == 0
+        change = tables.update(self._view.rows(tables.known, with_usages=with_usages))
         return (tables.full() if needs_all else ""), change
 
     def _tell(self, number: int, all_of_it: str, change: str) -> None:

@@ -11,9 +11,10 @@ import json
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ...model.values.messages import short_partition_name
+from ..scheduler.live_view import KnownRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ...model.live_rows import LiveApplication, LiveEnded, LiveNode, LiveQueue, LiveUsage
     from ...model.resources.resource import Resource
@@ -57,25 +58,30 @@ class _Table:
     """The rows of one kind by name, with their texts."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, object] = {}
+        self.rows: dict[str, Any] = {}
         self.texts: dict[str, str] = {}
+        self._names: tuple[str, ...] = ()
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._rows
+    def update(
+        self, names: tuple[str, ...], rows: Iterable[tuple[str, object]], text_of: Callable[[Any], str]
+    ) -> list[str]:
+        """Take the names that there are now, and rows that may have changed.
 
-    def update(self, rows: Mapping[str, object], text_of: Callable[[Any], str]) -> list[str]:
-        """Take the rows that there are now; return the changes as members of a JSON object."""
-        before, texts = self._rows, self.texts
+        Returns:
+            The changes as members of a JSON object.
+        """
         changes = []
-        for name, row in rows.items():
-            if name not in before or before[name] != row:
-                text = texts[name] = f"{json.dumps(name)}:{text_of(row)}"
+        for name, row in rows:
+            if name not in self.rows or self.rows[name] != row:
+                self.rows[name] = row
+                text = self.texts[name] = f"{json.dumps(name)}:{text_of(row)}"
                 changes.append(text)
-        if len(before) + len(changes) != len(rows) or any(name not in rows for name in before):
-            for name in [name for name in before if name not in rows]:
-                del texts[name]
+        if names != self._names:
+            self._names = names
+            present = frozenset(names)
+            for name in [name for name in self.rows if name not in present]:
+                del self.rows[name], self.texts[name]
                 changes.append(f"{json.dumps(name)}:null")
-        self._rows = dict(rows)
         return changes
 
     def all(self) -> str:
@@ -92,23 +98,25 @@ class _PartitionTables:
         self._fixed = f'"rm":{json.dumps(rm_id)},"name":{json.dumps(short_partition_name(name))}'
         self._head = ""
         self.tables = {kind: _Table() for kind in _KINDS}
-        self.ended: set[int] = set()
-        self._ended_rows: dict[int, LiveEnded] = {}
+
+    def known(self) -> KnownRows:
+        """Return what need not be read again."""
+        return KnownRows(
+            self.tables["nodes"].rows,
+            self.tables["applications"].rows,
+            frozenset(map(int, self.tables["ended"].rows)),
+        )
 
     def update(self, rows: LiveRows) -> str:
-        """Take the rows that there are now; return the members that changed, the empty text for none."""
-        self._take_ended(rows)
-        now: dict[str, dict[str, object]] = {
-            "nodes": {row.node_id: row for row in rows.nodes},
-            "applications": {row.application_id: row for row in rows.applications},
-            "queues": {row.path: row for row in rows.queues},
-            "users": {row.name: row for row in rows.users},
-            "groups": {row.name: row for row in rows.groups},
-            "ended": {str(row.serial): row for row in self._ended_rows.values()},
-        }
+        """Take a reading; return the members that changed, the empty text for none."""
+        names = rows.names
         changed = []
         for kind, table in self.tables.items():
-            members = table.update(now[kind], getattr(self, f"_{kind}"))
+            now = getattr(rows, kind)
+            if now is None:
+                continue
+            of_kind = tuple(map(str, names.ended)) if kind == "ended" else getattr(names, kind)
+            members = table.update(of_kind, ((str(row[0]), row) for row in now), getattr(self, f"_{kind}"))
             if members:
                 changed.append(f'"{kind}":{{{",".join(members)}}}')
         head = self._head_of(rows)
@@ -121,11 +129,6 @@ class _PartitionTables:
         """Return all members."""
         tables = (f'"{kind}":{table.all()}' for kind, table in self.tables.items())
         return f"{self._fixed},{self._head},{','.join(tables)}"
-
-    def _take_ended(self, rows: LiveRows) -> None:
-        known = {**self._ended_rows, **{row.serial: row for row in rows.ended}}
-        self._ended_rows = {serial: known[serial] for serial in rows.names.ended if serial in known}
-        self.ended = set(self._ended_rows)
 
     def _head_of(self, rows: LiveRows) -> str:
         names = rows.names
@@ -144,16 +147,17 @@ class _PartitionTables:
 
     def _applications(self, row: LiveApplication) -> str:
         quantities = self.types.quantities
+        facts = row.facts
         return _text(
             [
                 row.user,
                 row.queue_path,
-                row.state.value,
-                quantities(row.pending),
-                quantities(row.allocated),
-                quantities(row.placeholder_allocated),
-                row.max_priority,
-                _milliseconds(row.submitted_at_ns),
+                facts.state.value,
+                quantities(facts.pending),
+                quantities(facts.allocated),
+                quantities(facts.placeholder_allocated),
+                facts.max_priority,
+                _milliseconds(facts.submitted_at_ns),
                 _milliseconds(row.backoff_until_ns),
             ]
         )
@@ -210,10 +214,10 @@ class LiveTables:
     def __init__(self) -> None:
         self._partitions: dict[str, _PartitionTables] = {}
 
-    def ended_known(self, partition: str) -> Container[int]:
-        """Return the serials of the ended applications of a partition that are here."""
-        known = self._partitions.get(partition)
-        return () if known is None else known.ended
+    def known(self, partition: str) -> KnownRows:
+        """Return what of a partition need not be read again."""
+        tables = self._partitions.get(partition)
+        return KnownRows() if tables is None else tables.known()
 
     def update(self, rows: Sequence[LiveRows]) -> str:
         """Take a reading; return what changed as the text of a JSON object, the empty text for nothing."""

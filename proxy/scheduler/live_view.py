@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, final
 from .asking import ask_each, matching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from ...model.live_rows import (
         LiveApplication,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...model.nodes.node import NodeFacts
     from ...model.partition import Partition
 
-__all__ = ["PIECE", "LiveQueues", "LiveRows", "LiveView"]
+__all__ = ["PIECE", "KnownRows", "LiveQueues", "LiveRows", "LiveView"]
 
 T = TypeVar("T")
 N = TypeVar("N")
@@ -38,6 +38,15 @@ class LiveQueues(NamedTuple):
     queues: tuple[LiveQueue, ...]
 
 
+class KnownRows(NamedTuple):
+    """What a reader has of a partition already. It changes nothing of it while it reads."""
+
+    nodes: Mapping[str, LiveNode] = {}
+    applications: Mapping[str, LiveApplication] = {}
+    ended: Container[int] = ()
+    """The serials of ended applications: their rows change no more."""
+
+
 class LiveRows(NamedTuple):
     """The rows of one partition; each piece of them is of one moment."""
 
@@ -45,10 +54,13 @@ class LiveRows(NamedTuple):
     """The full name, `[rm]default`."""
     names: LiveNames
     nodes: tuple[LiveNode, ...]
+    """Those that are not as the reader knows them."""
     applications: tuple[LiveApplication, ...]
+    """Likewise."""
     queues: tuple[LiveQueue, ...]
-    users: tuple[LiveUsage, ...]
-    groups: tuple[LiveUsage, ...]
+    users: tuple[LiveUsage, ...] | None
+    """`None` if they were not asked for."""
+    groups: tuple[LiveUsage, ...] | None
     ended: tuple[LiveEnded, ...]
     """Those that the reader did not have."""
 
@@ -66,21 +78,21 @@ class LiveView:
     def __init__(self, answer: Answering) -> None:
         self._answer = answer
 
-    def rows(self, ended_known: Callable[[str], Container[int]]) -> tuple[LiveRows, ...]:
+    def rows(self, known: Callable[[str], KnownRows], *, with_usages: bool = True) -> tuple[LiveRows, ...]:
         """Return the rows of all partitions.
 
         Args:
-            ended_known: Returns, for a partition, the serials of ended applications that the reader has:
-                their rows change no more.
+            known: Returns what the reader has of a partition already.
+            with_usages: Read what users and groups use, too.
 
         Raises:
             RequestError: The scheduler has been stopped, or a predicate asks.
         """
 
         def read(partition: Partition) -> LiveRows:
-            return _rows(partition, ended_known(partition.name))
+            return _rows(partition, known(partition.name), with_usages=with_usages)
 
-        return self._answer("a look at everything", lambda known: tuple(_each(known, read)))
+        return self._answer("a look at everything", lambda partitions: tuple(_each(partitions, read)))
 
     def queues(self) -> tuple[LiveQueues, ...]:
         """Return the queues of all partitions.
@@ -115,20 +127,26 @@ def _each(partitions: Sequence[Partition], read: Callable[[Partition], T]) -> li
     return [answer for _, answer in ask_each(partitions, read)]
 
 
-def _rows(partition: Partition, ended_known: Container[int]) -> LiveRows:
+def _rows(partition: Partition, known: KnownRows, *, with_usages: bool) -> LiveRows:
     monitor = partition.monitor
     names = monitor.live_names()
-    new = tuple(serial for serial in names.ended if serial not in ended_known)
-    users = [row for piece in _pieces(names.users) for row in monitor.live_usages(piece, ())[0]]
-    groups = [row for piece in _pieces(names.groups) for row in monitor.live_usages((), piece)[1]]
+    new = tuple(serial for serial in names.ended if serial not in known.ended)
+    users = groups = None
+    if with_usages:
+        users = tuple(row for piece in _pieces(names.users) for row in monitor.live_usages(piece, ())[0])
+        groups = tuple(row for piece in _pieces(names.groups) for row in monitor.live_usages((), piece)[1])
     return LiveRows(
         partition.name,
         names,
-        tuple(row for piece in _pieces(names.nodes) for row in monitor.live_nodes(piece)),
-        tuple(row for piece in _pieces(names.applications) for row in monitor.live_applications(piece)),
+        tuple(row for piece in _pieces(names.nodes) for row in monitor.live_nodes(piece, known.nodes)),
+        tuple(
+            row
+            for piece in _pieces(names.applications)
+            for row in monitor.live_applications(piece, known.applications)
+        ),
         _queues(partition, names),
-        tuple(users),
-        tuple(groups),
+        users,
+        groups,
         tuple(row for piece in _pieces(new) for row in monitor.live_ended(piece)),
     )
 

@@ -83,23 +83,23 @@ export function show(view) {
     };
   }
 
-  function keyOf(id, row) {
-    const known = partition();
+  /** The function that returns by what a row is ordered. */
+  function ordering() {
     if (kind === "ended") {
-      const keys = { id: row[ENDED.id], state: row[ENDED.state], queue: row[ENDED.queue], user: row[ENDED.user], waits: row[ENDED.reason] };
-      return keys[order] ?? -row[ENDED.submitted];
+      const column = { id: ENDED.id, state: ENDED.state, queue: ENDED.queue, user: ENDED.user, waits: ENDED.reason }[order];
+      return column === undefined ? (_, row) => -row[ENDED.submitted] : (_, row) => row[column];
     }
-    const size = (values) => (values ?? []).reduce((most, each, at) => Math.max(most, (each ?? 0) / (known.capacity[at] || 1)), 0);
-    const keys = {
-      id: () => natural(id),
-      state: () => row[APP.state],
-      queue: () => row[APP.queue],
-      user: () => row[APP.user],
-      age: () => -row[APP.submitted],
-      uses: () => size(sum(row[APP.allocated], row[APP.placeholders])),
-      waits: () => size(row[APP.pending]),
-    };
-    return keys[order]();
+    const capacity = partition()?.capacity ?? [];
+    const size = (values) => (values ?? []).reduce((most, each, at) => Math.max(most, (each ?? 0) / (capacity[at] || 1)), 0);
+    return {
+      id: (id) => natural(id),
+      state: (_, row) => row[APP.state],
+      queue: (_, row) => row[APP.queue],
+      user: (_, row) => row[APP.user],
+      age: (_, row) => -row[APP.submitted],
+      uses: (_, row) => size(sum(row[APP.allocated], row[APP.placeholders])),
+      waits: (_, row) => size(row[APP.pending]),
+    }[order];
   }
 
   function lay() {
@@ -109,6 +109,7 @@ export function show(view) {
     const text = filter.value.trim().toLowerCase();
     const found = [];
     const rows = rowsOfKind();
+    const keyOf = ordering();
     let total = 0;
     for (const [id, row] of Object.entries(rows)) {
       if (kind === "waiting" && !waits(row)) continue;

@@ -41,7 +41,7 @@ def scheduler() -> Iterator[Scheduler]:
 
 def change_of(tables: LiveTables, scheduler: Scheduler) -> Any:
     """Return what has changed since the last time, `None` for nothing."""
-    text = tables.update(scheduler.live_view().rows(tables.ended_known))
+    text = tables.update(scheduler.live_view().rows(tables.known))
     return json.loads(text) if text else None
 
 

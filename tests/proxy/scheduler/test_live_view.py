@@ -10,11 +10,13 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.scheduler import live_view
+from licorne.proxy.scheduler.live_view import KnownRows
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from licorne.model.live_rows import LiveNode
     from licorne.proxy.scheduler.engine_names import EngineName
     from licorne.proxy.scheduler.live_view import LiveRows
 
@@ -50,7 +52,7 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
 
 
 def rows_of(scheduler: Scheduler) -> LiveRows:
-    (rows,) = scheduler.live_view().rows(lambda _: ())
+    (rows,) = scheduler.live_view().rows(lambda _: KnownRows())
     return rows
 
 
@@ -62,8 +64,8 @@ def test_the_rows_are_what_the_partition_has(scheduler: Scheduler) -> None:
         (node.node_id, node.capacity["memory"], node.available["memory"]) for node in rows.nodes
     ]
     (application,) = rows.applications
-    assert ("app", "bob", "root.leaf", "Running") == (*application[:3], application.state.value)
-    assert (70, 190) == (application.allocated["memory"], application.pending["memory"])
+    assert ("app", "bob", "root.leaf", "Running") == (*application[:3], application.facts.state.value)
+    assert (70, 190) == (application.facts.allocated["memory"], application.facts.pending["memory"])
     leaf = next(queue for queue in rows.queues if queue.path == "root.leaf")
     assert leaf.guaranteed is not None
     assert leaf.maximum is not None
@@ -74,25 +76,39 @@ def test_the_rows_are_what_the_partition_has(scheduler: Scheduler) -> None:
         leaf.pending["memory"],
     )
     assert [("lost", "Rejected")] == [(each.application_id, each.state.value) for each in rows.ended]
+    assert rows.users is not None
     (bob,) = rows.users
     assert ("root", (("memory", 70),), 1) == bob.queues[0][:3]
 
 
-def test_a_row_of_what_has_not_changed_is_made_of_the_same_objects(scheduler: Scheduler) -> None:
-    """So a watcher compares identities."""
-    before, after = rows_of(scheduler), rows_of(scheduler)
+def test_what_has_not_changed_is_not_read_again(scheduler: Scheduler) -> None:
+    """Of nodes and applications, which may be many."""
+    before = rows_of(scheduler)
+    known = KnownRows(
+        {row.node_id: row for row in before.nodes}, {row.application_id: row for row in before.applications}
+    )
+    (same,) = scheduler.live_view().rows(lambda _: known)
+    scheduler.update_allocation(ask_request("t3", memory=80))
+    scheduler.run_until_idle()
+    (other,) = scheduler.live_view().rows(lambda _: known)
 
-    for earlier, later in zip(before.nodes, after.nodes, strict=True):
-        assert earlier.available is later.available
-    assert before.applications[0].pending is after.applications[0].pending
-    assert before.queues[0].allocated is after.queues[0].allocated
+    assert ((), ()) == (same.nodes, same.applications)
+    assert [("n2", 20)] == [(node.node_id, node.available["memory"]) for node in other.nodes]
+    assert ["app"] == [application.application_id for application in other.applications]
+
+
+def test_what_users_have_is_read_on_request(scheduler: Scheduler) -> None:
+    """Since it is made anew each time."""
+    (rows,) = scheduler.live_view().rows(lambda _: KnownRows(), with_usages=False)
+
+    assert (None, None) == (rows.users, rows.groups)
 
 
 def test_ended_applications_that_the_reader_knows_are_not_read_again(scheduler: Scheduler) -> None:
     """Their rows change no more."""
     known = rows_of(scheduler).names.ended
 
-    (rows,) = scheduler.live_view().rows(lambda _: known)
+    (rows,) = scheduler.live_view().rows(lambda _: KnownRows(ended=known))
 
     assert known
     assert () == rows.ended
@@ -108,9 +124,9 @@ def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
     (partition,) = scheduler._cluster.partitions()
     read = type(partition.monitor).live_nodes
 
-    def noting(part: object, names: tuple[str, ...]) -> object:
+    def noting(reports: object, names: tuple[str, ...], known: dict[str, LiveNode]) -> object:
         asked.append(names)
-        return read(part, names)  # type: ignore[arg-type] # that of whichever engine it is
+        return read(reports, names, known)  # type: ignore[arg-type] # the reports of whichever engine it is
 
     monkeypatch.setattr(type(partition.monitor), "live_nodes", noting)
 

@@ -112,10 +112,10 @@ def watch_everything(partition: Partition) -> None:
     monitor = partition.monitor
     monitor.figures()
     names = monitor.live_names()
-    monitor.live_nodes(names.nodes)
+    monitor.live_nodes(names.nodes, {})
     for name in names.nodes:
         monitor.live_node_facts(name)
-    monitor.live_applications(names.applications)
+    monitor.live_applications(names.applications, {})
     monitor.live_ended(names.ended)
     monitor.live_queues(names.queues)
     monitor.live_usages(names.users, names.groups)
