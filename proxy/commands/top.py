@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
+from ..terminal.tables import is_for_people
 from ..top.views import View
 
 if TYPE_CHECKING:
@@ -17,6 +19,25 @@ if TYPE_CHECKING:
     from ..top.reading import ServerReading
 
 __all__ = ["top"]
+
+_INTERVAL_SECONDS_MIN = 0.1
+
+
+def _interval_seconds(text: str) -> float:
+    """Return the seconds of a duration.
+
+    Raises:
+        BadParameter: It is none, or is too short.
+    """
+    try:
+        seconds = parse_duration_ns(text) / 1e9
+    except DurationError as error:
+        raise typer.BadParameter(str(error), param_hint="'--interval'") from error
+    if seconds < _INTERVAL_SECONDS_MIN:
+        raise typer.BadParameter(
+            f"100ms is the shortest interval, {text!r} is shorter", param_hint="'--interval'"
+        )
+    return seconds
 
 
 def top(
@@ -41,14 +62,26 @@ def top(
         str | None,
         typer.Option("--partition", help="The partition, as NAME or [RM]NAME; the first one if not given."),
     ] = None,
-    view: Annotated[View, typer.Option("--view", help="What is shown.")] = View.QUEUES,
+    view: Annotated[View, typer.Option("--view", help="What is shown at first.")] = View.QUEUES,
     resource: Annotated[
         str | None,
         typer.Option(
-            "--resource", metavar="TYPE", help="Whose quantities are shown; the most used one if not given."
+            "--resource", metavar="TYPE", help="Whose quantities are shown; the most used one at first."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            metavar="DURATION",
+            parser=_interval_seconds,
+            help="How often it reads, such as 500ms.",
+        ),
+    ] = "2s",  # type: ignore[assignment]  # typer gives it to the parser
+    once: Annotated[
+        bool, typer.Option("--once", help="Print the view as text and end; so it is if this is no terminal.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the view as JSON and end.")] = False,
 ) -> None:
     """Show a running server: its queues, applications, nodes, users and events. It changes nothing there."""
     with ends_on(LicorneError, "licorne top"):
@@ -56,7 +89,14 @@ def top(
         from ..top.client import RestClient, checked_address, tls_context
 
         client = RestClient(checked_address(address), token=token, tls=tls_context(ca))
-        _print_once(client, view, partition, resource, as_json=as_json)
+        if once or as_json or not is_for_people():
+            _print_once(client, view, partition, resource, as_json=as_json)
+            return
+        from ..top.app import TopApp
+        from ..top.screen_state import ScreenState
+
+        state = ScreenState(view=view, partition=partition, resource=resource)
+        TopApp(client, state, interval_seconds=interval).run()
 
 
 def _check_installed() -> None:
@@ -67,7 +107,7 @@ def _check_installed() -> None:
     """
     from importlib.util import find_spec
 
-    missing = [name for name in ("httpx",) if find_spec(name) is None]
+    missing = [name for name in ("httpx", "textual") if find_spec(name) is None]
     if missing:
         raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[tui]'")
 

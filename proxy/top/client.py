@@ -95,7 +95,7 @@ class RestClient:
         )
 
     async def read(
-        self, adapter: TypeAdapter[_Read], path: str, query: Mapping[str, int] | None = None
+        self, adapter: TypeAdapter[_Read], path: str, query: Mapping[str, str | int] | None = None
     ) -> _Read:
         """Return the document at a path.
 
@@ -114,7 +114,7 @@ class RestClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _body(self, path: str, query: Mapping[str, int] | None, accepted: str) -> bytes:
+    async def _body(self, path: str, query: Mapping[str, str | int] | None, accepted: str) -> bytes:
         asked = self._http.stream("GET", path, params=query, headers={"Accept": accepted})
         with _clear_errors(self.address, self._timeout_seconds):
             async with asyncio.timeout(self._timeout_seconds), asked as answer:

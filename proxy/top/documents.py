@@ -255,30 +255,49 @@ class ReadBatch(_ReadDocument):
 
 
 @final
+class SettingDocument(_ReadDocument):
+    """A line of the configuration."""
+
+    line: int
+    text: str = ""
+
+
+@final
+class LackDocument(_ReadDocument):
+    """What is missing of one type of resource."""
+
+    text: str
+
+
+@final
 class BlockerDocument(_ReadDocument):
     """One reason why an application or ask waits, and what would have to change."""
 
     text: str
-    position: str | None = None
+    setting: SettingDocument | None = None
+    lacks: list[LackDocument] = []
     changes: list[str] = []
 
 
 @final
-class AskReasons(_ReadDocument):
-    """Why one ask waits."""
+class WaitingDocument(_ReadDocument):
+    """Asks that wait for the same reasons."""
 
-    allocation_key: str = ""
+    text: str
     blockers: list[BlockerDocument] = []
+    nodes: list[str] = []
 
 
 @final
 class ExplanationDocument(_ReadDocument):
-    """Why an application waits."""
+    """Why an application waits, in sentences."""
 
-    rejection: str | None = None
-    queue_is_draining: bool = False
+    headline: str = ""
+    rejection: str = ""
+    draining: bool = False
     blockers: list[BlockerDocument] = []
-    asks: list[AskReasons] = []
+    waiting: list[WaitingDocument] = []
+    more: int = 0
 
 
 def understood(adapter: TypeAdapter[_Read], body: bytes, where: str) -> _Read:

@@ -12,7 +12,7 @@ from .tables import printable
 if TYPE_CHECKING:
     from .reading import ServerReading
 
-__all__ = ["heading_lines", "pace_text"]
+__all__ = ["heading_lines", "health_lines", "health_text", "pace_text"]
 
 
 def heading_lines(reading: ServerReading, resource: str, address: str, pace: str = "") -> list[str]:
@@ -60,3 +60,12 @@ def pace_text(before: ServerReading | None, now: ServerReading, seconds: float) 
         return ""
     made = now.allocated - before.allocated
     return f"{made / seconds:,.1f} allocations/s" if made >= 0 else ""
+
+
+def health_lines(reading: ServerReading) -> list[str]:
+    """Return all checks in words, those that failed first."""
+    checks = sorted(reading.health.checks if reading.health else (), key=lambda check: check.succeeded)
+    return [
+        health_text(reading),
+        *(f"{'ok' if each.succeeded else 'FAILED'}: {each.name}: {each.diagnosis}" for each in checks),
+    ]

@@ -134,12 +134,13 @@ class ServerReader:
             ServerReadError: The server cannot be read.
         """
         assert reading.partition is not None, "an application is in a partition: please report"
-        partition = quote(partition_name(reading.partition, reading.partitions), safe="")
-        application = quote(application_id, safe="")
+        query = {
+            "rm": reading.partition.cluster_id,
+            "partition": reading.partition.name,
+            "application": application_id,
+        }
         try:
-            return await self._client.read(
-                _EXPLANATION, f"/licorne/v1/partition/{partition}/application/{application}/explain"
-            )
+            return await self._client.read(_EXPLANATION, "/licorne/v1/page/explain", query)
         except MissingDocumentError:
             return None
 

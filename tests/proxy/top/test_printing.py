@@ -152,3 +152,30 @@ def test_partitions_of_one_name_are_told_apart_by_their_managers(server: Documen
 
     assert "theirs" in lines(server, "--view", "nodes", "--partition", "[other]default")[3]
     assert 2 == top(server, "--partition", "default")[0]
+
+
+def test_once_prints_although_there_is_a_terminal(
+    server: DocumentServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it the application is run, with what the options say."""
+    from licorne.proxy.commands import top as top_module
+    from licorne.proxy.top.app import TopApp
+
+    ran: list[float] = []
+    monkeypatch.setattr(top_module, "is_for_people", lambda: True)
+    monkeypatch.setattr(TopApp, "run", lambda app: ran.append(app._main._interval_seconds))
+
+    assert "root.a" in top(server, "--once")[1]
+    assert "root.a" in top(server, "--json")[1]
+    assert [] == ran
+    assert (0, "", "") == top(server, "--interval", "500ms")
+    assert [0.5] == ran
+
+
+@pytest.mark.parametrize("interval", ["x", "10ms", "-1s", "5"])
+def test_an_interval_that_is_none_is_refused(server: DocumentServer, interval: str) -> None:
+    status, output, said = top(server, "--interval", interval)
+
+    assert (2, "") == (status, output)
+    assert "--interval" in said
+    assert [] == server.asked

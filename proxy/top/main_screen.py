@@ -1,0 +1,222 @@
+"""The screen with the views: it reads the server again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+
+from .detail_screen import DetailScreen
+from .details import detail_lines, explanation_lines
+from .errors import ServerReadError
+from .heading import heading_lines
+from .reading import ServerReader, partition_name
+from .reading_log import ReadingLog
+from .screen_lines import note_line, views_line
+from .table_widget import TableWidget
+from .tables import ViewTable, printable
+from .views import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ClassVar
+
+    from textual.app import ComposeResult
+    from textual.timer import Timer
+
+    from .client import RestClient
+    from .screen_state import ScreenState
+
+__all__ = ["MainScreen"]
+
+
+@final
+class MainScreen(Screen[None]):
+    """Shows a view of the server; a server that is lost is tried again.
+
+    Args:
+        client: Asks the server.
+        state: What is shown at first.
+        interval_seconds: How long it waits between two readings.
+        now_ns: The clock, in nanoseconds since 1970.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(str(number), f"show_view('{view.value}')", view.value, show=False)
+            for number, view in enumerate(View, 1)
+        ),
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("s", "sort('next')", "Sort"),
+        Binding("o", "sort('reverse')", "Reverse"),
+        Binding("r", "resource", "Type"),
+        Binding("p", "partition", "Partition"),
+        Binding("space", "fold", "Fold", key_display="␣"),
+        Binding("u", "update", "Update"),
+        Binding("escape", "clear_filter", "Clear", show=False),
+    ]
+
+    def __init__(
+        self, client: RestClient, state: ScreenState, interval_seconds: float, now_ns: Callable[[], int]
+    ) -> None:
+        super().__init__()
+        self._address = client.address
+        self._reader = ServerReader(client)
+        self._state = state
+        self._interval_seconds = interval_seconds
+        self._now_ns = now_ns
+        self._timer: Timer | None = None
+        self._readings = ReadingLog()
+
+    def compose(self) -> ComposeResult:
+        """Make what the screen consists of."""
+        yield Static(id="heading")
+        yield Static(id="views")
+        yield TableWidget()
+        yield Static(id="note")
+        yield Input(placeholder="show the rows with this text; Enter keeps it, Escape drops it")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.query_one(TableWidget).focus()
+        self._show()
+        self.action_update()
+
+    def on_resize(self) -> None:
+        """Fill the screen again."""
+        self._show()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show the rows with the text so far."""
+        self._state.filters[self._state.view] = event.value
+        self._show()
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter, and go back to the table."""
+        self._end_filter()
+
+    def on_data_table_row_selected(self) -> None:
+        """Show all about the row under the cursor."""
+        reading, key = self._readings.of(self._state.view), self.query_one(TableWidget).key
+        if reading is None or key is None:
+            return
+        now_ns = self._now_ns()
+        table = self._state.table(reading, now_ns)
+        lines = detail_lines(self._state.view, reading, table, key, now_ns)
+        if self._state.view is not View.APPLICATIONS:
+            self.app.push_screen(DetailScreen(lines))
+            return
+
+        async def reasons() -> list[str]:
+            try:
+                explanation = await self._reader.explain(reading, key)
+            except ServerReadError as error:
+                return ["", printable(f"why it waits is not known: {error}")]
+            return [] if explanation is None else explanation_lines(explanation)
+
+        self.app.push_screen(DetailScreen(lines, reasons))
+
+    def action_show_view(self, name: str) -> None:
+        """Show another view."""
+        self._end_filter()
+        self._state.view = View(name)
+        self._show()
+        self.action_update()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether a key does something: queues are folded, and one partition has no next."""
+        del parameters
+        if action == "fold":
+            return self._state.view is View.QUEUES
+        if action == "partition":
+            return self._readings.last is not None and len(self._readings.last.partitions) > 1
+        return True
+
+    def action_filter(self) -> None:
+        """Let the user write a text that rows must have."""
+        field = self.query_one(Input)
+        field.value = self._state.filter
+        field.add_class("shown")
+        field.focus()
+
+    def action_clear_filter(self) -> None:
+        """Show all rows again."""
+        self._state.filters.pop(self._state.view, None)
+        self._end_filter()
+        self._show()
+
+    def action_sort(self, how: str) -> None:
+        """Sort by the next column (`next`), or turn the order round."""
+        reading = self._readings.of(self._state.view)
+        if reading is not None:
+            table = self._state.table(reading, self._now_ns())
+            (self._state.next_order if how == "next" else self._state.reverse_order)(table)
+            self._show()
+
+    def action_resource(self) -> None:
+        """Show the quantities of the next type of resource."""
+        if self._readings.last is not None:
+            self._state.next_type(self._readings.last)
+            self._show()
+
+    def action_partition(self) -> None:
+        """Show the next partition."""
+        last = self._readings.last
+        if last is None or not last.partitions or last.partition is None:
+            return
+        names = [partition_name(partition, last.partitions) for partition in last.partitions]
+        at = names.index(partition_name(last.partition, last.partitions))
+        self._state.partition = names[(at + 1) % len(names)]
+        self.action_update()
+
+    def action_fold(self) -> None:
+        """Hide what is below the queue under the cursor, or show it again."""
+        key = self.query_one(TableWidget).key
+        if self._state.view is View.QUEUES and key is not None:
+            self._state.fold(key)
+            self._show()
+
+    def action_update(self) -> None:
+        """Read the server now; a reading that is under way is given up."""
+        self.run_worker(self._read(), exclusive=True, group="reading")
+
+    async def _read(self) -> None:
+        """Read the server and show that; it is done again when the interval has passed."""
+        if self._timer is not None:
+            self._timer.stop()
+        view = self._state.view
+        try:
+            reading = await self._reader.read(view, self._state.partition)
+        except ServerReadError as error:
+            self._readings.lose(str(error), self._now_ns())
+        else:
+            self._readings.take(view, reading, self._now_ns())
+        self._show()
+        self._timer = self.set_timer(self._interval_seconds, self.action_update)
+
+    def _show(self) -> None:
+        """Show what was read last."""
+        state, now_ns = self._state, self._now_ns()
+        reading, last = self._readings.of(state.view), self._readings.last
+        table = ViewTable((), note="reading ...") if reading is None else state.table(reading, now_ns)
+        trouble = self._readings.trouble(now_ns, self._interval_seconds)
+        heading = Text(self._address)
+        if last is not None:
+            resource = state.type_of(last)
+            heading = Text("\n".join(heading_lines(last, resource, self._address, self._readings.pace)))
+        if trouble:
+            heading.append("\n").append(printable(trouble), "bold red")
+        self.refresh_bindings()
+        self.query_one("#heading", Static).update(heading)
+        self.query_one("#views", Static).update(views_line(state.view))
+        self.query_one("#note", Static).update(note_line(table, state, reading))
+        self.query_one(TableWidget).show(table, state.orders.get(state.view), self.size.width)
+
+    def _end_filter(self) -> None:
+        field = self.query_one(Input)
+        field.remove_class("shown")
+        self.query_one(TableWidget).focus()

@@ -1,0 +1,83 @@
+"""`licorne top` in a terminal of a test: keys go in, the text of the screen comes out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, final
+
+from support.proxy.document_server import NOW_NS
+
+from licorne.proxy.top.app import TopApp
+from licorne.proxy.top.client import RestClient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from textual.pilot import Pilot
+
+    from licorne.proxy.top.screen_state import ScreenState
+
+__all__ = ["Terminal", "in_terminal"]
+
+_NEVER_SECONDS = 1_000_000.0
+
+
+@final
+class Terminal:
+    """A terminal with the application.
+
+    Attributes:
+        pilot: Presses its keys.
+        now_ns: The time of its clock.
+    """
+
+    def __init__(self, pilot: Pilot[None], app: TopApp, clock: list[int]) -> None:
+        self.pilot = pilot
+        self._app = app
+        self._clock = clock
+
+    def lines(self) -> list[str]:
+        """Return the lines of the screen, without blanks at their ends."""
+        strips: Any = self._app.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    def text(self) -> str:
+        """Return the screen, without empty lines."""
+        return "\n".join(line for line in self.lines() if line)
+
+    async def press(self, *keys: str) -> str:
+        """Press keys, wait until all that was asked for has come, and return the screen."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
+        return self.text()
+
+    async def settle(self) -> None:
+        """Wait until all that was asked for has come, and is shown."""
+        await self._app.workers.wait_for_complete()
+        await self.pilot.pause()
+
+    def pass_seconds(self, seconds: int) -> None:
+        """Let the clock of the application go on."""
+        self._clock[0] += seconds * 10**9
+
+
+def in_terminal(
+    address: str,
+    act: Callable[[Terminal], Awaitable[None]],
+    *,
+    state: ScreenState | None = None,
+    size: tuple[int, int] = (80, 24),
+    interval_seconds: float = _NEVER_SECONDS,
+) -> None:
+    """Run the application against a server, and act with it; it reads by itself after the interval alone."""
+    clock = [NOW_NS]
+
+    async def run() -> None:
+        app = TopApp(RestClient(address), state, interval_seconds=interval_seconds, now_ns=lambda: clock[0])
+        async with app.run_test(size=size) as pilot:
+            terminal = Terminal(pilot, app, clock)
+            await terminal.settle()
+            await act(terminal)
+
+    asyncio.run(run())
