@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from .reading import ServerReading
     from .tables import ViewTable
 
-__all__ = ["Order", "ScreenState"]
+__all__ = ["ScreenState", "SortOrder"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Order:
+class SortOrder:
     """A column to sort by, and the direction."""
 
     key: str
     descending: bool
 
-    def reversed(self) -> Order:
+    def reversed(self) -> SortOrder:
         """Return the other direction."""
-        return Order(self.key, not self.descending)
+        return SortOrder(self.key, not self.descending)
 
 
 @final
@@ -36,7 +36,7 @@ class ScreenState:
     view: View = View.QUEUES
     partition: str | None = None
     resource: str | None = None
-    orders: dict[View, Order] = field(default_factory=dict)
+    orders: dict[View, SortOrder] = field(default_factory=dict)
     filters: dict[View, str] = field(default_factory=dict)
     folded: set[str] = field(default_factory=set)
 
@@ -74,7 +74,7 @@ class ScreenState:
         order = self.orders.get(self.view)
         place = next((i for i, column in enumerate(columns) if order and column.key == order.key), -1) + 1
         if place < len(columns):
-            self.orders[self.view] = Order(columns[place].key, columns[place].is_number)
+            self.orders[self.view] = SortOrder(columns[place].key, columns[place].is_number)
         else:
             self.orders.pop(self.view, None)
 
@@ -84,7 +84,7 @@ class ScreenState:
         if order is not None:
             self.orders[self.view] = order.reversed()
         elif table.columns:
-            self.orders[self.view] = Order(table.columns[0].key, descending=True)
+            self.orders[self.view] = SortOrder(table.columns[0].key, descending=True)
 
     def fold(self, path: str) -> None:
         """Hide what is below a queue, or show it again."""

@@ -14,7 +14,7 @@ from .tables import column_widths
 if TYPE_CHECKING:
     from typing import ClassVar
 
-    from .screen_state import Order
+    from .screen_state import SortOrder
     from .tables import Cell, Column, ViewTable
 
 __all__ = ["ROWS_MAX", "TableWidget"]
@@ -40,7 +40,7 @@ class TableWidget(DataTable[Text]):
             return None
         return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value
 
-    def show(self, table: ViewTable, order: Order | None, width: int) -> None:
+    def show(self, table: ViewTable, order: SortOrder | None, width: int) -> None:
         """Show other rows."""
         key, row_before, scrolled = self.key, self.cursor_row, self.scroll_y
         widths = column_widths(table.columns, width)
@@ -61,7 +61,7 @@ class TableWidget(DataTable[Text]):
         self.scroll_to(y=scrolled, animate=False)
 
 
-def _heading(column: Column, order: Order | None, width: int) -> Text:
+def _heading(column: Column, order: SortOrder | None, width: int) -> Text:
     mark = "" if order is None or order.key != column.key else "▼" if order.descending else "▲"
     text = f"{column.heading[: width - len(mark)]}{mark}"
     return Text(text.rjust(width) if column.is_number else text)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOW_NS", "DocumentServer", "recorded_documents"]
 
-_FOLDER: Final = Path(__file__).parents[2] / "data" / "rest"
+_FOLDER: Final = Path(__file__).parents[2] / "conformance" / "rest"
 _PARTITION: Final = "/ws/v1/partition/default"
 _FILES: Final = {
     "/ws/v1/partitions": "partitions",
