@@ -14,6 +14,7 @@ from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
 from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ..terminal.standard_output import write_line
+from .figure_outputs import report_outputs
 from .options import (
     AsJsonOption,
     EngineOption,
@@ -74,6 +75,22 @@ def simulate_command(
         users: UsersOption = None,
         seed: SeedOption = 1,
         as_json: AsJsonOption = False,
+        report_path: Annotated[
+            Path | None,
+            typer.Option("--report", metavar="FILE", help="Write figures over time as a page (HTML)."),
+        ] = None,
+        report_json: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Write these figures as JSON, for --compare.")
+        ] = None,
+        report_csv: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Write these figures as CSV.")
+        ] = None,
+        compare: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="FILE", help="Show figures of --report-json beside those of this run, with --report."
+            ),
+        ] = None,
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
         from ..resolvers.user_file import read_users
@@ -81,11 +98,18 @@ def simulate_command(
 
         options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed)
         with ends_on(LicorneError, "licorne simulate"):
+            outputs = report_outputs(report_path, report_json, report_csv, compare)
             resolver = None if users is None else read_users(users)
             report = _run(
-                options, config, engine_named(engine), lambda name: open_core(name, resolver, threads)
+                options,
+                config,
+                engine_named(engine),
+                lambda name: open_core(name, resolver, threads),
+                with_figures=outputs.is_anything_wanted(),
             )
         _print(report, as_json=as_json)
+        with ends_on(LicorneError, "licorne simulate"):
+            outputs.write(report)
         if report.is_interrupted:
             write_error("licorne simulate: interrupted; this is what was known")
             raise typer.Exit(INTERRUPTED)
@@ -94,7 +118,12 @@ def simulate_command(
 
 
 def _run(
-    options: InputOptions, config: Path | None, engine: EngineName, open_core: CoreFactory
+    options: InputOptions,
+    config: Path | None,
+    engine: EngineName,
+    open_core: CoreFactory,
+    *,
+    with_figures: bool,
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
     from ..simulation.given_queues import read_queues
@@ -116,6 +145,7 @@ def _run(
             stopwatch=time.perf_counter,
             is_interrupted=is_interrupted,
             configuration_notes=notes,
+            with_figures=with_figures,
         )
 
 

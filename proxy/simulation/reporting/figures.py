@@ -7,9 +7,9 @@ scheduler interface: thousandths of a core for `vcore`, bytes for `memory`, numb
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .interval_series import INTERVALS_MAX
 from .node_packing import CLASSES
@@ -150,3 +150,33 @@ class RunFigures(_Strict):
     fairness_mean: Annotated[int, Field(ge=0, le=1000)] | None
     packing: NodeFigures
     preemptions: PreemptionFigures
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
+        """Refuse series that do not have a value for each interval."""
+        count = max(-(-self.end_ns // self.interval_ns), 1)
+        lengths = {len(self.fairness), *map(len, self.cluster_capacity.values())}
+        lengths |= {len(series) for series in self.packing.by_class}
+        lengths |= {len(series) for series in self.packing.fragmentation.values()}
+        for queue in (self.total, *self.queues):
+            lengths |= {len(series) for amounts in (queue.used, queue.pending) for series in amounts.values()}
+        if lengths != {count}:
+            raise ValueError(f"series have {sorted(lengths)} values, for {count} intervals")
+        if self.wait_bounds_ns != WAIT_BOUNDS_NS:
+            raise ValueError(f"the classes of waits are {self.wait_bounds_ns}, not {WAIT_BOUNDS_NS}")
+        return self
+
+    def mean_of(self, values: tuple[int, ...]) -> int:
+        """Return the mean of a series over the whole time; of a simulation of no time, its one value."""
+        if self.end_ns == 0:
+            return values[0]
+        total = sum(values) * self.interval_ns
+        # The last interval may be shorter.
+        total -= values[-1] * (len(values) * self.interval_ns - self.end_ns)
+        return total // self.end_ns
+
+    def mean_use_permille(self, resource: str) -> int | None:
+        """Return the mean share of the cluster that is in use, `None` of what it does not have."""
+        capacity = self.mean_of(self.cluster_capacity.get(resource, (0,) * len(self.fairness)))
+        used = self.mean_of(self.total.used.get(resource, (0,) * len(self.fairness)))
+        return 1000 * used // capacity if capacity > 0 else None

@@ -184,3 +184,53 @@ def test_pods_are_packed_or_replayed(tmp_path: Path) -> None:
 
     assert (1, 0) == (packed["total"]["running"], packed["total"]["completed"])
     assert (0, 1) == (replayed["total"]["running"], replayed["total"]["completed"])
+
+
+def test_figures_are_written_to_files(tmp_path: Path) -> None:
+    """The same twice, byte for byte; the table goes to standard output as ever."""
+    path = written(tmp_path / "s.yaml", _SCENARIO)
+    files = [tmp_path / name for name in ("r.html", "r.json", "r.csv")]
+    options: list[str | Path] = ["--report", files[0], "--report-json", files[1], "--report-csv", files[2]]
+
+    first = _simulate(path, *options), [file.read_bytes() for file in files]
+    second = _simulate(path, *options), [file.read_bytes() for file in files]
+
+    assert first[0].stdout.startswith("s: 1 node, 3 tasks, 1 queue, ")
+    assert first[1] == second[1]
+    assert first[1][0].startswith(b"<!DOCTYPE html>")
+    assert b"licorne simulation figures" in first[1][1]
+    assert first[1][2].startswith(b"figure,queue,item,start_ns,end_ns,value\n")
+
+
+def test_two_runs_are_compared(tmp_path: Path) -> None:
+    """The figures of one run are the other side of the next."""
+    path = written(tmp_path / "s.yaml", _SCENARIO)
+    _simulate(path, "--report-json", tmp_path / "r.json")
+    result = _simulate(path, "--seed", "2", "--report", tmp_path / "r.html", "--compare", tmp_path / "r.json")
+
+    assert 0 == result.exit_code
+    assert "compared with: s" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--compare", "s.yaml"], "--report FILE has to say which"),
+        (["--compare", "s.yaml", "--report", "r.html"], "s.yaml: is no JSON: expecting value"),
+        (["--report", "none/r.html"], "none/r.html: cannot be written: there is no directory none"),
+        (["--report", "x", "--report-csv", "./x"], "--report and --report-csv name the same file, x"),
+    ],
+)
+def test_reports_that_cannot_be_written_are_refused_before_anything_runs(
+    options: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is simulated or written."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "s.yaml", _SCENARIO)
+    core = FakeCore()
+    result = _simulate("s.yaml", *options, core=core)
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert message in result.stderr
+    assert [] == core.requests
+    assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]

@@ -1,0 +1,218 @@
+"""The parts of the page about queues: their use over time, and how long their tasks waited."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from .charts import Area, Axis, Chart, LimitLine, bars, draw
+from .page_text import amount, change_of, number, percent, table, time
+from .shown_runs import longest_ns, named_queue, side_by_side
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .figures import QueueFigures, RunFigures, WaitFigures
+    from .shown_runs import ShownRun
+
+__all__ = ["dominant_resource", "queue_section", "wait_section"]
+
+_QUEUES_DRAWN_MAX: Final = 40
+_ROWS_MAX: Final = 500
+
+
+def dominant_resource(queue: QueueFigures, figures: RunFigures) -> str:
+    """Return the resource type that a queue uses and wants the largest share of, empty if it has none.
+
+    If some types are guaranteed, it is one of those; if not, and some have a maximum, one of those.
+    """
+
+    def share(name: str) -> tuple[int, str]:
+        total = sum(queue.used.get(name, ())) + sum(queue.pending.get(name, ()))
+        whole = sum(figures.cluster_capacity.get(name, ()))
+        return total * 10**6 // whole if whole else 0, name
+
+    needed = {*queue.used, *queue.pending}
+    limited = needed & queue.guaranteed.keys() or needed & queue.maximum.keys()
+    return max(limited or needed, key=share, default="")
+
+
+def queue_section(runs: Sequence[ShownRun]) -> str:
+    """Return the use of each queue over time."""
+    figures = runs[0].figures
+    names = sorted({queue.queue for run in runs for queue in run.figures.queues})
+    drawn = names
+    if len(names) > _QUEUES_DRAWN_MAX:
+        work = {
+            name: max(queue.tasks.submitted for run in runs if (queue := named_queue(run, name)) is not None)
+            for name in names
+        }
+        drawn = sorted(sorted(names, key=lambda name: (-work[name], name))[:_QUEUES_DRAWN_MAX])
+    charts = [_queue_charts(number, name, runs) for number, name in enumerate(drawn)]
+    note = (
+        ""
+        if len(drawn) == len(names)
+        else (f"<p>The {len(drawn)} of {number(len(names))} queues with the most tasks are drawn.</p>")
+    )
+    kind = "grid-of-charts" if len(runs) == 1 else "grid-of-charts pairs"
+    return (
+        '<section><h2>Queues over time</h2><p class="soft">For each queue the resource that it needs '
+        f"the largest share of, of those that are limited, in use and waiting, against its limits.</p>{note}"
+        f'<div class="{kind}">{"".join(charts)}</div>{_limits_table(figures)}</section>'
+    )
+
+
+def _queue_charts(serial: int, name: str, runs: Sequence[ShownRun]) -> str:
+    """Return the chart of one queue in each run, on the same scales."""
+    found = [(run, queue) for run in runs if (queue := named_queue(run, name)) is not None]
+    resource = next((one for run, queue in found if (one := dominant_resource(queue, run.figures))), "")
+    axis = Axis(
+        end_ns=longest_ns(runs),
+        top=max(_top(queue, run.figures, resource) for run, queue in found),
+        show=lambda value: amount(resource, value),
+    )
+    charts = [
+        draw(_queue_chart(f"q{serial}{run.suffix}", run, queue, resource, axis)) for run, queue in found
+    ]
+    return side_by_side(charts)
+
+
+def _top(queue: QueueFigures, figures: RunFigures, resource: str) -> int:
+    """Return the end of the scale: what waits is cut where it is far more than the cluster has."""
+    used, pending = _series(queue, resource, figures)
+    there = max(figures.cluster_capacity.get(resource, (1,)))
+    both = max((one + other for one, other in zip(used, pending, strict=True)), default=0)
+    maximum = min(queue.maximum.get(resource, 0), there)
+    return max(max(used, default=0), min(both, there), queue.guaranteed.get(resource, 0), maximum, 1)
+
+
+def _series(
+    queue: QueueFigures, resource: str, figures: RunFigures
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the use and the need of a queue, nothing where there is no series."""
+    nothing = (0,) * len(figures.fairness)
+    return queue.used.get(resource, nothing), queue.pending.get(resource, nothing)
+
+
+def _queue_chart(key: str, run: ShownRun, queue: QueueFigures, resource: str, axis: Axis) -> Chart:
+    """Return the chart of one queue."""
+    figures = run.figures
+    used, pending = _series(queue, resource, figures)
+    both = [one + other for one, other in zip(used, pending, strict=True)]
+    is_cut = max(both, default=0) > axis.top
+    mean = sum(used) // max(len(used), 1)
+    levels = [
+        LimitLine(name=f"{kind} {amount(resource, limits[resource])}", style=kind, value=limits[resource])
+        for kind, limits in (("guaranteed", queue.guaranteed), ("maximum", queue.maximum))
+        if resource in limits
+    ]
+    description = f"Mean use {amount(resource, mean)}, highest {amount(resource, max(used, default=0))}"
+    description += "".join(f"; {level.name}" for level in levels)
+    return Chart(
+        key=key,
+        title=queue.queue,
+        subtitle=run.subtitle(resource or "no resource"),
+        description=f"{description}.",
+        axis=axis,
+        interval_ns=figures.interval_ns,
+        end_ns=figures.end_ns,
+        areas=(
+            Area(name="in use", style="used", values=used),
+            Area(
+                name="waiting (cut at the scale)" if is_cut else "waiting",
+                style="pending",
+                values=both,
+                bottom=used,
+                shown=pending,
+            ),
+        ),
+        levels=levels,
+    )
+
+
+def _limits_table(figures: RunFigures) -> str:
+    """Return mean use and need against the limits, for every queue and resource type."""
+    rows = []
+    for queue in figures.queues[:_ROWS_MAX]:
+        for resource in sorted({*queue.used, *queue.pending, *queue.guaranteed, *queue.maximum}):
+            used, pending = _series(queue, resource, figures)
+            limits = (queue.guaranteed.get(resource), queue.maximum.get(resource))
+            rows.append(
+                [
+                    queue.queue,
+                    resource,
+                    *("none" if limit is None else amount(resource, limit) for limit in limits),
+                    amount(resource, figures.mean_of(used)),
+                    amount(resource, max(used, default=0)),
+                    amount(resource, figures.mean_of(pending)),
+                ]
+            )
+    headings = ("queue", "resource", "guaranteed", "maximum", "mean use", "highest use", "mean waiting")
+    return table("All queues and resources", headings, rows, texts=2, is_long=True)
+
+
+def wait_section(runs: Sequence[ShownRun]) -> str:
+    """Return how long the tasks of each queue waited."""
+    names = sorted({queue.queue for run in runs for queue in run.figures.queues if queue.is_leaf})
+    names = ["", *names[:_ROWS_MAX]]
+    charts = "".join(
+        _wait_bars(f"w{serial}{run.suffix}", run, name)
+        for serial, name in enumerate(names[:_QUEUES_DRAWN_MAX])
+        for run in runs
+    )
+    return (
+        '<section><h2>Waiting times</h2><p class="soft">From asking to the first node, of the '
+        f"tasks that got one.</p>{_wait_table(runs, names)}<h3>How many tasks waited how long</h3>"
+        f'<div class="waits">{charts}</div></section>'
+    )
+
+
+def _waits_of(run: ShownRun, name: str) -> WaitFigures | None:
+    """Return the waits of a queue, or of all without a name."""
+    queue = named_queue(run, name) if name else run.figures.total
+    return None if queue is None else queue.waits
+
+
+def _wait_table(runs: Sequence[ShownRun], names: Sequence[str]) -> str:
+    """Return the percentiles; of two runs those of this one with the differences."""
+    rows = []
+    for name in names:
+        here = _waits_of(runs[0], name)
+        queue = named_queue(runs[0], name) if name else runs[0].figures.total
+        row = [name or "all queues", "0" if queue is None else number(queue.tasks.submitted)]
+        row.append("0" if queue is None else number(queue.tasks.placed))
+        for kind in ("p50_ns", "p90_ns", "p99_ns", "max_ns"):
+            value = None if here is None else getattr(here, kind)
+            row.append(time(value))
+            if len(runs) > 1:
+                there = _waits_of(runs[1], name)
+                row.append(change_of(value, None if there is None else getattr(there, kind), "time"))
+        rows.append(row)
+    kinds = ("median", "90 %", "99 %", "longest")
+    extra = len(runs) > 1
+    headings = [part for kind in kinds for part in ([kind, "change"] if extra else [kind])]
+    caption = "Waiting times by queue" + (", and how they differ from the other run" if extra else "")
+    return table(caption, ("queue", "tasks", "placed", *headings), rows)
+
+
+def _wait_bars(key: str, run: ShownRun, name: str) -> str:
+    """Return the histogram of a queue."""
+    waits = _waits_of(run, name)
+    counts = waits.classes if waits is not None else (0,) * (len(run.figures.wait_bounds_ns) + 1)
+    bounds = run.figures.wait_bounds_ns
+    names = ["none", *(f"up to {time(bound)}" for bound in bounds[1:]), f"more than {time(bounds[-1])}"]
+    ticks = "".join(
+        f"<span>{text}</span>" for text in ("0", *(f"≤{time(bound)}" for bound in bounds[1:]), "more")
+    )
+    title = run.subtitle(name or "all queues")
+    caption = f"Waiting times of {title}"
+    rows = [
+        (label, number(count), percent(1000 * count // max(sum(counts), 1)))
+        for label, count in zip(names, counts, strict=True)
+    ]
+    return (
+        f'<figure class="chart"><figcaption><strong>{escape(title)}</strong></figcaption>'
+        f"{bars(key, caption, names, counts)}"
+        f'<div class="ticks" aria-hidden="true">{ticks}</div>'
+        f"{table(f'{caption}: values', ('wait', 'tasks', 'share'), rows, is_long=True)}</figure>"
+    )
