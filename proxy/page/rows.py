@@ -72,8 +72,9 @@ class _Table:
         """
         changes = []
         for name, row in rows:
-            if name not in self.rows or self.rows[name] != row:
-                self.rows[name] = row
+            before = self.rows.get(name)
+            self.rows[name] = row  # Also an equal one: the next reading compares identities.
+            if before is None or before != row:
                 text = self.texts[name] = f"{json.dumps(name)}:{text_of(row)}"
                 changes.append(text)
         if names != self._names:

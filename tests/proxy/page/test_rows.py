@@ -152,6 +152,19 @@ def merge(seen: Any, change: Any) -> None:
                     seen[name][key][each] = row
 
 
+def test_a_row_that_is_equal_but_new_is_read_once_and_not_sent(scheduler: Scheduler) -> None:
+    """The node has again what it had, in another object."""
+    tables = LiveTables()
+    change_of(tables, scheduler)
+    place(scheduler, "t1", 30)
+    scheduler.update_allocation(release_request("t1"))
+    scheduler.run_until_idle()
+
+    assert "nodes" not in change_of(tables, scheduler)[NAME]
+    (rows,) = scheduler.live_view().rows(tables.known)
+    assert () == rows.nodes
+
+
 def test_a_type_that_comes_later_gets_a_later_place() -> None:
     """So a quantity that was sent keeps its meaning."""
     types = Types()
