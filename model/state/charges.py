@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..queues import quota as queue_quota
 from ..values.events import ChangeType
@@ -29,6 +29,8 @@ __all__ = [
     "uncount",
     "user_headroom",
 ]
+
+_new: Final = tuple.__new__
 
 
 def user_headroom(state: PartitionState, entry: ApplicationEntry) -> Resource | None:
@@ -57,17 +59,13 @@ def count_placed(state: PartitionState, entry: ApplicationEntry, allocation: All
 def report_placed(
     state: PartitionState, entry: ApplicationEntry, allocation: Allocation, answer: Answer, group: str | None
 ) -> None:
-    """Add to an answer the fact that an allocation was placed."""
+    """Set in an answer, before anything else, the fact that an allocation was placed."""
     if state.events.sink.report is not None:
         # Not by its constructor, which is slower: a function in Python that calls this one.
-        fact = tuple.__new__(
-            PlacedFact,
-            (
-                *(3 if group is None else 4, state.rm_id, allocation.bound_at_ns),
-                *(allocation, entry.queue.path, entry.user.name, group),
-            ),
-        )
-        answer.happened = (*answer.happened, fact)
+        path, user = entry.queue.path, entry.user.name
+        records = 3 if group is None else 4
+        fact = _new(PlacedFact, (records, state.rm_id, allocation.bound_at_ns, allocation, path, user, group))
+        answer.happened = (fact,)
 
 
 def count_ended(

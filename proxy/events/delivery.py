@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["DELIVERY_SECONDS", "EventDelivery", "Receiver", "takes_events"]
 
 DELIVERY_SECONDS: Final = 2.0
+_MESSAGE_RECORDS_MAX: Final = 1000
+"""How many records one callback gets: a message over the wire has at most some megabytes."""
 
 
 def takes_events(callback: ResourceManagerCallback) -> bool:
@@ -86,8 +88,8 @@ class EventDelivery:
                 records += expand(fact)
         del records[room:]
         self._log.count_delivery(stored=len(records), not_stored=created - len(records))
-        if records:
-            receiver.send(records)
+        for start in range(0, len(records), _MESSAGE_RECORDS_MAX):
+            receiver.send(records[start : start + _MESSAGE_RECORDS_MAX])
 
     def close(self) -> None:
         """End the thread, and deliver what has happened up to now."""

@@ -89,6 +89,20 @@ def test_what_there_is_no_room_for_is_counted_and_not_sent() -> None:
         assert (3, 3, len(records) - 3) == (counters.stored, counters.collected, counters.not_stored)
 
 
+def test_a_large_delivery_comes_in_several_callbacks() -> None:
+    """In order."""
+    with Scheduler(engine="direct") as scheduler:
+        rm = Hearing()
+        extra = {"event.requestCapacity": "5000"}
+        scheduler.register("rm", rm, configuration=ONE, extra_configuration=extra)
+        scheduler.update_node(node_request(*[f"n{number}" for number in range(500)]))
+        delivered(scheduler)
+        names = [record.object_id for record in records_of(scheduler)]
+
+        assert [1000, len(names) - 1000] == [len(batch) for batch in rm.batches]
+        assert names == [event.objectID for batch in rm.batches for event in batch]
+
+
 def test_a_callback_that_ignores_events_gets_none() -> None:
     """Nothing is made of them for it."""
     with Scheduler(engine="direct") as scheduler:
