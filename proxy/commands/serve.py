@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..recording.recording import Recording
     from ..rest.running import RestSettings
     from ..scheduler.scheduler import Scheduler
+    from ..server.access import AccessRules
     from ..server.server import ServerSettings
 
 __all__ = ["serve"]
@@ -41,6 +42,10 @@ def serve(
     rest_address: Annotated[
         str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
     ] = "127.0.0.1:9080",
+    rest_token: Annotated[
+        Path | None,
+        typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),
+    ] = None,
     no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")] = False,
     tls_cert: Annotated[
         Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
@@ -101,7 +106,11 @@ def serve(
             None
             if no_rest
             else _rest_settings(
-                rest_address, tls=(tls_cert, tls_key, client_ca), insecure_public=insecure_public
+                rest_address,
+                tls=(tls_cert, tls_key, client_ca),
+                insecure_public=insecure_public,
+                token=rest_token,
+                access=settings.access,
             )
         )
         recording = _recording(record, anonymize=anonymize)
@@ -232,21 +241,40 @@ def _settings(
 
 
 def _rest_settings(
-    address: str, *, tls: tuple[Path | None, Path | None, Path | None], insecure_public: bool
+    address: str,
+    *,
+    tls: tuple[Path | None, Path | None, Path | None],
+    insecure_public: bool,
+    token: Path | None,
+    access: AccessRules,
 ) -> RestSettings:
     """Return how the REST interface listens; its certificate is that of the server.
+
+    Its tokens are that of its own file, else those that let resource managers in.
 
     Raises:
         LicorneError: An option cannot be used; the text quotes it.
     """
+    from ..rest.access import read_token
     from ..rest.running import RestSettings
     from ..server.addresses import read_address
 
+    tokens = access.tokens if token is None else (read_token(token),)
+    if access.has_certificates and not tokens:
+        raise LicorneError(
+            "--access has rules for certificates alone, which REST does not know: "
+            "give --rest-token FILE, or --no-rest"
+        )
     where = read_address(address)
     certificate, key, authorities = tls
     _check_reach(where, protected=certificate is not None or insecure_public)
     return RestSettings(
-        host=where.host, port=where.port, certificate=certificate, key=key, client_authorities=authorities
+        host=where.host,
+        port=where.port,
+        certificate=certificate,
+        key=key,
+        client_authorities=authorities,
+        tokens=tokens,
     )
 
 

@@ -10,8 +10,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 
 from ...model.errors import LicorneError
+from .access import Access
 from .compression import Compression
 from .errors import RestError, error_response
+from .limits import LimitsSettings, RequestLimits
+from .pacing import Pace, Pacing
 from .routes import all_routes
 from .unrouted import method_refused, not_found, redirect, repaired_path
 
@@ -27,15 +30,28 @@ if TYPE_CHECKING:
 __all__ = ["rest_app"]
 
 
-def rest_app(scheduler: Scheduler) -> Starlette:
+def rest_app(
+    scheduler: Scheduler, *, tokens: Sequence[str] = (), limits: LimitsSettings | None = None
+) -> Starlette:
     """Return the REST interface of a scheduler, for any ASGI server.
 
     It does not stop the scheduler. Once the scheduler has been stopped it answers 503.
+
+    Args:
+        scheduler: What readers see.
+        tokens: The bearer tokens that are let in; without any, each reader is.
+        limits: What readers may ask; those of `LimitsSettings` unless said otherwise.
     """
+    pace = Pace()
     routes = all_routes()
     application = Starlette(
         routes=routes,
-        middleware=[Middleware(Compression)],
+        middleware=[
+            Middleware(RequestLimits, settings=limits or LimitsSettings()),
+            Middleware(Access, tokens=tokens),
+            Middleware(Pacing, pace=pace),
+            Middleware(Compression),
+        ],
         exception_handlers={
             HTTPStatus.METHOD_NOT_ALLOWED: method_refused,
             RestError: _refused,
@@ -44,6 +60,7 @@ def rest_app(scheduler: Scheduler) -> Starlette:
         },
     )
     application.state.scheduler = scheduler
+    application.state.pace = pace
     application.router.redirect_slashes = False
     application.router.default = _Unrouted(routes)
     return application

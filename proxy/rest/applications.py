@@ -44,10 +44,10 @@ def _in_state(request: Request) -> Response:
         return _active(request, partition, status=_status(request))
     if state == "completed":
         serials = sorted(views.listed_applications(partition).completed)
-        return paged_response(views.completed(partition, serials), application_info)
+        return paged_response(request, views.completed(partition, serials), application_info)
     if state == "rejected":
         names = sorted(views.listed_applications(partition).rejected)
-        return paged_response(views.rejected(partition, names), application_info)
+        return paged_response(request, views.rejected(partition, names), application_info)
     raise RestError(
         HTTPStatus.BAD_REQUEST,
         "Only following application states are allowed: active, rejected, completed",
@@ -96,7 +96,7 @@ def _active(request: Request, partition: str, *, queue: str | None = None, statu
 
     active = views.listed_applications(partition).active
     names = sorted(listed.application_id for listed in active if wanted(listed))
-    return paged_response(views.active(partition, names), application_info)
+    return paged_response(request, views.active(partition, names), application_info)
 
 
 def _one(request: Request, partition: str, queue: str | None = None) -> Response:

@@ -24,7 +24,7 @@ _BELOW = "/ws/v1/partition/{partition}"
 
 
 def _nodes(request: Request) -> Response:
-    return paged_response(views_of(request).nodes(partition_of(request)), node_document)
+    return paged_response(request, views_of(request).nodes(partition_of(request)), node_document)
 
 
 def _node(request: Request) -> Response:

@@ -7,24 +7,30 @@ from typing import TYPE_CHECKING, TypeVar
 
 from starlette.responses import StreamingResponse
 
+from .requests import pace_of
 from .responses import JSON_TYPE, json_bytes, json_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from starlette.requests import Request
     from starlette.responses import Response
 
     from ...model.values.documents import Document
+    from .pacing import Pace
 
 __all__ = ["paged_response"]
 
 T = TypeVar("T")
 
 
-def paged_response(pages: Iterator[Sequence[T]], document: Callable[[T], Document]) -> Response:
+def paged_response(
+    request: Request, pages: Iterator[Sequence[T]], document: Callable[[T], Document]
+) -> Response:
     """Return the answer with a list of documents; what fails in the first page is an error of the request.
 
     Args:
+        request: The request; the time that its pages take counts as time of readers.
         pages: The values, in pages; each page is asked for when the one before it has been sent.
         document: Makes the document of a value.
     """
@@ -32,8 +38,17 @@ def paged_response(pages: Iterator[Sequence[T]], document: Callable[[T], Documen
     second = next(pages, None)
     if second is None:
         return json_response([document(value) for value in first])
-    body = _parts(chain((first, second), pages), document)
+    body = _counted(pace_of(request), _parts(chain((first, second), pages), document))
     return StreamingResponse(body, headers={"Content-Type": JSON_TYPE})
+
+
+def _counted(pace: Pace, parts: Iterator[bytes]) -> Iterator[bytes]:
+    while True:
+        with pace.step():
+            part = next(parts, None)
+        if part is None:
+            return
+        yield part
 
 
 def _parts(pages: Iterator[Sequence[T]], document: Callable[[T], Document]) -> Iterator[bytes]:

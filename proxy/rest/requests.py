@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from ..scheduler.scheduler import Scheduler
     from ..scheduler.views import Views
+    from .pacing import Pace
 
-__all__ = ["partition_of", "queue_path_of", "scheduler_of", "unescaped", "views_of"]
+__all__ = ["pace_of", "partition_of", "queue_path_of", "scheduler_of", "unescaped", "views_of"]
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
@@ -31,6 +32,12 @@ def scheduler_of(request: Request) -> Scheduler:
 def views_of(request: Request) -> Views:
     """Return the views of that scheduler."""
     return scheduler_of(request).views
+
+
+def pace_of(request: Request) -> Pace:
+    """Return what counts the time of readers."""
+    pace: Pace = request.app.state.pace
+    return pace
 
 
 def partition_of(request: Request) -> str:

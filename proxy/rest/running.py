@@ -6,13 +6,16 @@ import asyncio
 import socket
 import ssl
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self, final
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 
 from ...model.errors import LicorneError
 from .application import rest_app
+from .connections import HEAD_SECONDS, bounded_connections
+from .limits import LimitsSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["RestServer", "RestSettings"]
 
 _BACKLOG: Final = 512
+_HEAD_BYTES_MAX: Final = 16 << 10
+"""How large the head of a request may be."""
+_THREADS: Final = 8
+"""How many requests may wait for the scheduler at once."""
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
 
@@ -41,6 +48,13 @@ class RestSettings:
     key: Path | None = None
     client_authorities: Path | None = None
     """Each client must have a certificate of these."""
+    tokens: tuple[str, ...] = ()
+    """The bearer tokens that are let in; without any, each reader is."""
+    limits: LimitsSettings = field(default_factory=LimitsSettings)
+    head_seconds: float = HEAD_SECONDS
+    """How long the head of a request may take."""
+    connections_max: int = 2_000
+    """How many connections there may be; 503 above."""
 
 
 @final
@@ -61,7 +75,9 @@ class RestServer:
     def __enter__(self) -> Self:
         listening = _listen(self._settings)
         self._socket = listening
-        self._server = uvicorn.Server(_config(rest_app(self._scheduler), self._settings))
+        settings = self._settings
+        application = rest_app(self._scheduler, tokens=settings.tokens, limits=settings.limits)
+        self._server = uvicorn.Server(_config(application, settings))
         self._thread = threading.Thread(
             target=_serve, args=(self._server, listening), name="licorne-rest", daemon=True
         )
@@ -112,11 +128,14 @@ def _listen(settings: RestSettings) -> socket.socket:
 def _config(application: ASGIApp, settings: RestSettings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http="h11",
+        http=bounded_connections(settings.head_seconds),
+        h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
+        limit_concurrency=settings.connections_max,
         ws="none",
         lifespan="off",
         loop="asyncio",
         log_config=None,
+        log_level="error",  # What a hostile client sends is no warning for the operator.
         access_log=False,
         server_header=False,
         backlog=_BACKLOG,
@@ -129,4 +148,8 @@ def _config(application: ASGIApp, settings: RestSettings) -> uvicorn.Config:
 
 
 def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
-    asyncio.run(server.serve([listening]))
+    async def run() -> None:
+        current_default_thread_limiter().total_tokens = _THREADS
+        await server.serve([listening])
+
+    asyncio.run(run())

@@ -111,6 +111,11 @@ class AccessRules:
         """Return whether there are rules for client certificates."""
         return bool(self._certificates)
 
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Return all bearer tokens that are let in."""
+        return tuple(token.decode() for token, _ in self._tokens)
+
     def peer(self, metadata: Mapping[str, str], names: Sequence[str]) -> Peer:
         """Return the peer of a call.
 

@@ -1,0 +1,100 @@
+"""The share of processor time that readers get: however many they are, the scheduler goes on.
+
+Python runs one thread at a time. Readers that ask without pause would take half of the time from the
+scheduler; here their requests wait instead. None is refused for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["BURST_SECONDS", "SHARE", "Pace", "Pacing"]
+
+SHARE: Final = 0.15
+"""How much of one processor's time readers get, in the long run."""
+BURST_SECONDS: Final = 2.0
+"""How much of it they get at once, after a while without any."""
+
+
+@final
+class Pace:
+    """Counts the processor time of readers, and has further ones wait.
+
+    Args:
+        now: Returns the time, in seconds.
+        worked: Returns the processor time of the calling thread, in seconds.
+        wait: Waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float] = time.monotonic,
+        worked: Callable[[], float] = time.thread_time,
+        wait: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._now = now
+        self._worked = worked
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._left_seconds = BURST_SECONDS
+        self._seen = now()
+        self._loop_worked: float | None = None
+        self._turn = asyncio.Lock()
+
+    async def turn(self) -> None:
+        """Wait until readers have time left; on the event loop, whose own work counts, too."""
+        async with self._turn:  # In the order in which they came.
+            self._count_loop()
+            while (missing := -self._refilled()) > 0:
+                await self._wait(missing / SHARE)
+                self._count_loop()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Count what a step on another thread takes."""
+        begin = self._worked()
+        try:
+            yield
+        finally:
+            self._spend(self._worked() - begin)
+
+    def _count_loop(self) -> None:
+        worked = self._worked()
+        if self._loop_worked is not None:
+            self._spend(max(0.0, worked - self._loop_worked))
+        self._loop_worked = worked
+
+    def _spend(self, seconds: float) -> None:
+        with self._lock:
+            self._left_seconds -= seconds
+
+    def _refilled(self) -> float:
+        with self._lock:
+            now = self._now()
+            self._left_seconds = min(BURST_SECONDS, self._left_seconds + (now - self._seen) * SHARE)
+            self._seen = now
+            return self._left_seconds
+
+
+@final
+class Pacing:
+    """Has each request wait for its turn."""
+
+    def __init__(self, app: ASGIApp, pace: Pace) -> None:
+        self._app = app
+        self._pace = pace
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request when there is time for it."""
+        if scope["type"] == "http":
+            await self._pace.turn()
+        await self._app(scope, receive, send)

@@ -1,0 +1,226 @@
+"""What readers may ask, over real sockets: each limit ends a request with a status, and others go on."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import httpx
+import pytest
+from support.proxy.listening import WAIT_SECONDS
+from support.proxy.processes import serving
+from support.proxy.running_scheduler import running
+
+from licorne import LicorneError
+from licorne.proxy.rest.access import read_token
+from licorne.proxy.rest.limits import LimitsSettings
+from licorne.proxy.rest.pacing import BURST_SECONDS, SHARE, Pace
+from licorne.proxy.rest.running import RestServer, RestSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TOKEN = "sesame-open-sesame"  # noqa: S105 - of these tests alone
+CLUSTERS = "/ws/v1/clusters"
+
+
+@contextmanager
+def rest(**settings: object) -> Iterator[str]:
+    """Run a server with these settings, and give its URL; it still answers when the block ends."""
+    with running() as scheduler:
+        made = RestSettings(**settings)  # type: ignore[arg-type] # whatever the test says
+        with RestServer(scheduler, made) as server:
+            yield f"http://127.0.0.1:{server.port}"
+
+
+def sent(url: str, *parts: bytes) -> bytes:
+    """Send bytes, keep the connection open, and return all that comes until the server ends it."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
+        for part in parts:
+            connection.sendall(part)
+        received = b""
+        while piece := connection.recv(65_536):
+            received += piece
+    return received
+
+
+# ---------------------------------------------------------------------------------------------- access
+
+
+def test_a_token_is_wanted_where_there_is_one() -> None:
+    """Each path wants it, also an unknown one; the refusal says how to send it."""
+    with rest(tokens=(TOKEN, "another-token-of-ours")) as url:
+        refused = httpx.get(url + CLUSTERS)
+        wrong = httpx.get(url + "/nope", headers={"authorization": f"Bearer {TOKEN}x"})
+        basic = httpx.get(url + CLUSTERS, headers={"authorization": f"Basic {TOKEN}"})
+        known = httpx.get(url + CLUSTERS, headers={"authorization": f"bearer {TOKEN}"})
+
+    assert [401, 401, 401, 200] == [answer.status_code for answer in (refused, wrong, basic, known)]
+    assert ("Bearer", 401) == (refused.headers["www-authenticate"], refused.json()["status_code"])
+
+
+def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
+    """Newlines around it do not count; what is no token is refused and not quoted."""
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n", encoding="utf-8")
+    assert TOKEN == read_token(file)
+    for text in ("", "short", "with blanks in between"):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(LicorneError, match="16 visible ASCII") as refused:
+            read_token(file)
+        assert not text or text not in str(refused.value)
+    with pytest.raises(LicorneError, match="cannot be read: No such file"):
+        read_token(tmp_path / "missing")
+
+
+def test_tokens_of_resource_managers_let_readers_in(tmp_path: Path) -> None:
+    """Unless readers have a token of their own."""
+    rules, own = tmp_path / "access.yaml", tmp_path / "token"
+    rules.write_text(f"tokens:\n  - token: {TOKEN}\n", encoding="utf-8")
+    own.write_text("a-token-of-readers", encoding="utf-8")
+    for arguments, token in ((), TOKEN), (("--rest-token", str(own)), "a-token-of-readers"):
+        with serving("--access", str(rules), *arguments) as server:
+            url = f"http://{server.rest}{CLUSTERS}"
+            headers = {"authorization": f"Bearer {token}"}
+            statuses = [httpx.get(url).status_code, httpx.get(url, headers=headers).status_code]
+        assert [401, 200] == statuses
+
+
+# ---------------------------------------------------------------------------------------------- limits
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    """Whether its size is said before or not."""
+    with rest(limits=LimitsSettings(body_bytes_max=1_000)) as url:
+        said = httpx.post(url + "/ws/v1/validate-conf", content=b"x" * 1_001)
+        endless = httpx.post(url + "/ws/v1/validate-conf", content=iter([b"x" * 600] * 2))
+        fitting = httpx.post(url + "/ws/v1/validate-conf", content=b"#" * 1_000)
+
+    assert [413, 413, 200] == [answer.status_code for answer in (said, endless, fitting)]
+    assert "the body of a request may have 1000 bytes at most" == said.json()["message"]
+
+
+def test_a_body_that_is_too_slow_is_refused() -> None:
+    """The client keeps the connection open, and sends nothing more."""
+    with rest(limits=LimitsSettings(body_seconds_max=0.05)) as url:
+        answer = sent(
+            url,
+            b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: a\r\nConnection: close\r\n",
+            b"Content-Length: 9\r\n\r\nab",
+        )
+
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize(
+    "parts", [(), (b"GET /ws/v1/clusters HT",), (b"GET /ws/v1/clusters HTTP/1.1\r\nHost: a\r\n", b"X: y\r\n")]
+)
+def test_a_head_that_is_too_slow_is_refused(parts: tuple[bytes, ...]) -> None:
+    """Also where nothing comes at all."""
+    with rest(head_seconds=0.05) as url:
+        assert sent(url, *parts).startswith(b"HTTP/1.1 408 ")
+
+
+def test_the_second_request_of_a_connection_is_watched_as_well() -> None:
+    """Its time begins with its first byte."""
+    with rest(head_seconds=0.05) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
+            connection.sendall(b"GET /ws/v1/clusters HTTP/1.1\r\nHost: a\r\n\r\n")
+            received = connection.recv(65_536)
+            while b"[]" not in received:
+                received += connection.recv(65_536)
+            connection.sendall(b"GET /ws")
+            rest_of_it = b""
+            while piece := connection.recv(65_536):
+                rest_of_it += piece
+
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert rest_of_it.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_head_that_is_too_large_is_refused() -> None:
+    """Before it is read to its end."""
+    with rest() as url:
+        answer = sent(url, b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000)
+
+    assert answer.startswith(b"HTTP/1.1 4")
+
+
+def test_too_many_requests_at_once_are_refused() -> None:
+    """Others are served when one of them has ended."""
+    limits = LimitsSettings(at_once_max=1)
+    with rest(limits=limits) as url:
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), WAIT_SECONDS) as waiting:
+            waiting.sendall(
+                b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: a\r\n"
+                b"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+            )
+            assert waiting.recv(100).startswith(b"HTTP/1.1 100 ")  # It is being answered.
+            refused = httpx.get(url + CLUSTERS)
+            waiting.sendall(b"# comment"[:9])
+            assert b"200" in waiting.recv(1_000)
+        served = httpx.get(url + CLUSTERS)
+
+    assert (503, "1") == (refused.status_code, refused.headers["retry-after"])
+    assert 200 == served.status_code
+
+
+def test_too_many_requests_a_second_are_refused() -> None:
+    """The status says so, and when to come again."""
+    with rest(limits=LimitsSettings(per_second_max=3)) as url, httpx.Client() as client:
+        answers = [client.get(url + CLUSTERS) for _ in range(20)]
+
+    statuses = [answer.status_code for answer in answers]
+    assert [200] * 3 == statuses[:3]
+    assert 429 in statuses
+    assert "more than 3 requests a second" == answers[statuses.index(429)].json()["message"]
+
+
+def test_too_many_connections_are_refused() -> None:
+    """Those that are there stay."""
+    with rest(connections_max=2) as url, httpx.Client() as first:
+        assert 200 == first.get(url + CLUSTERS).status_code
+        assert 503 == httpx.get(url + CLUSTERS).status_code
+        assert 200 == first.get(url + CLUSTERS).status_code
+
+
+@pytest.mark.parametrize("data", [b"\x00\xff\x00\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n"])
+def test_what_is_no_http_is_refused(data: bytes) -> None:
+    """With a status."""
+    with rest() as url:
+        assert sent(url, data).startswith(b"HTTP/1.1 400 ")
+
+
+# ---------------------------------------------------------------------------------------------- pacing
+
+
+def test_readers_wait_when_they_have_had_their_share() -> None:
+    """They go on when the share has grown again; what the loop itself works counts, too."""
+    clock = {"now": 0.0, "worked": 0.0}
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(round(seconds, 6))
+        clock["now"] += seconds
+
+    pace = Pace(lambda: clock["now"], lambda: clock["worked"], wait)
+
+    async def run() -> None:
+        await pace.turn()
+        with pace.step():
+            clock["worked"] += BURST_SECONDS
+        clock["worked"] -= BURST_SECONDS  # It was that of another thread.
+        await pace.turn()
+        assert [] == waits
+        clock["worked"] += 0.3
+        await pace.turn()
+
+    anyio.run(run)
+
+    assert [round(0.3 / SHARE, 6)] == waits
