@@ -46,6 +46,10 @@ def serve(
         Path | None,
         typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),
     ] = None,
+    ui_dir: Annotated[
+        Path | None,
+        typer.Option("--ui-dir", metavar="DIR", help="A build of yunikorn-web, in place of the page."),
+    ] = None,
     no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")] = False,
     tls_cert: Annotated[
         Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
@@ -111,6 +115,7 @@ def serve(
                 insecure_public=insecure_public,
                 token=rest_token,
                 access=settings.access,
+                ui_dir=ui_dir,
             )
         )
         recording = _recording(record, anonymize=anonymize)
@@ -247,6 +252,7 @@ def _rest_settings(
     insecure_public: bool,
     token: Path | None,
     access: AccessRules,
+    ui_dir: Path | None,
 ) -> RestSettings:
     """Return how the REST interface listens; its certificate is that of the server.
 
@@ -275,6 +281,7 @@ def _rest_settings(
         key=key,
         client_authorities=authorities,
         tokens=tokens,
+        ui_dir=ui_dir,
     )
 
 

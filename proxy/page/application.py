@@ -74,7 +74,8 @@ class _Page:
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Keep the timeline while the server runs."""
-        self._timeline.start()
+        if not self._scheduler.stepped:
+            self._timeline.start()
         try:
             yield
         finally:

@@ -9,11 +9,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from ...model.errors import LicorneError
-from .errors import error_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +49,10 @@ mimetypes.add_type("font/woff2", ".woff2")
 mimetypes.add_type("application/manifest+json", ".webmanifest")
 
 
+def _unknown() -> Response:
+    return PlainTextResponse("404 page not found\n", 404, headers={"X-Content-Type-Options": "nosniff"})
+
+
 class _File(NamedTuple):
     content: bytes
     headers: Mapping[str, str]
@@ -72,7 +75,7 @@ class PageFiles:
         name = request.path_params["path"] or _INDEX
         found = self._files.get(name)
         if found is None:
-            return error_response(404, "404 page not found")
+            return _unknown()
         if request.headers.get("if-none-match") == found.headers["ETag"]:
             return Response(status_code=304, headers=dict(found.headers))
         return Response(found.content, headers=dict(found.headers))
@@ -106,16 +109,16 @@ class FolderFiles:
         """Return a file of the folder, for an unknown path without a suffix `index.html`."""
         path = self._files.get_path({**request.scope, "path": "/" + request.path_params["path"]})
         if request.path_params["path"].startswith(_API):
-            return error_response(404, "404 page not found")
+            return _unknown()
         for name in (path if path != "." else _INDEX, _INDEX):
             try:
                 response = await self._files.get_response(name, request.scope)
             except HTTPException as error:
                 if error.status_code != 404 or "." in path.rpartition("/")[2]:
-                    return error_response(error.status_code, "404 page not found")
+                    return _unknown()
                 continue
             response.headers.update(_SAFE)
             hashed = _HASHED.search(name) is not None
             response.headers["Cache-Control"] = _FOR_EVER if hashed else _ASK_AGAIN
             return response
-        return error_response(404, "404 page not found")
+        return _unknown()

@@ -22,6 +22,8 @@ __all__ = ["Access", "read_token"]
 
 _TOKEN: Final = re.compile(r"[!-~]{16,}")
 _FILE_BYTES_MAX: Final = 4_096
+_DATA: Final = ("/ws/", "/licorne/", "/debug/")
+"""Where all paths are that answer with data."""
 
 
 def read_token(path: Path) -> str:
@@ -43,7 +45,10 @@ def read_token(path: Path) -> str:
 
 @final
 class Access:
-    """Lets in requests that have one of the tokens; without tokens, all of them."""
+    """Lets in requests that have one of the tokens; without tokens, all of them.
+
+    The files of the page tell nothing, and a browser asks for them without a token: they are for all.
+    """
 
     def __init__(self, app: ASGIApp, tokens: Sequence[str]) -> None:
         self._app = app
@@ -51,7 +56,8 @@ class Access:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it with 401."""
-        if scope["type"] != "http" or not self._tokens or self._is_known(Headers(scope=scope)):
+        is_data = scope["type"] == "http" and scope["path"].startswith(_DATA)
+        if not is_data or not self._tokens or self._is_known(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
         response = error_response(HTTPStatus.UNAUTHORIZED, "a bearer token is wanted that is known here")

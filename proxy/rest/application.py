@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 
 from ...model.errors import LicorneError
+from ..page.application import page_app
 from .access import Access
 from .compression import Compression
 from .errors import RestError, error_response
@@ -20,6 +21,7 @@ from .unrouted import method_refused, not_found, redirect, repaired_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from starlette.responses import Response
     from starlette.routing import Route
@@ -31,9 +33,13 @@ __all__ = ["rest_app"]
 
 
 def rest_app(
-    scheduler: Scheduler, *, tokens: Sequence[str] = (), limits: LimitsSettings | None = None
+    scheduler: Scheduler,
+    *,
+    tokens: Sequence[str] = (),
+    limits: LimitsSettings | None = None,
+    ui_dir: Path | None = None,
 ) -> Starlette:
-    """Return the REST interface of a scheduler, for any ASGI server.
+    """Return the REST interface of a scheduler, with the page at `/`, for any ASGI server.
 
     It does not stop the scheduler. Once the scheduler has been stopped it answers 503.
 
@@ -41,9 +47,14 @@ def rest_app(
         scheduler: What readers see.
         tokens: The bearer tokens that are let in; without any, each reader is.
         limits: What readers may ask; those of `LimitsSettings` unless said otherwise.
+        ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
+
+    Raises:
+        LicorneError: The folder has no `index.html`.
     """
     pace = Pace()
     routes = all_routes()
+    page = page_app(scheduler, ui_dir=ui_dir)
     application = Starlette(
         routes=routes,
         middleware=[
@@ -58,11 +69,12 @@ def rest_app(
             LicorneError: _unavailable,
             Exception: _broken,
         },
+        lifespan=page.router.lifespan_context,
     )
     application.state.scheduler = scheduler
     application.state.pace = pace
     application.router.redirect_slashes = False
-    application.router.default = _Unrouted(routes)
+    application.router.default = _Unrouted(routes, page)
     return application
 
 
@@ -83,10 +95,11 @@ def _broken(_: Request, error: Exception) -> Response:
 
 @final
 class _Unrouted:
-    """Answers requests whose path no route has."""
+    """Answers requests whose path no route has: by a better path, by the page, or not at all."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[Route], page: Starlette) -> None:
         self._routes = routes
+        self._page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -94,5 +107,9 @@ class _Unrouted:
             return
         request = Request(scope)
         path = repaired_path(scope["path"], request.method, self._routes)
-        response = not_found() if path is None else redirect(path, request.method, request.url.query)
-        await response(scope, receive, send)
+        if path is not None:
+            await redirect(path, request.method, request.url.query)(scope, receive, send)
+        elif request.method in {"GET", "HEAD"}:
+            await self._page(scope, receive, send)
+        else:
+            await not_found()(scope, receive, send)

@@ -50,6 +50,8 @@ class RestSettings:
     """Each client must have a certificate of these."""
     tokens: tuple[str, ...] = ()
     """The bearer tokens that are let in; without any, each reader is."""
+    ui_dir: Path | None = None
+    """A folder with the build of another user interface, in place of the page."""
     limits: LimitsSettings = field(default_factory=LimitsSettings)
     head_seconds: float = HEAD_SECONDS
     """How long the head of a request may take."""
@@ -73,10 +75,11 @@ class RestServer:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        listening = _listen(self._settings)
-        self._socket = listening
         settings = self._settings
-        application = rest_app(self._scheduler, tokens=settings.tokens, limits=settings.limits)
+        application = rest_app(
+            self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
+        )
+        self._socket = listening = _listen(settings)
         self._server = uvicorn.Server(_config(application, settings))
         self._thread = threading.Thread(
             target=_serve, args=(self._server, listening), name="licorne-rest", daemon=True
@@ -132,7 +135,7 @@ def _config(application: ASGIApp, settings: RestSettings) -> uvicorn.Config:
         h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
         limit_concurrency=settings.connections_max,
         ws="none",
-        lifespan="off",
+        lifespan="on",
         loop="asyncio",
         log_config=None,
         log_level="error",  # What a hostile client sends is no warning for the operator.

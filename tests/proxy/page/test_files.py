@@ -85,10 +85,10 @@ def test_a_browser_that_has_a_file_is_told_so(page: str) -> None:
     "path", ["/nothing.js", "/ws/v1/clusters", "/%2e%2e/application.py", "/..%2fapplication.py"]
 )
 def test_an_unknown_path_is_answered_as_the_interface_does(path: str, page: str) -> None:
-    """With a document."""
+    """By the same text."""
     answer = fetch(page, path)
 
-    assert (404, 404) == (answer.status, answer.document["status_code"])
+    assert (404, "404 page not found\n") == (answer.status, answer.text)
 
 
 def test_a_folder_is_served_in_place_of_the_page(theirs: str) -> None:
