@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from .explanation.victims import prospects
 from .live_rows import (
     live_applications,
     live_ended,
@@ -20,6 +21,7 @@ from .partition_figures import partition_figures
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .explanation.victims import Prospect
     from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
     from .nodes.node import NodeFacts
     from .orphans import PlacedOn
@@ -89,3 +91,8 @@ class PartitionMonitor:
     ) -> tuple[tuple[LiveUsage, ...], tuple[LiveUsage, ...]]:
         """Return what users and groups use, for a watcher."""
         return live_usages(self._state, users, groups)
+
+    @reads
+    def prospects(self, application_id: str) -> tuple[Prospect, ...]:
+        """Return what would be preempted for the asks of an application that wait; changes nothing."""
+        return prospects(self._state, application_id)

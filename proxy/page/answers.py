@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ...model.explanation import AskStatus
 from ...model.resources.quantity_texts import resource_text
-from ..explanation.sentences import changes_of, lack_line, place_line, what_blocks
+from ..explanation.sentences import age_text, changes_of, lack_line, place_line, what_blocks
 from ..explanation.text import answer_of, ask_headline, headline, node_lines, other_asks, preemption_headline
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ...model.configuration.positions import Position
     from ...model.explanation import AskExplanation, Blocker, Explanation
+    from ...model.explanation.victims import Prospect
     from ...model.nodes.node import NodeFacts
     from ...model.values.allocation import Allocation
     from ...model.values.documents import Document, Json
@@ -48,7 +49,9 @@ class ConfigurationLines:
         return self._lines[position.line - 1] if position.line <= len(self._lines) else ""
 
 
-def explanation_document(explanation: Explanation, lines: ConfigurationLines) -> Document:
+def explanation_document(
+    explanation: Explanation, prospects: Sequence[Prospect], lines: ConfigurationLines
+) -> Document:
     """Return why an application waits, in sentences, each with the line of the configuration behind it."""
     groups = [list(group) for _, group in groupby(explanation.waiting, key=answer_of)]
     return {
@@ -68,12 +71,33 @@ def explanation_document(explanation: Explanation, lines: ConfigurationLines) ->
         ],
         "waiting": [_waiting(group, explanation, lines) for group in groups[:_GROUPS_MAX]],
         "more": max(0, len(groups) - _GROUPS_MAX),
+        "victims": [_prospect(each, explanation.time_ns) for each in prospects],
         "others": [line.text for line in other_asks(explanation)],
         "preemptions": [
             {"text": preemption_headline(record, explanation), "lines": [*record.explain()]}
             for record in explanation.preemptions
         ],
         "loops": explanation.loops,
+    }
+
+
+def _prospect(prospect: Prospect, now_ns: int) -> Document:
+    """Return who would be preempted for one ask, or why nothing would be."""
+    record = prospect.record
+    if record is None:
+        return {"text": prospect.allocation_key, "why": prospect.why_not, "victims": []}
+    due_ns = prospect.due_ns or 0
+    when = f", from in {age_text(due_ns - now_ns)} on" if due_ns > now_ns else ""
+    return {
+        "text": f"{prospect.allocation_key} on {record.node_id}{when}",
+        "why": record.reason,
+        "victims": [
+            {
+                "title": f"{victim.allocation_key} of {victim.application_id} on {victim.node_id}",
+                "why": f"{victim.queue_path}: {victim.reason}",
+            }
+            for victim in record.victims
+        ],
     }
 
 

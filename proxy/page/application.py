@@ -100,9 +100,12 @@ class _Page:
             explanation = self._scheduler.explain(
                 _given(wanted.get("application"), "application"), rm_id=rm_id, partition=partition
             )
+            prospects = self._scheduler.would_preempt(
+                explanation.application_id, rm_id=rm_id, partition=partition
+            )
             of_rm = explanation.partition[1:].rpartition("]")[0]
             lines = ConfigurationLines(self._scheduler.configuration_text(of_rm))
-            return explanation_document(explanation, lines)
+            return explanation_document(explanation, prospects, lines)
 
         return await _answered(answer)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...model.cluster import Cluster
     from ...model.explanation import Explanation
     from ...model.explanation.dry_run import DryRun
+    from ...model.explanation.victims import Prospect
     from ...model.partition import Partition
     from ...model.state.quarantine import Quarantined
     from ...model.values.messages import AllocationSubmission
@@ -106,6 +107,25 @@ class QuestionSide(ABC):
             "an explanation",
             lambda known: explain_ask(matching(known, rm_id, partition), application_id, allocation_key),
         )
+
+    def would_preempt(
+        self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
+    ) -> tuple[Prospect, ...]:
+        """Return who would be preempted for what an application waits for, if that was decided now.
+
+        The resource manager's predicates are not asked.
+
+        Raises:
+            RequestError: There is no such partition; or a predicate asks.
+        """
+
+        def answer(known: Sequence[Partition]) -> tuple[Prospect, ...]:
+            found = ask_each(
+                matching(known, rm_id, partition), lambda each: each.monitor.prospects(application_id)
+            )
+            return tuple(prospect for _, prospects in found for prospect in prospects)
+
+        return self._answer_question("a look at what would be preempted", answer)
 
     def queue_and_user(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None

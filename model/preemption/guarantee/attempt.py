@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from ...nodes.order import NodeEntry
     from ...queues.application_entry import ApplicationEntry
     from ...state.partition_state import PartitionState
+    from ...state.preemption_log import PreemptionRecord
     from .candidate_nodes import PreemptibleReservations
 
-__all__ = ["AttemptBudget", "preempt_for_queue"]
+__all__ = ["AttemptBudget", "plan_now", "preempt_for_queue"]
 
 NO_HELP: Final = NoPreemption.NO_NODE.text
 PRECONDITIONS: Final = "Preemption preconditions failed"
@@ -185,6 +186,22 @@ def _attempt(
     if plan.node_id in preemptible and node.reserved:
         unreserve(state, *preemptible[plan.node_id])
     return node
+
+
+def plan_now(
+    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
+) -> PreemptionRecord | NoPreemption:
+    """Return what would be remembered of a preemption that was decided now, or why there would be none.
+
+    Nothing is changed, and the RM's predicates are not asked.
+    """
+    facts_of = QueueFactsOf(entry.queue, committed_resources(state, candidate.ask.allocation_key))
+    if not may_be_entitled(facts_of(entry.queue), candidate.ask):
+        return NoPreemption.GUARANTEE
+    preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
+    view = _view(state, entry, candidate, facts_of, preemptible, nodes_tried=nodes_tried)
+    plan = decide(view, None)
+    return plan if isinstance(plan, NoPreemption) else record_of(view, plan, entry, state.now_ns())
 
 
 def _view(

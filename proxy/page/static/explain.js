@@ -104,6 +104,7 @@ function victims(list) {
         "section",
         { class: "ask" },
         h("h4", {}, each.text),
+        each.victims.length ? h("p", { class: "note" }, each.why) : null,
         each.victims.length
           ? h("ul", { class: "lines" }, each.victims.map((victim) => h("li", {}, h("strong", {}, victim.title), h("span", { class: "note" }, victim.why))))
           : h("p", { class: "note" }, sentence(each.why)),

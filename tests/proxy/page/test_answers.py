@@ -76,6 +76,9 @@ def test_all_reasons_come_at_once_with_the_lines_of_the_configuration(page: str)
         each["text"] for each in others
     ]
     assert "must rise from 40 to 930" in first["changes"][0]
+    assert [("t2", "no queue of its path has a guarantee")] == [
+        (each["text"], each["why"]) for each in found["victims"]
+    ]
 
 
 def test_a_rejected_application_has_its_reason(page: str) -> None:

@@ -100,6 +100,18 @@ def test_an_application_says_why_it_waits_with_the_lines_of_the_configuration(vi
     expect(reasons.last).to_contain_text("No node has room")
 
 
+def test_an_application_says_who_would_be_preempted_for_it(visit: Visit, scheduler: Scheduler) -> None:
+    """Its queue is owed more than it has, and others use the room."""
+    submit(scheduler, "urgent", "root.production.web")
+    ask(scheduler, "urgent", "u1", memory=40 * GIB, vcore=500, preempts=True)
+    visit.open("applications")
+    visit.page.get_by_label("Find applications").fill("urgent")
+    visit.page.locator(".table-row").click()
+
+    expect(visit.page.locator("#detail")).to_contain_text("Who would be preempted for it")
+    expect(visit.page.locator("#detail")).to_contain_text("u1 of urgent asks for memory 40Gi")
+
+
 def test_ended_applications_have_their_reason(visit: Visit) -> None:
     """One was rejected."""
     visit.open("applications")

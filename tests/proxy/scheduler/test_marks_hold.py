@@ -112,6 +112,8 @@ def watch_everything(partition: Partition) -> None:
     monitor = partition.monitor
     monitor.figures()
     names = monitor.live_names()
+    for application_id in names.applications:
+        monitor.prospects(application_id)
     monitor.live_nodes(names.nodes, {})
     for name in names.nodes:
         monitor.live_node_facts(name)

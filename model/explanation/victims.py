@@ -1,0 +1,100 @@
+"""Which allocations would be preempted for what an application waits for, if it were decided now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..applications.ask_walk import Candidate, CandidateKind
+from ..preemption.acts import is_still_ending
+from ..preemption.guarantee.attempt import plan_now
+from ..preemption.guarantee.decision import NoPreemption
+from ..queues.quota import has_guarantee
+from ..values.refusals import RefusalReason
+from .explain import explain
+
+if TYPE_CHECKING:
+    from ..state.partition_state import PartitionState
+    from ..state.preemption_log import PreemptionRecord
+    from .values import AskExplanation
+
+__all__ = ["ASKS_MAX", "Prospect", "prospects"]
+
+ASKS_MAX = 5
+"""How many asks of different shapes are decided: a decision looks at all that may be preempted."""
+
+_HELPED = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS})
+"""What preemption for a guarantee can change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """What would be preempted for an ask, and from when on; or why nothing would be.
+
+    The resource manager's predicates are not asked, which may refuse a node when it is decided.
+    """
+
+    allocation_key: str
+    record: PreemptionRecord | None
+    why_not: str
+    due_ns: int | None
+    """When the ask has waited for the delay of its queue; `None` if nothing would be preempted."""
+
+
+def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...]:
+    """Return a prospect for the first waiting ask of each shape; nothing is changed."""
+    explanation = explain(state, application_id)
+    entry = state.entries.get(application_id)
+    if explanation is None or entry is None:
+        return ()
+    blocked = {blocker.reason for blocker in explanation.blockers}
+    asks = {waiting.ask.allocation_key: waiting for waiting in entry.application.report().waiting}
+    shapes: dict[object, AskExplanation] = {}
+    for ask in explanation.waiting:
+        shapes.setdefault((ask.resource, ask.priority, ask.required_node), ask)
+    found = []
+    for ask in list(shapes.values())[:ASKS_MAX]:
+        key = ask.allocation_key
+        reasons = blocked | {blocker.reason for blocker in ask.blockers}
+        waiting = asks.get(key)
+        if waiting is None or not reasons:
+            continue
+        why = "" if has_guarantee(entry.queue) else "no queue of its path has a guarantee"
+        if _is_ending(state, key, application_id):
+            why = "it has preempted already, and what it chose is still ending"
+        why = why or _why_not(state, reasons, ask, allowed=waiting.ask.allow_preempt_other)
+        if why:
+            found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
+            continue
+        planned = plan_now(
+            state,
+            entry,
+            Candidate(waiting.ask, CandidateKind.PREEMPTION, ask.reserved_node, False, None),
+            nodes_tried=RefusalReason.QUEUE_QUOTA not in reasons,
+        )
+        if isinstance(planned, NoPreemption):
+            found.append(Prospect(allocation_key=key, record=None, why_not=planned.text, due_ns=None))
+            continue
+        due_ns = ask.created_at_ns + entry.queue.settings.preemption_delay_ns
+        found.append(Prospect(allocation_key=key, record=planned, why_not="", due_ns=due_ns))
+    return tuple(found)
+
+
+def _is_ending(state: PartitionState, allocation_key: str, application_id: str) -> bool:
+    """Return whether something ends for the ask already, so that a cycle would not preempt for it again."""
+    before = state.preemptions.last_for(allocation_key, application_id)
+    return before is not None and is_still_ending(state, before)
+
+
+def _why_not(
+    state: PartitionState, reasons: set[RefusalReason], ask: AskExplanation, *, allowed: bool
+) -> str:
+    """Return why preemption is not tried at all, the empty text if it is."""
+    if not state.preemption_enabled:
+        return "preemption is disabled in this partition"
+    if ask.required_node:
+        return "it can run on one node only: victims there are chosen when that node is reserved for it"
+    if not allowed:
+        return "the ask does not allow others to be preempted for it"
+    others = sorted(reason.value for reason in reasons - _HELPED)
+    return f"preemption does not change this: {', '.join(others)}" if others else ""
