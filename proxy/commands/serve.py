@@ -84,6 +84,14 @@ def serve(
     anonymize: Annotated[
         bool, typer.Option("--anonymize", help="Record pseudonyms in the place of names.")
     ] = False,
+    state_dumps: Annotated[
+        Path | None,
+        typer.Option("--state-dumps", metavar="DIR", help="Write state dumps there, the last ten are kept."),
+    ] = None,
+    state_dump_interval: Annotated[
+        str,
+        typer.Option("--state-dump-interval", metavar="DURATION", help="From one state dump to the next."),
+    ] = "10m",
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
@@ -94,7 +102,11 @@ def serve(
     """
     with ends_on(LicorneError, "licorne serve"):
         _check_installed()
+        from contextlib import ExitStack
+
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
+        from ...model.configuration.durations import parse_duration_ns
+        from ..dumps.periodic import PeriodicDumps
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
 
@@ -119,6 +131,7 @@ def serve(
             )
         )
         recording = _recording(record, anonymize=anonymize)
+        interval_seconds = parse_duration_ns(state_dump_interval) / 1e9
         scheduler = Scheduler(engine=engine_named(engine), threads=threads, record=recording)
 
         def report(text: str) -> None:
@@ -129,7 +142,11 @@ def serve(
         # The event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.
         sys.setswitchinterval(_SWITCH_SECONDS)
 
-        _run(scheduler, settings, rest, as_json=as_json, report=report)
+        with ExitStack() as stack:
+            stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
+            if state_dumps is not None:
+                stack.enter_context(PeriodicDumps(scheduler, state_dumps, interval_seconds))
+            _run(scheduler, settings, rest, as_json=as_json, report=report)
 
 
 def _run(
@@ -140,20 +157,18 @@ def _run(
     as_json: bool,
     report: Callable[[str], None],
 ) -> None:
-    """Serve until a signal comes; the scheduler is stopped, too.
+    """Serve until a signal comes.
 
     Raises:
         LicorneError: An address cannot be listened on.
     """
     import asyncio
-    from contextlib import ExitStack
+    from contextlib import nullcontext
 
     from ..rest.running import RestServer
     from ..server.running import serve_until_signal
 
-    with ExitStack() as stack:
-        stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
-        server = None if rest is None else stack.enter_context(RestServer(scheduler, rest))
+    with nullcontext() if rest is None else RestServer(scheduler, rest) as server:
 
         def on_listening(listening: Address) -> None:
             reading = None if server is None or rest is None else str(Address(rest.host, server.port))
@@ -199,7 +214,7 @@ def _check_installed() -> None:
 
     missing = [
         name
-        for name in ("grpc", "grpc_health", "grpc_reflection", "starlette", "uvicorn")
+        for name in ("grpc", "grpc_health", "grpc_reflection", "prometheus_client", "starlette", "uvicorn")
         if find_spec(name) is None
     ]
     if missing:

@@ -46,8 +46,11 @@ def paged(
 
 
 def size_of_node(node: ShownNode) -> int:
-    """Return how many items the row of a node has."""
-    return 1 + len(node.facts.allocations) + len(node.facts.foreign)
+    """Return how many items the row of a node has; an allocation counts four times.
+
+    Each may be of another application, which is asked whether the allocation is a victim.
+    """
+    return 1 + 4 * len(node.facts.allocations) + len(node.facts.foreign)
 
 
 def size_of_application(application: ShownApplication) -> int:

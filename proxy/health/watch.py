@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from ...actors.log import Log
 
-__all__ = ["Watch"]
+__all__ = ["HealthWatch"]
 
 _JOIN_SECONDS: Final = 5
 
 
 @final
-class Watch:
+class HealthWatch:
     """Watches over one scheduler, from the first registration on.
 
     Args:

@@ -38,6 +38,10 @@ class ExtraConfigurations:
         intervals = [settings.health_check_interval_seconds for settings in self._by_rm.values()]
         return min((seconds for seconds in intervals if seconds > 0), default=0)
 
+    def most_detailed(self) -> LogLevel:
+        """Return the most detailed level that an RM sets for all loggers."""
+        return min((settings.level_of("") for settings in self._by_rm.values()), default=LogLevel.INFO)
+
     def replace(self, rm_id: str, settings: ExtraConfig) -> None:
         """Replace all settings of an RM."""
         self._by_rm = {**self._by_rm, rm_id: settings}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from ...model.applications.state import ApplicationState
 from ..health.checks import HealthChecks
 from ..health.history import History
-from ..health.watch import Watch
+from ..health.watch import HealthWatch
 from ..metrics.figures import SchedulerFigures
+from ..si.api import StateDumpPlugin
+from .callback_failures import text_of
 from .questions import ask_each
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from ...actors.engine import Engine
     from ...model.partition import Partition
     from ...model.partition_figures import PartitionFigures
+    from ...model.values.documents import Document, Json
     from ..health.report import HealthReport
     from ..metrics.counts import Metrics
     from .extra_configurations import ExtraConfigurations
@@ -42,13 +46,16 @@ class MonitoringSide(ABC):
     history: History
     """How many applications and containers there were, minute by minute."""
     stepped: bool
+    dumping: threading.Lock
+    """Held while a state dump is made: one at a time."""
+    _extra: ExtraConfigurations
     _engine: Engine
     _managers: Managers
     _checks: HealthChecks
     _checking: threading.Lock
     """Held by each health check."""
     _report: HealthReport | None
-    _watch: Watch
+    _watch: HealthWatch
 
     @abstractmethod
     def now_ns(self) -> int:
@@ -100,14 +107,40 @@ class MonitoringSide(ABC):
             containers=sum(partition.allocations for partition in partitions),
         )
 
+    def log_level(self) -> str:
+        """Return the most detailed level at which something is logged, in lower case."""
+        return self._extra.most_detailed().name.lower()
+
+    def manager_diagnostics(self) -> Document:
+        """Return what the resource managers say of their own state: of one as it is, of several by their ids.
+
+        A resource manager is asked if it has the method `get_state_dump`; what it raises is shown.
+
+        Raises:
+            RequestError: a predicate asks.
+        """
+        threads = self._managers.callback_threads
+        threads.refuse("a state dump")
+        said: Document = {}
+        for manager in self._managers.registered():
+            if isinstance(manager.callback, StateDumpPlugin):
+                with threads.callback(manager.rm_id):
+                    said[manager.rm_id] = _diagnostics(manager.callback)
+        if not said:
+            return {"empty": "Resource Manager did not register callback"}
+        (first, *others) = said.values()
+        return said if others or not isinstance(first, dict) else first
+
     def _begin_monitoring(self, extra: ExtraConfigurations) -> None:
         """Have everything ready; nothing runs before `_wake_monitoring`."""
         self.history = History()
+        self.dumping = threading.Lock()
+        self._extra = extra
         self._report = None
         self._checks = HealthChecks(self._answer_view, self.metrics)
         self._checking = threading.Lock()
         log = extra.log("core.scheduler.health")
-        self._watch = Watch(self.check_health, self.record_history, extra.health_check_seconds, log)
+        self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)
 
     def _wake_monitoring(self) -> None:
         """Take note of a registration or of another configuration."""
@@ -116,6 +149,15 @@ class MonitoringSide(ABC):
 
     def _end_monitoring(self) -> None:
         self._watch.close()
+
+
+def _diagnostics(plugin: StateDumpPlugin) -> Json:
+    """Return what a resource manager says of its state, or why it says nothing that can be read."""
+    try:
+        said: Json = json.loads(plugin.get_state_dump())
+    except BaseException as error:  # noqa: BLE001 - whatever it raises is shown
+        return {"Error": text_of(error)}
+    return said
 
 
 def _figures(partition: Partition) -> PartitionFigures:

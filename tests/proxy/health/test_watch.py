@@ -8,7 +8,7 @@ from support.proxy.listening import WAIT_SECONDS
 
 from licorne import RequestError
 from licorne.actors.log import Log
-from licorne.proxy.health.watch import Watch
+from licorne.proxy.health.watch import HealthWatch
 
 
 class Watched:
@@ -17,7 +17,7 @@ class Watched:
     def __init__(self, interval_seconds: float = 30) -> None:
         self.done: list[str] = []
         self.interval_seconds = interval_seconds
-        self.watch = Watch(
+        self.watch = HealthWatch(
             lambda: self.done.append("check"),
             lambda: self.done.append("record"),
             lambda: self.interval_seconds,
@@ -75,7 +75,7 @@ def test_what_fails_does_not_end_the_watch() -> None:
 def test_the_thread_ends_with_the_watch() -> None:
     """It begins with the first call of `wake`, and not before."""
     ran = threading.Event()
-    watch = Watch(ran.set, lambda: None, lambda: 30, Log())
+    watch = HealthWatch(ran.set, lambda: None, lambda: 30, Log())
     assert watch._thread is None
 
     watch.wake()

@@ -18,7 +18,7 @@ DIFFERENT: Final = {
 }
 """Deliberate differences: how a difference reads, with its reason; docs/rest.md has them, too."""
 ELSEWHERE: Final = {
-    *("metrics", "debug_fullstatedump"),
+    "metrics",
     *("events_batch", "events_batch_count", "events_batch_count_start", "events_batch_start_high"),
     *("events_stream", "err_stream_count"),
     *("err_events_count0", "err_events_count_text", "err_events_start_text", "err_events_negative"),

@@ -1,0 +1,152 @@
+"""The state dump: all documents of a scheduler as one, written piece by piece.
+
+The partitions are not stopped: each piece is as of one moment, and what changes meanwhile is shown as it was
+before or after. The text has each entry of a list on a line of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Final, TypeAlias
+
+from ...model.errors import RequestError
+from ...model.values.messages import short_partition_name
+from ..documents.applications import application_info
+from ..documents.clusters import cluster_document, partition_info
+from ..documents.configurations import configuration_document
+from ..documents.nodes import node_document
+from ..documents.queues import queue_document
+from ..scheduler.views import UnknownPartitionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ...model.applications.views import ShownApplication
+    from ...model.values.documents import Document, Json
+    from ..scheduler.scheduler import Scheduler
+    from ..scheduler.views import Views
+
+__all__ = ["state_dump", "state_dump_file"]
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_IN_MEMORY_MAX: Final = 8 * 2**20
+"""How many bytes of a dump are kept in memory; a larger one is in a temporary file."""
+Section: TypeAlias = "tuple[str, Json | Iterator[Json]]"
+"""A key of the dump, and its value; of a list the entries, which are made when they are written."""
+
+
+def state_dump(scheduler: Scheduler) -> Document:
+    """Return the state dump as a document; it may be large.
+
+    Raises:
+        RequestError: another dump is being made, the scheduler has been stopped, or a predicate asks.
+    """
+    with state_dump_file(scheduler) as file:
+        document: Document = json.load(file)
+        return document
+
+
+@contextmanager
+def state_dump_file(scheduler: Scheduler) -> Iterator[IO[bytes]]:
+    """Make a state dump, and give its text as a temporary file, at its beginning.
+
+    One dump is made at a time; a slow reader of the file keeps no other one waiting.
+
+    Raises:
+        RequestError: as for `state_dump`.
+    """
+    with SpooledTemporaryFile(max_size=_IN_MEMORY_MAX) as file:
+        if not scheduler.dumping.acquire(blocking=False):
+            raise RequestError("a state dump is being made already; ask again when it is done")
+        try:
+            for part in _text(_sections(scheduler)):
+                file.write(part.encode(errors="replace"))  # A lone half of a surrogate pair is no text.
+        finally:
+            scheduler.dumping.release()
+        file.seek(0)
+        yield file
+
+
+def _sections(scheduler: Scheduler) -> Iterator[Section]:
+    views = scheduler.views
+    names = views.partition_names()
+    configurations = views.configurations()
+    builds = views.builds()
+    yield "timestamp", scheduler.now_ns()
+    yield "partitions", map(partition_info, views.partitions())
+    yield "applications", (application_info(shown) for name in names for shown in _applications(views, name))
+    yield "appHistory", [*scheduler.history.applications()]
+    yield "nodes", (_nodes(views, name) for name in names)
+    yield "clusterInfo", [cluster_document(name, views.started_at_ns, builds) for name in names]
+    yield "containerHistory", [*scheduler.history.containers()]
+    yield "queues", (_queues(views, name) for name in names)
+    yield "rmDiagnostics", scheduler.manager_diagnostics()
+    yield "logLevel", scheduler.log_level()
+    if configurations:
+        yield "config", configuration_document(configurations[0][1], yaml=False)
+    yield "placementRules", (_rules(views, name) for name in names)
+
+
+def _applications(views: Views, partition: str) -> Iterator[ShownApplication]:
+    """Yield all applications of a partition; none if it has ended."""
+    try:
+        listed = views.listed_applications(partition)
+        pages: Sequence[Iterator[Sequence[ShownApplication]]] = (
+            views.active(partition, sorted(entry.application_id for entry in listed.active)),
+            views.completed(partition, sorted(listed.completed)),
+            views.rejected(partition, sorted(listed.rejected)),
+        )
+        for page in (page for kind in pages for page in kind):
+            yield from page
+    except UnknownPartitionError:
+        return
+
+
+def _nodes(views: Views, partition: str) -> Document:
+    nodes: list[Json] = []
+    try:
+        for page in views.nodes(partition):
+            nodes += map(node_document, page)
+    except UnknownPartitionError:
+        pass  # It has ended: what was read stays.
+    return {"partitionName": short_partition_name(partition), "nodesInfo": nodes}
+
+
+def _queues(views: Views, partition: str) -> Document:
+    try:
+        path = views.queue(partition, "root", subtree=True)
+    except UnknownPartitionError:
+        return {}
+    return queue_document(path, partition=short_partition_name(partition), own_maximum=True)
+
+
+def _rules(views: Views, partition: str) -> Document:
+    try:
+        rules: list[Json] = [rule.view() for rule in views.placement_rules(partition)]
+    except UnknownPartitionError:
+        rules = []
+    return {"partition": short_partition_name(partition), "rules": rules}
+
+
+def _text(sections: Iterator[Section]) -> Iterator[str]:
+    """Yield the text of a document whose sections are made when they are written."""
+    before = "{\n"
+    for name, value in sections:
+        yield f'{before}  "{name}": '
+        before = ",\n"
+        if isinstance(value, str | int | float | dict | None):
+            yield _ENCODER.encode(value)
+        else:
+            yield from _list_text(value)
+    yield "\n}\n"
+
+
+def _list_text(entries: Iterator[Json] | Sequence[Json]) -> Iterator[str]:
+    before = "["
+    for entry in entries:
+        yield f"{before}\n    "
+        before = ","
+        yield _ENCODER.encode(entry)
+    yield "[]" if before == "[" else "\n  ]"
