@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ..marks import reads, writes
+from ..marks import writes
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from ..values.events import ChangeType
@@ -123,12 +123,12 @@ class UserLimits:
     @writes
     def try_increase(
         self, queue_path: str, application_id: str, user: User, resource: Resource
-    ) -> bool | None:
+    ) -> tuple[bool, str | None] | None:
         """Count the same if it is within all limits, in one atomic step.
 
         Returns:
-            Whether the application counts as running from now on, and did not before; `None` if it is not
-            within the limits, and nothing was counted.
+            Whether the application counts as running from now on, and did not before, and its group; `None`
+            if it is not within the limits, and nothing was counted.
         """
         if self._limits:
             headroom = UserLimits.headroom(self, queue_path, application_id, user)
@@ -136,14 +136,13 @@ class UserLimits:
                 return None
         account, _ = self._open(queue_path, application_id, user)
         starts = not account.tree.is_running(application_id)
-        UserLimits.increase(self, queue_path, application_id, user, resource)
-        return starts
+        return starts, UserLimits.increase(self, queue_path, application_id, user, resource)
 
     @writes
     def take_back(
         self, queue_path: str, application_id: str, user: User, resource: Resource, *, starts: bool
     ) -> None:
-        """Undo `try_increase`, which has returned `starts`; the application stays linked to its group."""
+        """Undo `try_increase`, which has returned `starts` first; the group stays linked."""
         account = self._users[user.name]
         self._take_off(account, queue_path, application_id, resource, ends=starts)
         account.tree.touch(queue_path)
@@ -239,7 +238,6 @@ class UserLimits:
             for blocker in tree.application_blockers(queue_path, application_id)
         )
 
-    @reads
     def group_of(self, queue_path: str, application_id: str, user: User) -> str | None:
         """Return the group an application counts against, or would count against; changes nothing."""
         account = self._users.get(user.name)

@@ -93,9 +93,10 @@ def _commit(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
     resource, queue, limits = ask.resource, entry.queue, state.limits
     of_user = (queue.path, entry.application_id, entry.user, resource)
     with ExitStack() as undo:
-        starts = limits.try_increase(*of_user)
-        if starts is None:
+        counted = limits.try_increase(*of_user)
+        if counted is None:
             return False
+        starts, group = counted
         undo.callback(limits.take_back, *of_user, starts=starts)
         undo.callback(state.tree.refresh, queue)  # Others may have ordered the queues by what is undone.
         if queue_quota.try_charge(queue, resource) is not None:
@@ -115,6 +116,5 @@ def _commit(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
             return False
         undo.pop_all()
     assert not answer.reservations, f"{ask.allocation_key} is reserved, and nothing is: please report"
-    group = limits.group_of(queue.path, entry.application_id, entry.user) if state.events.are_kept else None
     finish_placing(state, entry, allocation, answer, group)
     return True
