@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, final
 
+from loguru import logger
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -88,7 +89,8 @@ def _unavailable(_: Request, error: Exception) -> Response:
 
 
 def _broken(_: Request, error: Exception) -> Response:
-    """Return the answer to a request that met a bug of ours; the server logs the error."""
+    """Return the answer to a request that met a bug of ours, and log that."""
+    logger.opt(exception=error).error("a request over REST met an internal error, please report")
     text = f"internal error ({type(error).__name__}): please report it"
     return error_response(HTTPStatus.INTERNAL_SERVER_ERROR, text)
 

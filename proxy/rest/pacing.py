@@ -10,7 +10,10 @@ import asyncio
 import threading
 import time
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, final
+
+from .errors import error_response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -21,8 +24,13 @@ __all__ = ["BURST_SECONDS", "SHARE", "Pace", "Pacing"]
 
 SHARE: Final = 0.15
 """How much of one processor's time readers get, in the long run."""
-BURST_SECONDS: Final = 2.0
+BURST_SECONDS: Final = 0.25
 """How much of it they get at once, after a while without any."""
+_FIRST_GUESS_SECONDS: Final = 0.001
+_NEW_SHARE: Final = 0.1
+"""How much the latest step counts for what a step takes as a rule."""
+_WAIT_SECONDS_MIN: Final = 0.001
+_WAIT_SECONDS_MAX: Final = 0.1
 
 
 @final
@@ -48,24 +56,39 @@ class Pace:
         self._left_seconds = BURST_SECONDS
         self._seen = now()
         self._loop_worked: float | None = None
+        self._usual_seconds = _FIRST_GUESS_SECONDS
+        """How long a step takes as a rule: what is charged for one before it has been done."""
+        self.is_closed = False
+        """Set by any thread when no request is to wait any more."""
         self._turn = asyncio.Lock()
 
-    async def turn(self) -> None:
-        """Wait until readers have time left; on the event loop, whose own work counts, too."""
+    async def turn(self) -> bool:
+        """Wait until readers have time left; on the event loop, whose own work counts, too.
+
+        Returns:
+            Whether it came to that; not if no request is to wait any more.
+        """
         async with self._turn:  # In the order in which they came.
             self._count_loop()
-            while (missing := -self._refilled()) > 0:
-                await self._wait(missing / SHARE)
+            while not self.is_closed and (missing := -self._refilled()) > 0:
+                await self._wait(max(_WAIT_SECONDS_MIN, min(missing / SHARE, _WAIT_SECONDS_MAX)))
                 self._count_loop()
+        return not self.is_closed
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Count what a step on another thread takes."""
+        """Count the processor time of a step on another thread."""
+        with self._lock:
+            charged = self._usual_seconds
+            self._left_seconds -= charged
         begin = self._worked()
         try:
             yield
         finally:
-            self._spend(self._worked() - begin)
+            taken = self._worked() - begin
+            with self._lock:
+                self._left_seconds += charged - taken
+                self._usual_seconds += (taken - self._usual_seconds) * _NEW_SHARE
 
     def _count_loop(self) -> None:
         worked = self._worked()
@@ -95,6 +118,8 @@ class Pacing:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request when there is time for it."""
-        if scope["type"] == "http":
-            await self._pace.turn()
-        await self._app(scope, receive, send)
+        if scope["type"] != "http" or await self._pace.turn():
+            await self._app(scope, receive, send)
+            return
+        response = error_response(HTTPStatus.SERVICE_UNAVAILABLE, "the server stops")
+        await response(scope, receive, send)

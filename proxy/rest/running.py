@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from starlette.applications import Starlette
     from starlette.types import ASGIApp
 
     from ..scheduler.scheduler import Scheduler
@@ -72,11 +73,12 @@ class RestServer:
         self._settings = settings or RestSettings()
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
+        self._application: Starlette | None = None
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         settings = self._settings
-        application = rest_app(
+        self._application = application = rest_app(
             self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
         )
         self._socket = listening = _listen(settings)
@@ -108,6 +110,8 @@ class RestServer:
 
     def begin_stop(self) -> None:
         """Take no new connections, and let requests that are under way end; returns at once."""
+        if self._application is not None:
+            self._application.state.pace.is_closed = True
         if self._server is not None:
             self._server.should_exit = True
 
@@ -138,7 +142,7 @@ def _config(application: ASGIApp, settings: RestSettings) -> uvicorn.Config:
         lifespan="on",
         loop="asyncio",
         log_config=None,
-        log_level="error",  # What a hostile client sends is no warning for the operator.
+        log_level="critical",  # Bugs of ours are logged by `application`.
         access_log=False,
         server_header=False,
         backlog=_BACKLOG,
