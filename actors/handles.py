@@ -86,8 +86,21 @@ class EntityActor(PooledActor):
             return  # The caller gets the refusal; it may hold locks, so nothing is logged here.
         super()._note_returned(error)
         if note_origin(error, self.entity):
-            log = self.dispatcher.log
+            log = self.dispatcher.log.bind(**_log_fields(self.entity))
             log.error("{} broke, please report:", self, error=error)  # noqa: PLE1205 - loguru's braces
+
+
+def _log_fields(entity: object) -> dict[str, str]:
+    """Return what an entity is, for the records of the log."""
+    match entity:
+        case Application(application_id=name):
+            return {"application": name}
+        case Node(node_id=name):
+            return {"node": name}
+        case Partition(name=name):
+            return {"partition": name}
+        case _:
+            return {}
 
 
 class _Handle:

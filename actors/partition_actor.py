@@ -138,7 +138,7 @@ class PartitionActor(EntityActor):
             return
         kind, name, reason = broken
         if self.entity.quarantine(kind, name, reason):
-            log = self.dispatcher.log.bind(partition=self.entity.name)
+            log = self.dispatcher.log.bind(**{"partition": self.entity.name, kind.value: name})
             log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces
             self._wake()
 

@@ -82,8 +82,9 @@ class RealClock:
             _, _, partition, action = entry
             try:
                 self._fire(partition, action)
-            except BaseException:  # noqa: BLE001 - a timer that fails must not stop the others
-                self._log.exception("timer {} of partition {} failed", action, partition)
+            except BaseException:
+                log = self._log.bind(partition=partition)
+                log.exception("timer {} of partition {} failed", action, partition)  # noqa: PLE1205 - loguru's braces
 
     def _next(self) -> DueTimer | None:
         """Wait for the next timer that is due; `None` when the clock is closed."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..lockcheck import Condition, excludes, leaf
 from .log import Log
+from .log_fields import announcement_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,9 +133,10 @@ class RmLink:
             for announcement in batch:
                 try:
                     self._deliver(announcement)
-                except BaseException:  # noqa: BLE001 - the error is logged, and delivery goes on
+                except BaseException:
                     self.failures += 1
-                    self._log.exception("callback of RM {} failed on {}", self._name, announcement)
+                    log = self._log.bind(**announcement_fields(announcement))
+                    log.exception("callback of RM {} failed on {}", self._name, announcement)  # noqa: PLE1205 - loguru's braces
             self._end_congestion()
         with self._changed:
             self._ended = True

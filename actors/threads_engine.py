@@ -198,6 +198,7 @@ class ThreadsEngine:
             return
         kind, name, reason = broken
         if guarded.quarantine_broken(kind, name, reason):
+            log = log.bind(**{kind.value: name})
             log.error("{} {} is quarantined, please report: {}", kind.value, name, reason)  # noqa: PLE1205 - loguru's braces
             self._threads.want(guarded)
 

@@ -12,8 +12,9 @@ import typer
 
 from ...model.errors import LicorneError
 from ..server.addresses import Address
-from ..terminal.bad_input import ends_on, write_error
+from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
+from .log_output import log_format_named, reporter, write_log
 from .options import EngineOption, ThreadsOption
 
 if TYPE_CHECKING:
@@ -95,6 +96,12 @@ def serve(
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+    log_format: Annotated[
+        str,
+        typer.Option(
+            "--log-format", metavar="FORMAT", help="What standard error gets: text, or json with the log."
+        ),
+    ] = "text",
 ) -> None:
     """Serve resource managers over gRPC, and readers over REST, until SIGTERM or Ctrl-C.
 
@@ -110,6 +117,8 @@ def serve(
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
 
+        chosen_format = log_format_named(log_format)
+        write_log(chosen_format)
         settings = _settings(
             config=config,
             address=address,
@@ -134,9 +143,7 @@ def serve(
         interval_seconds = parse_duration_ns(state_dump_interval) / 1e9
         scheduler = Scheduler(engine=engine_named(engine), threads=threads, record=recording)
 
-        def report(text: str) -> None:
-            write_error(f"licorne serve: {text}")
-
+        report = reporter(chosen_format, "licorne serve")
         if scheduler.recorded_in is not None:
             report(f"recording in {scheduler.recorded_in}")
         # The event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.

@@ -34,6 +34,7 @@ def summariser(rm_id: str, log: Log) -> Callable[[ApplicationSummary], None]:
     """Return the function that logs one RM's application summaries; operators search for their first word."""
 
     def summarise(summary: ApplicationSummary) -> None:
-        log.info("YK_APP_SUMMARY: {}", _Summary(rm_id, summary))  # noqa: PLE1205 - loguru's braces
+        fields = {"application": summary.application_id, "queue": summary.queue_path}
+        log.bind(**fields).info("YK_APP_SUMMARY: {}", _Summary(rm_id, summary))
 
     return summarise

@@ -91,4 +91,5 @@ class CallbackFailures:
             "%s of resource manager %r raised %s; the scheduler goes on, and tells of no other %s there",
             *(callback, rm_id, text_of(error), type(error).__name__),
             exc_info=error,
+            extra={"rm_id": rm_id},
         )

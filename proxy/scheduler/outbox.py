@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from ...actors.interrupts import Uninterrupted
 from ...actors.log import Log
+from ...actors.log_fields import announcement_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,4 +51,5 @@ class Outbox:
         except KeyboardInterrupt:
             raise  # The keys were pressed twice: callbacks run on the program's own thread here.
         except BaseException:
+            log = log.bind(**announcement_fields(announcement))
             log.exception("a callback failed on {}", announcement)  # noqa: PLE1205 - loguru's braces

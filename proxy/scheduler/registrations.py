@@ -94,7 +94,7 @@ class Registrations:
             self._abandon(change, joining)
             raise
         self._attempt(partial(self._finish, change, done, leaver))
-        self._attempt(partial(self._log.info, "RM {!r} has registered", rm_id))
+        self._attempt(partial(self._log.bind(rm_id=rm_id).info, "RM {!r} has registered", rm_id))
 
     @excludes()
     def update(self, rm_id: str, configuration: str, extra_configuration: Mapping[str, str]) -> None:

@@ -128,6 +128,7 @@ def test_a_callback_that_raises_is_counted_and_logged(manager: Manager, records:
     assert 1 == manager.link.failures
     (record,) = [entry for entry in records if entry["level"].name == "ERROR"]
     assert record["message"].startswith("callback of RM test failed on NodesAnswered")
+    assert record["extra"]["node"]
     assert record["exception"] is not None
 
 

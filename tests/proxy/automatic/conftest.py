@@ -28,7 +28,8 @@ def complaints() -> Iterator[list[str]]:
     kept: list[str] = []
 
     def keep(message: Message) -> None:
-        kept.append(f"{message.record['message']} {message.record['exception']}")
+        record = message.record
+        kept.append(f"{record['message']} {record['exception']} {record['extra']}")
 
     sink = logger.add(keep, level="ERROR")
     logger.enable("licorne")

@@ -61,6 +61,8 @@ def test_a_broken_application_is_put_aside_and_the_others_go_on(
     assert "is no part of" in entry.reason
     assert [] == listener.all("placed huge")
     assert any("application app is quarantined, please report: Assertion" in text for text in complaints)
+    assert any("'partition': '[rm]default', 'application': 'app'" in text for text in complaints)
+    assert all("'application': 'app'" in text for text in complaints if " broke, please report" in text)
     complaints.clear()
 
 

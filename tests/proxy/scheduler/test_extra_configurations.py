@@ -281,11 +281,14 @@ def test_what_managers_share_has_the_level_of_the_one_that_wants_to_hear_most(sc
 
 def test_the_log_says_what_an_application_has_used(scheduler: Scheduler, said: list[str]) -> None:
     """When it has ended, in one line with one document; who wants no such lines says so."""
+    fields: list[dict[str, object]] = []
+    sink = logger.add(lambda message: fields.append(dict(message.record["extra"])), level="INFO")
     for rm_id, extra in (("rm", {}), ("quiet", {"log.core.scheduler.application.usage.level": "warn"})):
         queues = ONE.replace("name: root,", "name: root, submitacl: '*',")
         scheduler.register(rm_id, ResourceManager(), configuration=queues, extra_configuration=extra)
         run_an_application(scheduler, rm_id)
     scheduler.advance_to(scheduler.now_ns() + 31 * 10**9)
+    logger.remove(sink)
 
     (line,) = [text for text in said if "YK_APP_SUMMARY" in text]
     start = "core.scheduler.application.usage INFO YK_APP_SUMMARY: "
@@ -294,6 +297,8 @@ def test_the_log_says_what_an_application_has_used(scheduler: Scheduler, said: l
         document[key] for key in ("ApplicationID", "RmID", "State", "Queue")
     )
     assert {"UNKNOWN": {"vcore": 2}} == document["ResourceUsage"]
+    name = "core.scheduler.application.usage"
+    assert {"logger": name, "rm_id": "rm", "application": "app", "queue": "root.q"} in fields
 
 
 def run_an_application(scheduler: Scheduler, rm_id: str) -> None:
