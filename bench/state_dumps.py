@@ -47,7 +47,7 @@ class _Times(ResourceManager):
 
     def longest_gap(self, start: float, end: float) -> float:
         """Return the longest time between two allocations within a period, in seconds."""
-        inside = [start, *(time for time in self.times if start <= time <= end), end]
+        inside = [start, *(time for time in self.times if start <= time <= end)]
         return max(later - earlier for earlier, later in itertools.pairwise(inside))
 
 
@@ -107,7 +107,8 @@ def main() -> None:
         print(f"before: {_BEFORE / (start - began):,.0f} placed a second, longest gap {before * 1000:.1f} ms")
         print(f"dump: {end - start:.2f} s, {size / 2**20:.1f} MiB, {len(turns)} turns")
         print(f"longest turn: {seconds * 1000:.1f} ms of processor time ({name})")
-        print(f"meanwhile: {placed / (end - start):,.0f} placed a second, longest gap {during * 1000:.1f} ms")
+        pace = placed / (min(end, manager.times[-1]) - start)
+        print(f"meanwhile: {pace:,.0f} placed a second, longest gap {during * 1000:.1f} ms")
 
 
 if __name__ == "__main__":
