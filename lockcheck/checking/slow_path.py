@@ -10,12 +10,14 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from ..findings.evidence import Kind, Rung
+from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
 from ..holding.chains import NONE_BELOW, SWEEP_MIN, Acquisition, TrieNode, held_nodes, holds_of
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
 from .acquisition_checks import check_acquisition
 from .active import current
+from .interruptions import check_interruption
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -94,6 +96,8 @@ def _slow_path(
         if acquisition.lock.fresh_for not in {None, execution}:
             acquisition.lock.fresh_for = None
         sound = check_acquisition(watch, node, tuple(held_nodes(at)))
+    if sound and frame is not None and watch.policy.level >= Level.FULL:
+        sound = check_interruption(watch, node, frame)
     if sound and acquisition.lock.fresh_for is None:
         forgotten = at.next  # keys may have finalizers, which are not to run under the latch
         with LATCH:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..findings.statistics import UsageTally
     from ..holding.chains import Acquisition, Execution, ExecutionWait
     from ..holding.stacks import RawStack
+    from .interruptions import Interruption
     from .policy import Policy
 
 __all__ = ["Watch"]
@@ -54,6 +55,8 @@ class Watch:
         """The waits of each real deadlock that was reported."""
         self.breaking: set[ExecutionWait] = set()
         """The waits of deadlocks that are being reported now."""
+        self.interruptions: dict[int, Interruption] = {}
+        """How finalizers and signal handlers take locks, by number."""
         self.named_executions: dict[str, Execution] = {}
         self.running_executions: set[str] = set()
         self.deferred: list[LockCheckError] = []

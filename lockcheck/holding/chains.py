@@ -61,6 +61,7 @@ class LockIdentity:
     __slots__ = (
         "alive",
         "answers",
+        "elsewhere",
         "fresh_for",
         "key",
         "name",
@@ -80,6 +81,8 @@ class LockIdentity:
         """The policy of a read/write lock; `None` for an exclusive one."""
         self.fresh_for: Execution | None = None
         """The only execution that knows the lock, if `fresh` said so."""
+        self.elsewhere: tuple[Mode, RawStack] | None = None
+        """Where it was taken first outside of finalizers and signal handlers, at the level `full`."""
         self.alive = True
         """Whether the lock still exists; it resets this when it ends, since a weak reference is large."""
         self.shared = policy is not None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, final
 
 from ..checking.actions import edge_of
 from ..checking.active import current
+from ..checking.interruptions import collections_noted
 from ..checking.long_holds import ANY, HoldWatch
 from ..checking.policy import DEFAULT_ACTIONS, Policy, youngest
 from ..checking.watch import Watch
@@ -139,6 +140,7 @@ class Session:
             joins.HOOKS.install()
             pykka_found.install()
         if self.level >= Level.FULL:
+            collections_noted(wanted=True)
             hand_overs.HOOKS.install()
             patches.HOOKS.install()
         if self._hold_watch is not None:
@@ -153,6 +155,7 @@ class Session:
         if self.level >= Level.FULL:
             patches.HOOKS.uninstall()
             hand_overs.HOOKS.uninstall()
+            collections_noted(wanted=False)
         if self.level >= Level.ORDER:
             pykka_found.HOOKS.uninstall()
             joins.HOOKS.uninstall()

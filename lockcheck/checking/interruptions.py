@@ -1,0 +1,153 @@
+"""Locks that finalizers and signal handlers take: both may run wherever their thread is.
+
+A lock that is not re-entrant, taken in one of them, and held elsewhere, is a deadlock of one thread with
+itself: the finalizer waits for the code that it interrupts. It does not matter that they did not meet in
+this run. That is the rule of Linux' lockdep for interrupts.
+
+A finalizer is recognized by the stack: `__del__`, `weakref.finalize`, or anything that the garbage collector
+calls, such as callbacks of weak references; a handler by its function, which the program gave to `signal`.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..findings.evidence import Kind, Rung
+from ..findings.findings import Edge, Finding, fingerprint_of, place_text
+from ..holding.chains import Acquisition, class_edge_text
+from ..holding.stacks import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+
+    from ..holding.chains import TrieNode
+    from ..holding.stacks import RawStack
+    from .watch import Watch
+
+__all__ = ["Interruption", "check_interruption", "collections_noted"]
+
+FRAMES_MAX: Final = 256
+"""How far out a finalizer is looked for."""
+
+INTERRUPTIONS_MAX: Final = 4096
+"""How many locks of finalizers are remembered; then it begins anew, since most of them are gone."""
+
+_FINALIZE: Final = weakref.finalize.__call__.__code__
+_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
+_GETSIGNAL: Final[Callable[[int], object]] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+"""The function below the one of `signal`, which makes an enumeration of each result."""
+_collecting: Final[set[int]] = set()
+"""The threads in which the garbage collector runs now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A lock that is wanted in a finalizer or a signal handler."""
+
+    what: str
+    wanted: Acquisition
+    execution: str
+    """The name of the execution that was interrupted."""
+    stack: RawStack
+
+
+def _note_collection(phase: str, _: dict[str, int]) -> None:
+    (_collecting.add if phase == "start" else _collecting.discard)(threading.get_ident())
+
+
+def collections_noted(*, wanted: bool) -> None:
+    """Begin or cease to note in which threads the garbage collector runs."""
+    if wanted:
+        gc.callbacks.append(_note_collection)
+    elif _note_collection in gc.callbacks:
+        gc.callbacks.remove(_note_collection)
+
+
+def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
+    """Check a new acquisition of a lock against those in finalizers and handlers, or elsewhere.
+
+    Returns:
+        Whether it need not be checked again: nothing is wrong, and the thread was not interrupted.
+
+    Raises:
+        DeadlockPossibleError: that is the policy for what was found.
+    """
+    acquisition = node.acquisition
+    if acquisition is None or acquisition.lock.reentrant or acquisition.lock.answers:
+        return True
+    lock, what = acquisition.lock, _interruption(frame)
+    if what is None:
+        if lock.elsewhere is None:
+            lock.elsewhere = acquisition.mode, node.stack
+        interruption = watch.interruptions.get(lock.serial)
+        return interruption is None or _report(watch, interruption)
+    if acquisition.attempt == "block" and lock.fresh_for is None:
+        interruption = Interruption(what, acquisition, node.execution.name, node.stack)
+        if len(watch.interruptions) >= INTERRUPTIONS_MAX:
+            watch.interruptions.clear()
+        watch.interruptions[lock.serial] = interruption
+        if lock.elsewhere is not None:
+            _report(watch, interruption)
+    return False
+
+
+def _interruption(frame: FrameType) -> str | None:
+    """Return what interrupts a thread in a frame, or nothing."""
+    handlers = _handlers()
+    at: FrameType | None = frame
+    for _ in range(FRAMES_MAX):
+        if at is None:
+            break
+        if at.f_code.co_name == "__del__" or at.f_code is _FINALIZE:
+            return "a finalizer"
+        if at.f_code in handlers:
+            return "a signal handler"
+        at = at.f_back
+    return "the garbage collector" if threading.get_ident() in _collecting else None
+
+
+def _handlers() -> set[CodeType]:
+    """Return the functions that handle signals; only the main thread runs them."""
+    if threading.current_thread() is not threading.main_thread():
+        return set()
+    handlers = [handler for handler in map(_GETSIGNAL, _SIGNALS) if callable(handler)]
+    found = (getattr(handler, "__code__", None) for handler in handlers)
+    return {code for code in found if code is not None}
+
+
+def _report(watch: Watch, interruption: Interruption) -> bool:
+    what, wanted = interruption.what, interruption.wanted
+    if wanted.lock.elsewhere is None or watch.policy.order_disabled:
+        return True
+    mode, stack = wanted.lock.elsewhere
+    held = Acquisition(wanted.lock, mode)
+    edge = Edge(
+        execution=interruption.execution,
+        held=str(held),
+        wanted=str(wanted),
+        all_held=(str(held),),
+        hold_stack=resolve(stack),
+        want_stack=resolve(interruption.stack),
+        class_edge=class_edge_text(held, wanted),
+    )
+    places = place_text(edge.hold_stack), place_text(edge.want_stack)
+    watch.report(
+        Finding(
+            Rung.R2,
+            Kind.RECURSION,
+            f"{wanted} is taken in {what}, and is held elsewhere, where that may run",
+            (edge,),
+            (
+                "the lock is not re-entrant: if its holder is interrupted there, that waits for itself",
+                f"make the lock re-entrant, or let {what} take none",
+            ),
+            fingerprint=fingerprint_of("interruption", edge.class_edge or "", *places),
+        )
+    )
+    return False

@@ -1,0 +1,158 @@
+"""Locks that finalizers and signal handlers take, and that are held elsewhere too."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import weakref
+from typing import TYPE_CHECKING
+
+import pytest
+from support.lockcheck.lock_corpus import RECORD
+
+from licorne.lockcheck import Kind, Lock, RLock, Rung, session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.lockcheck import Finding
+    from licorne.lockcheck.locks.exclusive import ExclusiveLock
+
+
+class Resource:
+    """A thing that takes a lock when it ends."""
+
+    def __init__(self, lock: ExclusiveLock) -> None:
+        self.lock = lock
+
+    def __del__(self) -> None:
+        with self.lock:
+            pass
+
+
+class Node:
+    """A thing that only the garbage collector ends."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def take(lock: ExclusiveLock) -> None:
+    """Take a lock and release it."""
+    with lock:
+        pass
+
+
+def use(lock: ExclusiveLock) -> None:
+    """Take it at another place."""
+    with lock:
+        pass
+
+
+def by_reference_count(lock: ExclusiveLock) -> None:
+    """The last reference goes."""
+    Resource(lock)
+
+
+def by_finalize(lock: ExclusiveLock) -> None:
+    """As `weakref` registers it."""
+    node = Node()
+    node.itself = None  # type: ignore[assignment] # no cycle
+    weakref.finalize(node, take, lock)
+
+
+def by_collection(lock: ExclusiveLock) -> None:
+    """A callback of a weak reference, when a cycle is collected."""
+    node = Node()
+    reference = weakref.ref(node, lambda _: take(lock))
+    del node
+    gc.collect()
+    assert reference() is None
+
+
+def by_signal(lock: ExclusiveLock) -> None:
+    """A handler runs on the main thread."""
+
+    def handler(_: int, __: object) -> None:
+        take(lock)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+WAYS = pytest.mark.parametrize("interrupt", [by_reference_count, by_finalize, by_collection, by_signal])
+
+
+def found_in(
+    interrupt: Callable[[ExclusiveLock], None], make: Callable[[str], ExclusiveLock], *, first: bool
+) -> list[Finding]:
+    """Return what is found if a lock is taken in one way and elsewhere."""
+    with session(on=RECORD) as opened:
+        lock = make("cache")
+        if first:
+            interrupt(lock)
+            take(lock)
+        else:
+            use(lock)
+            interrupt(lock)
+    assert [] == opened.faults
+    return [finding for finding in opened.findings if finding.rung is not Rung.RB]
+
+
+@WAYS
+@pytest.mark.parametrize("first", [True, False])
+def test_a_lock_that_is_taken_in_an_interruption_and_held_elsewhere_is_a_finding(
+    interrupt: Callable[[ExclusiveLock], None], *, first: bool
+) -> None:
+    """They did not meet in this run; whichever came first, also by the same function."""
+    (finding,) = found_in(interrupt, Lock, first=first)
+
+    assert (Rung.R2, Kind.RECURSION) == (finding.rung, finding.kind)
+    assert finding.edges[0].hold_stack[0].function == ("take" if first else "use")
+    assert finding.edges[0].want_stack
+
+
+@WAYS
+def test_a_re_entrant_lock_is_no_finding(interrupt: Callable[[ExclusiveLock], None]) -> None:
+    """Its holder may take it again."""
+    assert [] == found_in(interrupt, RLock, first=True)
+
+
+@WAYS
+def test_a_lock_that_is_taken_nowhere_else_is_no_finding(
+    interrupt: Callable[[ExclusiveLock], None],
+) -> None:
+    """Nothing that holds it can be interrupted."""
+    with session(on=RECORD) as opened:
+        interrupt(Lock("own"))
+
+    assert () == opened.findings
+
+
+def test_a_finalizer_that_only_tries_is_no_finding() -> None:
+    """It does not wait."""
+
+    class Careful:
+        def __init__(self, lock: ExclusiveLock) -> None:
+            self.lock = lock
+
+        def __del__(self) -> None:
+            if self.lock.acquire(blocking=False):
+                self.lock.release()
+
+    def end(lock: ExclusiveLock) -> None:
+        Careful(lock)
+
+    assert [] == found_in(end, Lock, first=False)
+
+
+def test_the_collector_is_left_alone_when_no_session_is_open() -> None:
+    """Its callbacks are those from before."""
+    before = list(gc.callbacks)
+    with session(on=RECORD):
+        assert before != gc.callbacks
+
+    assert before == gc.callbacks
