@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
+from support.lockcheck.lock_reports import a_cycle
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
+from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.commands import confirm
 from licorne.lockcheck.commands.command import main
+from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome
+from licorne.lockcheck.confirming.steered_runs import Program
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
+
+if TYPE_CHECKING:
+    from licorne.lockcheck import Finding
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "reports" / "report.schema.json"
 CROSSED = """
@@ -200,3 +211,24 @@ def test_a_deadlock_that_the_steering_caused_is_confirmed(
     assert FOUND == code
     assert "Confirmed: 1 of 1." in capfd.readouterr().err
     assert [Rung.R4] == [finding.rung for finding in deadlocks]
+
+
+def test_all_threads_that_take_the_same_step_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have one fingerprint; the first set that gets stuck is the finding."""
+    first = next(one for one in a_cycle().findings if one.rung is Rung.R2)
+    other = replace(first, points=tuple(replace(point, role="worker") for point in first.points))
+    aims: list[str] = []
+
+    def outcome_of(finding: Finding, *_: object) -> ConfirmationOutcome:
+        aims.append(finding.points[0].role)
+        witness = witness_of(finding)
+        assert witness is not None
+        stuck = replace(finding, rung=Rung.R4) if aims[-1] == "worker" else None
+        return ConfirmationOutcome(stuck, () if stuck else ("nobody came",), witness, 3)
+
+    monkeypatch.setattr(confirm, "_outcome", outcome_of)
+    (ways,) = confirm._to_confirm([first, other, first])
+    found = confirm._tried(ways, Program("p", (), as_module=False), argparse.Namespace())
+
+    assert [first.points[0].role, "worker"] == aims
+    assert [Rung.R4] == [finding.rung for finding in found]
