@@ -5,6 +5,7 @@ the rooms import downwards only, in the order that docs/lockcheck.md lists. It i
 package.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from .order.order import Order
 from .order.same_class import forbid, key, tree, try_only
 
 if TYPE_CHECKING:
+    from .adoption.installation import adopt
     from .checking import answering as answering
     from .confirming import confirmation as confirmation
     from .reports import annotations as annotations
@@ -61,6 +63,7 @@ __all__ = [
     "RWLock",
     "Rung",
     "Session",
+    "adopt",
     "assert_held",
     "blocking",
     "excludes",
@@ -97,11 +100,24 @@ _MODULES = {
 """The modules for programs that write reports of their own, and the rooms they are in."""
 
 
+def _adopt_as_environment_says() -> None:
+    """Adopt the locks of a program that is not changed but for the import of this package."""
+    whose = os.environ.get("LOCKCHECK_ADOPT")
+    if whose and Environment.read().level is not Level.OFF:
+        from .adoption.installation import adopt  # noqa: PLC0415 - not loaded where nothing is checked
+
+        adopt(whose)
+
+
 def __getattr__(name: str) -> object:
     """Load what analyses when it is used first: most programs only take locks.
 
     One of the modules is called `annotations`, so that this file may not import the feature of that name.
     """
+    if name == "adopt":
+        from .adoption.installation import adopt  # noqa: PLC0415
+
+        return adopt
     if name in {"Session", "session"}:
         from .sessions import session as module  # noqa: PLC0415
 
@@ -109,3 +125,6 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return import_module(f"{__name__}.{_MODULES[name]}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_adopt_as_environment_says()

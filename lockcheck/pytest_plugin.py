@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
+from .adoption.installation import Adoption
+from .adoption.scope import PROGRAM, VARIABLE, Scope
 from .checking.policy import NOTE_ALL
 from .commands.pytest_confirm import Confirming
 from .commands.settings import ProjectSettings, project_settings
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from .sessions.summaries import Summary
 
 _SESSION: Final = pytest.StashKey[Session]()
+_ADOPTION: Final = pytest.StashKey[Adoption]()
 _OPENED: Final = pytest.StashKey[Session]()
 _FOUND: Final = pytest.StashKey[list[Finding]]()
 _PROJECT: Final = pytest.StashKey[ProjectSettings]()
@@ -78,6 +81,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--lockcheck-witness", metavar="DIR", default=str(FOLDER),
         help=f"where the files go by which a deadlock is replayed that was confirmed or happened ({FOLDER})",
+    )  # fmt: skip
+    group.addoption(
+        "--lockcheck-adopt", metavar="WHOSE",
+        help="whose locks of `threading` are checked: program (all but those of the standard library), all, "
+        f"none, or patterns of modules ({VARIABLE}, else {PROGRAM})",
     )  # fmt: skip
     group.addoption(
         "--lockcheck-order", metavar="ORDER", help='the declared order: "a < b < c", or module:NAME'
@@ -140,8 +148,13 @@ def _open(config: pytest.Config, options: Namespace) -> None:
     level = level_of(options.lockcheck)
     if level is Level.OFF or _SESSION in config.stash:
         return
+    try:
+        adoption = Adoption(Scope.of_environment(options.lockcheck_adopt, "--lockcheck-adopt"))
+    except LockUsageError as error:
+        raise pytest.UsageError(str(error)) from None
     opened = Session(level=level, on=NOTE_ALL, name="outside of tests")
     config.stash[_SESSION] = opened.__enter__()
+    config.stash[_ADOPTION] = adoption.__enter__()
     try:  # Inside of the session, so that what the module of the order makes is checked too.
         report_paths(options, "lockcheck_")
         opened.order = named_order(options.lockcheck_order) if options.lockcheck_order else None
@@ -153,6 +166,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Close the session of the run."""
     opened = config.stash.get(_SESSION, None)
     if opened is not None:
+        config.stash[_ADOPTION].close()
         opened.__exit__(None, None, None)
 
 
@@ -295,12 +309,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for one in (*config.stash[_FOUND], *outer.findings, *across):
         _raise_rung(rungs, one.fingerprint, one.rung)
     found = Counter(rung.name for rung in rungs.values())
-    class_edges = config.stash[_MERGED].summary().class_edges
+    summary = config.stash[_MERGED].summary()
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
     terminalreporter.section("lockcheck", sep="-")
     terminalreporter.line(
-        f"level {outer.level.name.lower()}: {counted(len(class_edges), 'kind')} of edges, "
-        f"found {counts or 'nothing'}"
+        f"level {outer.level.name.lower()}: {counted(len(summary.class_edges), 'kind')} of edges, "
+        + (f"found {counts or 'nothing'}" if counts or summary.acquisitions != 0 else "no lock was seen")
     )
     for line in blocking_lines([*config.stash[_FOUND], *outer.findings], _failing(config)):
         terminalreporter.line(line)

@@ -20,13 +20,23 @@ from .active import current
 from .interruptions import check_interruption
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
     from ..findings.evidence import Mode
     from ..holding.chains import Execution, LockIdentity
     from .watch import Watch
 
-__all__ = ["entered", "fold", "here", "many_members", "release_held", "take_slow_path", "take_slow_path_at"]
+__all__ = [
+    "entered",
+    "fold",
+    "here",
+    "many_members",
+    "release_held",
+    "take_out",
+    "take_slow_path",
+    "take_slow_path_at",
+]
 
 
 def take_slow_path(execution: Execution, acquisition: Acquisition) -> TrieNode:
@@ -77,6 +87,7 @@ def _slow_path(
 ) -> TrieNode:
     if execution.node.owner is not watch:
         execution.node = _moved(execution, watch)
+    watch.acquisitions += 1
     at = execution.node
     place = (acquisition, frame.f_code, frame.f_lasti) if frame is not None else (acquisition, None, -1)
     known = at.next.get(place)
@@ -249,7 +260,7 @@ def release_held(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
     Returns:
         `False` if the execution does not hold it; this is reported, and may raise.
     """
-    if _take_out(execution, lock, mode):
+    if take_out(execution, lock, mode):
         return True
     watch = current()
     if watch is not None and not execution.inside:
@@ -257,10 +268,18 @@ def release_held(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
     return False
 
 
-def _take_out(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
+def _noted(node: TrieNode) -> Iterator[TrieNode]:
+    """Yield the nodes of all locks that are noted as held, also of those that are gone or were signals."""
+    at: TrieNode | None = node
+    while at is not None and at.acquisition is not None:
+        yield at
+        at = at.parent
+
+
+def take_out(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
     """Remove the innermost acquisition of a lock from what is held; return whether there was one."""
     above: list[TrieNode] = []
-    for node in held_nodes(execution.node):
+    for node in _noted(execution.node):
         if node.acquisition is not None and node.acquisition.lock is lock and node.acquisition.mode == mode:
             at = node.parent
             for old in reversed(above):
@@ -300,4 +319,4 @@ def _wrongly_released(watch: Watch, execution: Execution, lock: LockIdentity, mo
         holders,
     )
     if not mine and others and not lock.shared:
-        _take_out(others[0][0], lock, mode)  # the program goes on, and the lock is free then
+        take_out(others[0][0], lock, mode)  # the program goes on, and the lock is free then

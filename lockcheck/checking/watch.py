@@ -46,6 +46,8 @@ class Watch:
         self.tallies = UsageTallies()
         self.contracts: dict[str, int] = {}
         """How often each contract was checked that was declared or checked while the session was active."""
+        self.acquisitions = 0
+        """How many acquisitions were new, and so checked; no lock was seen if there are none."""
         self.skipped = 0
         """How many acquisitions were not checked, because the checker itself had triggered them."""
         self.faults: list[str] = []
@@ -154,6 +156,17 @@ class Watch:
                 return finding
             self._found[finding.fingerprint] = replace(known, count=known.count + 1)
             return replace(finding if known.rung > finding.rung else known, count=known.count + 1)
+
+    def withdraw(self, kind: Kind, text_start: str) -> None:
+        """Take back findings of a kind that turned out to be wrong, by the start of their text."""
+        with LATCH:
+            wrong = [
+                name
+                for name, finding in self._found.items()
+                if finding.kind is kind and finding.text.startswith(text_start)
+            ]
+            for name in wrong:
+                del self._found[name]
 
     def act_on(self, finding: Finding) -> LockCheckError | None:
         """Do what the policy of a finding's rung says; return what has to be raised, if anything."""

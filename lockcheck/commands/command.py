@@ -28,6 +28,7 @@ from ..reports.page import to_html
 from ..reports.usage_tables import GROUPS, usage_table
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.running import run_program
+from .adopting import add_adopt_option, adopting
 from .baseline import add_baseline_command
 from .confirm import add_confirm_commands
 from .settings import project_settings
@@ -83,11 +84,13 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="Tell whether locks can deadlock.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="run a program and say what was found")
+    run.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
     run.add_argument("program", help="the program, a file")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     run.add_argument("--level", choices=("order", "full"), default="full", help="how much is checked")
     run.add_argument("--order", help='the declared order: "a < b < c", or module:NAME')
     run.add_argument("--baseline", help="accepted findings (.toml)")
+    add_adopt_option(run)
     add_report_options(run)
     run.add_argument(
         "--blocking", action="append", default=[], metavar="CLASS=KINDS",
@@ -134,12 +137,14 @@ def _run(options: argparse.Namespace) -> int:
     paths, project = report_paths(options), project_settings(Path.cwd())
     project = project.with_given(options.blocking, options.fail_on, "--blocking")
     fail_on = project.fail_on
-    session, code = run_program(
-        options.program, options.arguments, level,
-        order=options.order or None, by_key=options.by_key, max_hold_seconds=max_hold_of(options.max_hold),
-        witnesses=options.into.absolute(),
-        blocking=project.blocking,
-    )  # fmt: skip
+    limit = max_hold_of(options.max_hold)
+    with adopting(options):
+        session, code = run_program(
+            options.program, options.arguments, level, as_module=options.as_module,
+            order=options.order or None, by_key=options.by_key, max_hold_seconds=limit,
+            witnesses=options.into.absolute(),
+            blocking=project.blocking,
+        )  # fmt: skip
     summary, today = session.summary(), _today()
     verdict = baseline.check(summary.findings, fail_on, today)
     lines = [session.report_text(), *verdict.complaints, *baseline.notes()]

@@ -26,6 +26,7 @@ from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.summaries import Summary, merged
 from ..sessions.text import text_report
 from ..traces.file import is_trace, read_trace
+from .adopting import add_adopt_option, adopting
 from .settings import project_settings
 
 if TYPE_CHECKING:
@@ -85,16 +86,18 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=float, default=TIMEOUT_SECONDS, metavar="SECONDS",
         help=f"a run that takes longer is ended ({TIMEOUT_SECONDS:g})",
     )  # fmt: skip
+    add_adopt_option(parser)
     parser.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
 
 
 def _confirm(given: argparse.Namespace) -> int:
     sources, program = _sources_and_program(given)
     paths = report_paths(given)
-    before = _found(sources, program, given.timeout)
-    open_ones = _to_confirm(before.findings)
-    rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
-    tried = [_tried(ways, program, given) for ways in open_ones]
+    with adopting(given):
+        before = _found(sources, program, given.timeout)
+        open_ones = _to_confirm(before.findings)
+        rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
+        tried = [_tried(ways, program, given) for ways in open_ones]
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
     fails = project_settings(Path.cwd()).with_given((), given.fail_on, "").fail_on
     names = {ways[0].fingerprint for ways in open_ones}
@@ -113,7 +116,8 @@ def _is_confirmed(finding: Finding) -> bool:
 def _replay(given: argparse.Namespace) -> int:
     witness = read_witness(given.witness)
     program = Program(given.program, tuple(given.arguments), given.as_module)
-    outcome, _ = _attempt(witness, program, given, 1, None)
+    with adopting(given):
+        outcome, _ = _attempt(witness, program, given, 1, None)
     finding = replace(raised(finding_of(witness), outcome), replay=str(given.witness))
     sys.stderr.write(finding_text(finding, {}) + "\n")
     return FOUND if outcome.finding is not None else CLEAN
@@ -121,11 +125,12 @@ def _replay(given: argparse.Namespace) -> int:
 
 def _run_here(given: argparse.Namespace) -> int:
     program = Program(given.program, tuple(given.arguments), given.as_module)
-    if given.witness is None:
-        return observe_here(program, given.folder)
-    return steer_here(
-        program, given.folder, given.witness, given.kept, attempt=given.attempt, pause=given.pause
-    )
+    with adopting(given):
+        if given.witness is None:
+            return observe_here(program, given.folder)
+        return steer_here(
+            program, given.folder, given.witness, given.kept, attempt=given.attempt, pause=given.pause
+        )
 
 
 # ---------------------------------------------------------------------------------- what to confirm

@@ -14,6 +14,7 @@ from ..prediction.gc_pause import gc_paused
 from ..prediction.predicted_findings import findings_of
 from ..sessions.running import execute
 from ..traces.file import read_trace
+from .adopting import add_adopt_option, adopting
 
 __all__ = ["add_commands"]
 
@@ -22,6 +23,8 @@ def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
     """Add the commands; each sets `work`, which returns the exit code."""
     record = subparsers.add_parser("record", help="run a program and write down what its locks do")
     record.add_argument("--trace", type=Path, default=Path("locks.lct"), help="the file that is written")
+    add_adopt_option(record)
+    record.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
     record.add_argument("program", help="a Python file, run as `__main__`")
     record.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     record.set_defaults(work=_record)
@@ -34,8 +37,8 @@ def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
 def _record(given: argparse.Namespace) -> int:
     from ..sessions.recording import recording  # noqa: PLC0415 - the analysis needs none of it
 
-    with recording(given.trace) as session:
-        code = execute(given.program, given.arguments)
+    with adopting(given), recording(given.trace) as session:
+        code = execute(given.program, given.arguments, as_module=given.as_module)
     sys.stdout.write(f"{given.trace} was written\n")
     if session.faults:
         sys.stdout.write(

@@ -83,8 +83,11 @@ class LockIdentity:
         """The only execution that knows the lock, if `fresh` said so."""
         self.elsewhere: tuple[Mode, RawStack] | None = None
         """Where it was taken first outside of finalizers and signal handlers, at the level `full`."""
-        self.alive = True
-        """Whether the lock still exists; it resets this when it ends, since a weak reference is large."""
+        self.alive: bool | None = True
+        """Whether the lock still exists; it resets this when it ends, since a weak reference is large.
+
+        `None` if it turned out to be a signal, which no thread holds.
+        """
         self.shared = policy is not None
         self.answers = False
         """Whether it is no lock, but an answerer, such as an actor."""
@@ -248,11 +251,17 @@ class Execution:
         """The wait that it gives up as a victim, and the error to raise there."""
 
 
-def held_nodes(node: TrieNode) -> Iterator[TrieNode]:
-    """Yield the nodes of the locks that are held at a node, innermost first."""
+def held_nodes(node: TrieNode, *, gone: bool = False) -> Iterator[TrieNode]:
+    """Yield the nodes of the locks that are held at a node, innermost first.
+
+    Args:
+        node: where.
+        gone: whether locks count that no longer exist: none can wait for them.
+    """
     at: TrieNode | None = node
     while at is not None and at.acquisition is not None:
-        yield at
+        if at.acquisition.lock.alive or (gone and at.acquisition.lock.alive is not None):
+            yield at
         at = at.parent
 
 
@@ -265,7 +274,7 @@ def holds_of(lock: LockIdentity, node: TrieNode) -> Iterator[TrieNode]:
     """Yield the nodes of one lock that are held at a node, innermost first."""
     at: TrieNode | None = node
     while at is not None and at.acquisition is not None:
-        if at.acquisition.lock is lock:
+        if at.acquisition.lock is lock and lock.alive:
             yield at
         at = at.parent
 

@@ -77,6 +77,7 @@ class Runtime:
         "born",
         "ended",
         "executions",
+        "fork_has_latch",
         "opens",
         "recorder",
         "running",
@@ -90,6 +91,8 @@ class Runtime:
         """The watch of the active session, which `active.current` returns; `None` if none is open."""
         self.opens = False
         """Whether the session that the environment asks for is being opened."""
+        self.fork_has_latch = False
+        """Whether the fork that begins holds the latch."""
         self.recorder: EventSink | None = None
         self.steering: Steerer | None = None
         self.executions: dict[int, Execution] = {}
@@ -172,6 +175,19 @@ def _below(node: TrieNode) -> Iterator[TrieNode]:
 runtime: Final = Runtime()
 
 
+FORK_SECONDS: Final = 0.05
+"""How long a fork waits for the latch: its holder may wait for what another hook of the fork has."""
+
+
+def _before_fork() -> None:
+    runtime.fork_has_latch = LATCH.acquire(timeout=FORK_SECONDS)
+
+
+def _forked_here() -> None:
+    if runtime.fork_has_latch:
+        LATCH.release()
+
+
 def _forked() -> None:
     """Forget all threads but the calling one: a forked process has no others."""
     mine = local.execution
@@ -181,11 +197,11 @@ def _forked() -> None:
     if runtime.recorder is not None:
         runtime.recorder.forget()
         runtime.recorder = None
-    LATCH.release()
+    LATCH._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as threading does for its own locks
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LATCH.acquire, after_in_parent=LATCH.release, after_in_child=_forked)
+    os.register_at_fork(before=_before_fork, after_in_parent=_forked_here, after_in_child=_forked)
 
 
 @final
@@ -214,9 +230,12 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         after = runtime.born() if runtime.born is not None else None
-        thread = threading.current_thread()
-        self.execution = runtime.new_execution(thread.name, after)
-        runtime.threads.put(thread, self.execution)
+        # A thread that `threading` did not start, or not yet, gets no `Thread` object by being looked at.
+        thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined] # noqa: SLF001
+        name = f"thread {threading.get_ident()}" if thread is None else thread.name
+        self.execution = runtime.new_execution(name, after)
+        if thread is not None:
+            runtime.threads.put(thread, self.execution)
         runtime.running[threading.get_ident()] = self.execution
         self.finished: Segment | None = None
         """The last segment of the task that the thread ran last, until its future has it."""

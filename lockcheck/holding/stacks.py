@@ -15,7 +15,16 @@ from ..findings.evidence import Frame
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-__all__ = ["RawStack", "Runtimes", "caller", "caller_outside", "capture", "is_ours", "resolve"]
+__all__ = [
+    "RawStack",
+    "Runtimes",
+    "caller",
+    "caller_code_is",
+    "caller_outside",
+    "capture",
+    "is_ours",
+    "resolve",
+]
 
 RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""
@@ -46,6 +55,13 @@ def caller() -> FrameType | None:
     while frame is not None and is_ours(frame.f_code):
         frame = frame.f_back
     return frame
+
+
+def caller_code_is(frame: FrameType | None, code: CodeType) -> bool:
+    """Return whether the innermost frame outside of this package, from a frame outwards, runs some code."""
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame is not None and frame.f_code is code
 
 
 @final

@@ -83,7 +83,8 @@ HOOKS: Final = Hooks(_put_all)
 
 def started_after() -> Segment | None:
     """Return the segment after which the calling thread was started, if that was seen."""
-    return _starts.get(threading.current_thread())
+    thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined] # noqa: SLF001 - unlike current_thread(), it makes none
+    return _starts.get(thread) if thread is not None else None
 
 
 def _marked(function: Callable[..., Result], kind: str) -> Callable[..., Result]:

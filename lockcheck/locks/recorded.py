@@ -101,14 +101,12 @@ class _Recording(FullLock):
         super().release()
 
 
-@final
 class RecordedLock(_Recording):
     """A lock like `threading.Lock`, the events of which can be recorded."""
 
     __slots__ = ()
 
 
-@final
 class RecordedRLock(_Recording):
     """A lock like `threading.RLock`, the events of which can be recorded."""
 

@@ -57,6 +57,7 @@ def from_json(text: str, where: str) -> Summary:
             "contracts", lambda contract: Contract(contract.text("name"), contract.number("checked"))
         ),
         dependencies=fields.number("dependencies"),
+        acquisitions=fields.number_or_none("acquisitions") if fields.has("acquisitions") else None,
         skipped=fields.number("skipped"),
         unexamined=fields.number("unexamined"),
         searches_given_up=fields.number("searches_given_up"),
@@ -89,6 +90,7 @@ def document_of(summary: Summary) -> dict[str, JsonValue]:
         "usages": [_usage(usage) for usage in summary.usages],
         "contracts": [{"name": one.name, "checked": one.checked} for one in summary.contracts],
         "dependencies": summary.dependencies,
+        "acquisitions": summary.acquisitions,
         "skipped": summary.skipped,
         "unexamined": summary.unexamined,
         "searches_given_up": summary.searches_given_up,

@@ -26,7 +26,7 @@ class MergedSummaries:
     """
 
     def __init__(self, level: str) -> None:
-        self._summaries = [Summary(level)]
+        self._summaries = [Summary(level, acquisitions=0)]
 
     def add(self, summary: Summary) -> None:
         """Add a summary."""

@@ -51,6 +51,7 @@ def run_program(
     arguments: Sequence[str],
     level: Level,
     *,
+    as_module: bool = False,
     order: str | None = None,
     by_key: bool = False,
     max_hold_seconds: float | None = None,
@@ -63,9 +64,10 @@ def run_program(
     this one.
 
     Args:
-        path: the program, a file.
+        path: the program, a file or a module.
         arguments: its `sys.argv`, after its name.
         level: how much is checked.
+        as_module: whether it is a module, as with `python -m`.
         order: the declared order, if any: chains, or `module:NAME`, where the module may be beside the
             program. Locks that the module makes are checked too.
         by_key: whether times are noted by key too.
@@ -77,7 +79,7 @@ def run_program(
         The session, and the exit code of the program.
 
     Raises:
-        LockUsageError: there is no such file, or no such order.
+        LockUsageError: there is no such file or module, or no such order.
     """
     session = Session(
         level=level, on=NOTE_ALL, name=path,
@@ -86,9 +88,9 @@ def run_program(
     )  # fmt: skip
     with session:
         if order is not None:
-            with _as_started(path, arguments):
+            with _as_started(path, arguments, as_module=as_module):
                 session.order = named_order(order)
-        code = execute(path, arguments)
+        code = execute(path, arguments, as_module=as_module)
     return session, code
 
 

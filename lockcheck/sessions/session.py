@@ -257,7 +257,7 @@ def _thread_ended(execution: Execution) -> None:
     watch = current()
     if watch is None or execution.node.acquisition is None:
         return
-    for node in held_nodes(execution.node):
+    for node in held_nodes(execution.node, gone=True):
         watch.guarded_on(execution, partial(_report_leak, watch, node), lambda: None)
 
 

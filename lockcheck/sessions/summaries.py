@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..checking.acquisition_checks import edge_of_dependency
 from ..findings.class_edges import ClassEdge
+from ..findings.evidence import Rung
 from ..findings.statistics import Usage, usages_together
 from ..holding.runtime import LATCH
 from ..holding.stacks import line_of, resolve
@@ -109,10 +110,19 @@ class Summary:
     """The contracts of functions, by name."""
     dependencies: int = 0
     """How many edges of instances were learned."""
+    acquisitions: int | None = None
+    """How many acquisitions were new, and so checked; `None` where a document does not say."""
     skipped: int = 0
     unexamined: int = 0
     searches_given_up: int = 0
     faults: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """What was found, by rung, in a few words; where no lock was seen, that."""
+        counts = {rung: sum(finding.rung is rung for finding in self.findings) for rung in Rung}
+        found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count)
+        return f"found {found or 'nothing'}" if found or self.acquisitions != 0 else "no lock was seen"
 
     @property
     def sites(self) -> dict[str, int]:
@@ -137,6 +147,7 @@ def summary_of(watch: Watch) -> Summary:
             usages=_usages(watch),
             contracts=_contracts(list(watch.contracts.items())),
             dependencies=len(watch.graph),
+            acquisitions=watch.acquisitions,
             skipped=watch.skipped,
             unexamined=watch.graph.unexamined,
             searches_given_up=watch.searches_given_up,
@@ -170,6 +181,7 @@ def merged(summaries: Iterable[Summary]) -> Summary:
             (contract.name, contract.checked) for summary in everything for contract in summary.contracts
         ),
         dependencies=sum(summary.dependencies for summary in everything),
+        acquisitions=_acquisitions(everything),
         skipped=sum(summary.skipped for summary in everything),
         unexamined=sum(summary.unexamined for summary in everything),
         searches_given_up=sum(summary.searches_given_up for summary in everything),
@@ -182,6 +194,12 @@ def strongest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(
         sorted(findings, key=lambda finding: (-finding.rung, finding.kind.value, finding.fingerprint))
     )
+
+
+def _acquisitions(summaries: Iterable[Summary]) -> int | None:
+    """Return how many acquisitions were checked, if every summary says it."""
+    counts = [summary.acquisitions for summary in summaries]
+    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def _both(known: Finding, other: Finding) -> Finding:

@@ -38,11 +38,9 @@ def text_report(summary: Summary, reported: Mapping[str, str] | None = None) -> 
 
 def closing(summary: Summary) -> str:
     """Yield lines on how much was found and observed, and what was left out."""
-    counts = {rung: sum(finding.rung is rung for finding in summary.findings) for rung in Rung}
-    found = ", ".join(f"{count} at {rung.name}" for rung, count in counts.items() if count) or "nothing"
     kinds = counted(len(summary.class_edges), "kind")
     lines = [
-        f"lockcheck, level {summary.level}: found {found}.",
+        f"lockcheck, level {summary.level}: {summary.verdict}.",
         f"Looked at: {counted(summary.dependencies, 'edge')}, {kinds} of them by class.",
     ]
     if summary.skipped:

@@ -334,8 +334,9 @@ def test_a_leak_is_raised_at_the_latest_when_the_session_ends() -> None:
 def test_an_execution_that_left_a_lock_behind_is_checked_when_it_goes_on() -> None:
     """It holds the lock still."""
     with session(Order("outer < inner"), on=RECORD) as opened:
+        inner = Lock("inner")
         with unit("one"):
-            Lock("inner").acquire()
+            inner.acquire()
         with unit("one"):
             hold(Lock("outer"))
 

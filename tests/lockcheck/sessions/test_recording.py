@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     Job = Callable[[], None]
 
 REVERSED = """
+import _thread
 import threading
 from licorne.lockcheck import RLock, RWLock
 a, b = RLock("a"), RWLock("b", key="x")
-turns = threading.Lock()  # of which no recording hears
+turns = _thread.allocate_lock()  # of which no recording hears
 def one():
     with turns, a, b.read():
         pass

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["ONE_BY_ONE", "RunningProgram"]
 
 ONE_BY_ONE: Final = """
+import _thread
 import threading
 from contextlib import nullcontext
 from licorne.lockcheck.holding.runtime import runtime
 
 def one_by_one():
-    return threading.Lock() if runtime.steering is None else nullcontext()
+    return _thread.allocate_lock() if runtime.steering is None else nullcontext()
 """
 """The beginning of a program: what its threads enter first, so that they take turns unless they are steered.
 

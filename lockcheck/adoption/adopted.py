@@ -1,0 +1,246 @@
+"""The locks that take the place of those of `threading`: checked, and otherwise the same.
+
+What a lock of `threading` refuses, these refuse with the same error: the plain lock inside of them does it.
+A `threading.Lock` that another thread releases than took it is no lock but a signal, and is left alone from
+then on.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from typing import TYPE_CHECKING, Final, NoReturn, final
+
+from ..checking.active import current
+from ..checking.slow_path import take_out
+from ..checking.waiting import wait_in_slices
+from ..findings.evidence import Kind
+from ..holding.chains import holds_of
+from ..holding.runtime import local
+from ..holding.stacks import caller_code_is
+from ..locks.checked import CheckedLock, CheckedRLock, FullLock, FullRLock
+from ..locks.recorded import RecordedLock, RecordedRLock
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ..holding.chains import Attempt, Execution, TrieNode
+
+__all__ = ["LOCKS", "RLOCKS", "AdoptedLock", "AdoptedRLock", "is_adopted"]
+
+_PLAIN: Final = _thread.allocate_lock
+_RESTORES: Final = threading.Condition._acquire_restore.__code__  # type: ignore[attr-defined] # noqa: SLF001 - no public name
+_TIMES: Final = frozenset({int, float})
+
+
+def _absent(_: object) -> NoReturn:
+    raise AttributeError
+
+
+class _OwnWait:
+    """The wait for a lock that the waiting execution holds itself, but that another thread could release."""
+
+    endless = True
+    breakable = True
+    steerable = False
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def needs(self, waiting: Execution) -> list[list[Execution]]:
+        """Return the execution itself, if no other thread is there that could release the lock."""
+        return [[waiting]] if threading.active_count() == 1 else []
+
+    def describe(self) -> str:
+        """Return what is waited for, in words."""
+        return self._name
+
+
+class AdoptedLock(CheckedLock):
+    """What takes the place of a `threading.Lock`."""
+
+    __slots__ = ()
+
+    _is_over = staticmethod(sys.is_finalizing)
+    _is_owned = property(_absent)  # conditions ask whether a lock has these
+    _release_save = property(_absent)
+    _acquire_restore = property(_absent)
+
+    @property  # type: ignore[misc] # it cannot be set, as that of any lock
+    def __class__(self) -> type:  # for `isinstance`
+        return type(self._plain)
+
+    def __del__(self) -> None:
+        """Forget a hold of this thread: none can wait for a lock that was dropped while it was held."""
+        if self.identity.alive:
+            self.identity.alive = False
+        if not self._is_over() and self._at.execution is local.execution:
+            self._forget_holds()
+
+    def __repr__(self) -> str:
+        return repr(self._plain).replace(hex(id(self._plain)), hex(id(self)))
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._plain.__reduce_ex__(protocol)  # type: ignore[arg-type] # which refuses
+        raise TypeError("a lock cannot be pickled")
+
+    def __getattr__(self, name: str) -> object:
+        if name in CheckedLock.__slots__:  # the lock was not made completely
+            raise AttributeError(name)
+        return getattr(self._plain, name)
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock, as that of `threading` does, and refuse the same arguments."""
+        if timeout == -1 and type(timeout) in _TIMES and type(blocking) is bool:
+            return self._acquire("block" if blocking else "try", -1)
+        _PLAIN().acquire(blocking, timeout)  # refuses what any lock refuses
+        return self._acquire(
+            "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed", timeout
+        )
+
+    def release(self) -> None:
+        """Release the lock; one that another thread took is a signal, not a lock."""
+        if local.execution.node is self._at or any(holds_of(self.identity, local.execution.node)):
+            super().release()
+        else:
+            self._release_of_another()
+
+    acquire_lock = acquire
+    release_lock = release
+
+    def locked(self) -> bool:
+        """Return whether the lock is held, by whatever thread."""
+        return self._plain.locked()  # type: ignore[union-attr] # it is no re-entrant one
+
+    locked_lock = locked
+
+    def _at_fork_reinit(self) -> None:
+        self._plain._at_fork_reinit()  # type: ignore[union-attr] # noqa: SLF001 - what threading calls in a child
+        self._forget_holds()
+
+    def _forget_holds(self) -> None:
+        while take_out(local.execution, self.identity, "W"):
+            pass
+
+    def _release_of_another(self) -> None:
+        self._plain.release()  # raises if it is free
+        self.identity.alive = None
+        object.__dict__["__class__"].__set__(self, SignalLock)
+        watch = current()
+        if watch is not None:
+            watch.withdraw(Kind.RECURSION, f"{self.identity} is held ")
+
+    def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
+        if not self.reentrant and timeout < 0 and any(holds_of(self.identity, execution.node)):
+            name = str(self.identity)
+            return wait_in_slices(execution, _OwnWait(name), lambda seconds: self._try(True, seconds), -1)
+        if breakable and caller_code_is(sys._getframe(1), _RESTORES):  # noqa: SLF001 - the documented way
+            breakable = False
+        return super()._wait(execution, after, timeout, breakable=breakable)
+
+
+class AdoptedRLock(AdoptedLock):
+    """What takes the place of a `threading.RLock`."""
+
+    __slots__ = ()
+
+    reentrant = True
+
+    acquire_lock = property(_absent)
+    release_lock = property(_absent)
+    locked_lock = property(_absent)
+    locked = property(_absent)
+
+    def _release_of_another(self) -> None:
+        self._plain.release()  # raises, unless the lock was taken before it was known
+
+    def _is_owned(self) -> bool:
+        return self._plain._is_owned()  # type: ignore[union-attr,no-any-return] # noqa: SLF001 - as in threading
+
+    def _release_save(self) -> object:  # type: ignore[override]
+        """Release the lock completely; return what restores it."""
+        plain = self._plain
+        if plain._is_owned():  # type: ignore[union-attr] # noqa: SLF001 - as in threading
+            self._forget_holds()
+        return plain._release_save()  # type: ignore[union-attr] # noqa: SLF001 - which raises if it is not owned
+
+    def _acquire_restore(self, state: tuple[int, int]) -> None:  # type: ignore[override]
+        """Take the lock again, however long that takes: the program goes on to release it."""
+        for _ in range(state[0]):
+            self._acquire("block", -1, breakable=False)
+
+
+@final
+class SignalLock(AdoptedLock):
+    """A lock that another thread released than took it: it is left alone."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> bool:
+        return self._plain.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Release the lock; an acquisition that began before it was a signal may have noted a hold."""
+        self._plain.release()
+        self._forget_holds()
+
+    def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:  # noqa: ARG002
+        return self._try(attempt != "try", timeout if attempt == "timed" else -1)
+
+
+@final
+class OrderLock(AdoptedLock):
+    """At the level `order`."""
+
+    __slots__ = ()
+
+
+@final
+class OrderRLock(AdoptedRLock, CheckedRLock):
+    """At the level `order`."""
+
+    __slots__ = ()
+
+
+@final
+class FullAdoptedLock(AdoptedLock, FullLock):
+    """At the level `full`."""
+
+    __slots__ = ()
+
+
+@final
+class FullAdoptedRLock(AdoptedRLock, FullRLock):
+    """At the level `full`."""
+
+    __slots__ = ()
+
+
+@final
+class RecordedAdoptedLock(AdoptedLock, RecordedLock):
+    """At the levels `record` and `confirm`."""
+
+    __slots__ = ()
+
+
+@final
+class RecordedAdoptedRLock(AdoptedRLock, RecordedRLock):
+    """At the levels `record` and `confirm`."""
+
+    __slots__ = ()
+
+
+LOCKS: Final = (OrderLock, FullAdoptedLock, RecordedAdoptedLock)
+RLOCKS: Final = (OrderRLock, FullAdoptedRLock, RecordedAdoptedRLock)
+"""The classes by level, from `order` on; the last one is for all above."""
+
+
+def is_adopted(lock: object) -> bool:
+    """Return whether a lock was adopted."""
+    return issubclass(type(lock), AdoptedLock)

@@ -1,0 +1,167 @@
+"""The factories that replace `threading.Lock` and `threading.RLock`, and what puts them there.
+
+The classes of `threading` and `queue` stay as they are: `Condition` and `Queue` make their locks by these two
+factories, so the locks inside of them are adopted.
+"""
+
+from __future__ import annotations
+
+import _thread
+import queue
+import sys
+import threading
+from typing import TYPE_CHECKING, Final, Self, final
+
+from ..environment.settings import level_for
+from ..findings.levels import Level
+from ..holding.runtime import LATCH, local
+from .adopted import LOCKS, RLOCKS
+from .naming import name_at
+from .scope import NONE, Scope, is_of_library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import FrameType, TracebackType
+
+    from .adopted import AdoptedLock
+
+__all__ = ["Adoption", "adopt"]
+
+_OWN_LOCK: Final = threading.Lock
+_OWN_RLOCK: Final = threading.RLock
+"""The factories as they are without adoption."""
+
+_INITIALIZERS: Final = frozenset({threading.Condition.__init__.__code__, queue.Queue.__init__.__code__})
+"""Code that makes locks for its caller, which is the program: it can take them itself.
+
+No program takes those of an `Event`, a `Semaphore` or a `Barrier`. These are observed by their methods: what
+they order is more than their locks do.
+"""
+
+_HERE: Final = __file__.rpartition("adoption")[0]
+_THREADING: Final = threading.__file__
+_libraries: Final[dict[str, bool]] = {}
+"""Whether each file belongs to the standard library."""
+
+
+def Lock() -> object:  # noqa: N802 - as in threading
+    """Return a lock: an adopted one if the caller's locks are, else a plain one."""
+    return _made(LOCKS) or _OWN_LOCK()
+
+
+def RLock(*given: object, **named: object) -> object:  # noqa: N802 - as in threading
+    """Return a re-entrant lock: an adopted one if the caller's locks are, else a plain one."""
+    plain = _OWN_RLOCK(*given, **named)  # which may refuse the arguments
+    return _made(RLOCKS) or plain
+
+
+_FACTORIES: Final = {"Lock": Lock, "RLock": RLock}
+
+
+def _made(classes: tuple[type[AdoptedLock], ...]) -> AdoptedLock | None:
+    """Return a new adopted lock for the caller of a factory; `None` if the caller's are not adopted."""
+    scope = Adoption.scope_now()
+    frame = _maker(sys._getframe(2))  # noqa: SLF001 - the documented way to the caller
+    if scope is None or frame is None or local.execution.inside:
+        return None
+    file = frame.f_code.co_filename
+    of_library = _libraries.get(file)
+    if of_library is None:
+        of_library = _libraries[file] = is_of_library(file)
+    if not scope.has(str(frame.f_globals.get("__name__", "")), of_library=of_library):
+        return None
+    level = level_for(None)
+    if level is Level.OFF:
+        return None
+    execution = local.execution
+    inside, execution.inside = execution.inside, True  # the source is read for the name
+    try:
+        name = name_at(frame)
+    finally:
+        execution.inside = inside
+    return classes[min(level, Level.RECORD) - 1](name)
+
+
+def _maker(frame: FrameType | None) -> FrameType | None:
+    """Return the frame that a new lock is for.
+
+    Locks that the checker makes, and those inside of `threading.Thread`, are for no program: a thread takes
+    them before it is known.
+    """
+    while frame is not None and frame.f_code in _INITIALIZERS:
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename == _THREADING or frame.f_code.co_filename.startswith(_HERE):
+        return None
+    return frame
+
+
+@final
+class Adoption:
+    """The time in which new locks of `threading` are adopted; the innermost one applies.
+
+    Args:
+        scope: whose locks are adopted.
+    """
+
+    _open: Final[list[Adoption]] = []
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    @classmethod
+    def scope_now(cls) -> Scope | None:
+        """Return whose locks are adopted now, if any are."""
+        opened = cls._open
+        return opened[-1].scope if opened else None
+
+    def __enter__(self) -> Self:
+        if self.scope.text != NONE and self not in self._open:
+            with LATCH:
+                if not self._open:
+                    _replace(_FACTORIES)
+                self._open.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Adopt no more locks; those that were adopted stay."""
+        with LATCH:
+            if self in self._open:
+                self._open.remove(self)
+                if not self._open:
+                    _replace({"Lock": _OWN_LOCK, "RLock": _OWN_RLOCK})
+
+
+def _replace(factories: Mapping[str, object]) -> None:
+    """Put factories into `threading`, and into every module that has imported the ones that were there."""
+    before = {name: getattr(threading, name) for name in factories}
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if type(names) is not dict or module in {_thread, threading} or names.get("__name__") == __name__:
+            continue
+        for name, value in list(names.items()):
+            for kind, factory in factories.items():
+                if value is before[kind]:
+                    names[name] = factory
+    for name, factory in factories.items():
+        setattr(threading, name, factory)
+
+
+def adopt(what: str = "program") -> Adoption:
+    """Check the locks that are made by `threading` from now on.
+
+    They are checked as those of this package are: as the active session says, else the environment. The
+    result can be used as a context manager, or ended by `close`.
+
+    Args:
+        what: whose locks: `program` for everything but the standard library and what runs tests, `all`, or
+            patterns of names of modules, separated by commas.
+
+    Raises:
+        LockUsageError: it names nothing.
+    """
+    return Adoption(Scope.of(what)).__enter__()

@@ -1,0 +1,45 @@
+"""The option `--adopt` of the commands that run a program."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..adoption.installation import Adoption
+from ..adoption.scope import PROGRAM, VARIABLE, Scope
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+__all__ = ["add_adopt_option", "adopting"]
+
+
+def add_adopt_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option."""
+    parser.add_argument(
+        "--adopt", metavar="WHOSE",
+        help="whose locks of `threading` are checked: program (all but those of the standard library), all, "
+        f"none, or patterns of modules ({VARIABLE}, else {PROGRAM})",
+    )  # fmt: skip
+
+
+@contextmanager
+def adopting(options: argparse.Namespace) -> Iterator[None]:
+    """Adopt what the options or the environment say while the body runs, in processes that it starts too.
+
+    Raises:
+        LockUsageError: they name nothing.
+    """
+    scope = Scope.of_environment(getattr(options, "adopt", None), "--adopt")
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = scope.text
+    try:
+        with Adoption(scope):
+            yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before

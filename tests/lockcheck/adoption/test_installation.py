@@ -1,0 +1,247 @@
+"""Locks that a program makes by `threading` are checked, and the program is not changed."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.lockcheck.pytest_runs import run_module
+
+from licorne.lockcheck import LockUsageError, Rung, adopt, session, unit
+from licorne.lockcheck.adoption.adopted import is_adopted
+from licorne.lockcheck.commands.command import main
+from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.lockcheck(off=True)
+"""Sessions are opened here."""
+
+BOTH_WAYS = """
+import threading
+
+class Account:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+mine, yours = Account(), Account()
+
+def give(one, other, taken, goes_on):
+    with one.lock:
+        taken.set()
+        goes_on.wait()
+        with other.lock:
+            pass
+
+first, second = threading.Event(), threading.Event()
+threads = [
+    threading.Thread(target=give, args=(mine, yours, first, second)),
+    threading.Thread(target=give, args=(yours, mine, second, first)),
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+"""Each thread takes what is free, and then what the other one may hold."""
+NO_LOCKS = "print(1 + 1)\n"
+
+MAKERS: dict[str, Callable[[], object]] = {
+    "Lock": lambda: threading.Lock(),  # noqa: PLW0108 - it is looked up when it is called
+    "RLock": lambda: threading.RLock(),  # noqa: PLW0108 - likewise
+    "Condition": lambda: threading.Condition()._lock,  # type: ignore[attr-defined]
+    "Queue": lambda: queue.Queue[int]().mutex,
+    "PriorityQueue": lambda: queue.PriorityQueue[int]().mutex,
+}
+
+
+@pytest.fixture
+def adopting() -> Iterator[None]:
+    """Adopt what the test makes, in a session."""
+    with session(on=dict.fromkeys(Rung, "record")), adopt():
+        yield
+
+
+def written(folder: Path, text: str) -> str:
+    """Write a program; return its path."""
+    path = folder / "shop.py"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def run_alone(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    return subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "licorne.lockcheck", "run", *words], cwd=Path(words[-1]).parent,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_an_unchanged_program_that_takes_two_locks_both_ways_is_found_at_r2(tmp_path: Path) -> None:
+    """Its locks are named as the attribute that has them; nothing in it mentions lockcheck."""
+    program = (
+        "import threading\na, b = threading.Lock(), threading.Lock()\n"
+        "def one():\n    with a, b: pass\ndef two():\n    with b, a: pass\n"
+        "one()\nlate = threading.Thread(target=two)\nlate.start()\none()\nlate.join()\n"
+    )
+    ran = run_alone(written(tmp_path, program))
+
+    assert (FOUND, "") == (ran.returncode, ran.stdout)
+    assert "R2 cycle: " in ran.stderr
+    assert "wanted b #" in ran.stderr
+
+
+def test_a_real_deadlock_of_an_unchanged_program_is_broken(tmp_path: Path) -> None:
+    """One thread raises, so the program ends; plainly it would hang."""
+    ran = run_alone(written(tmp_path, BOTH_WAYS))
+
+    assert FOUND == ran.returncode
+    assert "R5 deadlock: " in ran.stderr
+    assert "Account.lock #" in ran.stderr
+
+
+def test_a_program_without_locks_is_not_acquitted(tmp_path: Path) -> None:
+    """The verdict says that nothing was looked at."""
+    ran = run_alone(written(tmp_path, NO_LOCKS))
+
+    assert (CLEAN, "2\n") == (ran.returncode, ran.stdout)
+    assert "lockcheck, level full: no lock was seen." in ran.stderr
+    assert "found nothing" not in ran.stderr
+
+
+def test_with_none_nothing_is_adopted(tmp_path: Path) -> None:
+    """Then only locks that the program made by this package are checked."""
+    ran = run_alone("--adopt=none", written(tmp_path, "import threading\nwith threading.Lock(): pass\n"))
+
+    assert CLEAN == ran.returncode
+    assert "no lock was seen" in ran.stderr
+
+
+def test_a_scope_that_names_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message has the value, and where it came from."""
+    assert USAGE == main(["run", "--adopt=shop,,till", written(tmp_path, NO_LOCKS)])
+    assert "--adopt: 'shop,,till' does not say whose locks are adopted" in capsys.readouterr().err
+    with pytest.raises(LockUsageError, match="adopt: ''"):
+        adopt("")
+
+
+def test_a_module_is_run_as_by_python(tmp_path: Path) -> None:
+    """`run -m` finds modules beside the working directory, and gives them their arguments."""
+    written(tmp_path, "import sys, threading\nwith threading.Lock():\n    print(sys.argv[1:])\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "licorne.lockcheck", "run", "-m", "shop", "--level"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert (CLEAN, "['--level']\n") == (ran.returncode, ran.stdout)
+    assert "found nothing" in ran.stderr
+
+
+@pytest.mark.usefixtures("adopting")
+@pytest.mark.parametrize("kind", MAKERS)
+def test_what_the_program_makes_is_adopted(kind: str) -> None:
+    """The classes of `threading` and `queue` stay: the locks inside of them are adopted."""
+    assert is_adopted(MAKERS[kind]())
+
+
+@pytest.mark.usefixtures("adopting")
+def test_what_the_standard_library_makes_for_itself_is_not_adopted() -> None:
+    """Neither are locks of this package, nor those inside of a thread."""
+    from logging import Handler
+
+    assert not is_adopted(Handler().lock)
+    assert not is_adopted(threading.Thread()._started._cond._lock)  # type: ignore[attr-defined]
+
+
+def test_with_all_the_standard_library_takes_part() -> None:
+    """A handler of `logging` makes a lock for itself."""
+    from logging import Handler
+
+    with session(), adopt("all"):
+        assert is_adopted(Handler().lock)
+        assert not is_adopted(threading.Thread()._started._cond._lock)  # type: ignore[attr-defined]
+
+
+def test_patterns_choose_modules() -> None:
+    """They are compared with the name of the module that makes the lock."""
+    with session(), adopt("elsewhere, *test_installation"):
+        assert is_adopted(threading.Lock())
+        with adopt("elsewhere"):
+            assert not is_adopted(threading.Lock())
+
+
+def test_without_a_session_locks_are_plain_and_afterwards_the_factories_are_as_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is left behind, also not in modules that have imported the factory by name."""
+    monkeypatch.setitem(globals(), "Imported", threading.Lock)
+    before = threading.Lock, threading.RLock
+    with adopt():
+        assert not is_adopted(threading.Lock())
+        with session():
+            assert is_adopted(globals()["Imported"]())
+
+    assert before == (threading.Lock, threading.RLock)
+    assert globals()["Imported"] is threading.Lock
+
+
+def make() -> object:
+    """Return a lock; the caller names it."""
+    return threading.RLock()
+
+
+class Shop:
+    """Has locks in several places."""
+
+    door: object
+
+    def __init__(self) -> None:
+        self.door = make()
+        self.tills = [threading.Lock() for _ in range(2)]
+        self.jobs = queue.Queue[int]()
+
+
+@pytest.mark.usefixtures("adopting")
+def test_a_lock_has_the_name_of_what_it_is_assigned_to() -> None:
+    """A helper that makes locks is no name for all of them."""
+    shop, local = Shop(), threading.Lock()
+    names = [getattr(lock, "identity").name for lock in (shop.door, shop.tills[1], shop.jobs.mutex, local)]  # noqa: B009
+
+    function = "test_a_lock_has_the_name_of_what_it_is_assigned_to"
+    assert ["Shop.door", "Shop.tills[]", "Shop.jobs", f"{function}.local"] == names
+
+
+def test_under_pytest_the_locks_of_the_program_are_adopted(tmp_path: Path) -> None:
+    """With `none` they are not, and the summary says that no lock was seen."""
+    module = (
+        "import threading\nfrom licorne.lockcheck import unit\na, b = threading.Lock(), threading.Lock()\n"
+        "def test_both_ways():\n    with unit('one'), a, b: pass\n    with unit('two'), b, a: pass\n"
+    )
+    _, found = run_module(tmp_path, module, "--lockcheck=full")
+    _, nothing = run_module(tmp_path, module, "--lockcheck=full", "--lockcheck-adopt=none")
+
+    assert "found 1 at R2" in found
+    assert "no lock was seen" in nothing
+
+
+@pytest.mark.usefixtures("adopting")
+def test_a_lock_that_another_thread_releases_is_a_signal() -> None:
+    """It may be taken by the thread that waits for the signal, and blocks nothing."""
+    with session(on=dict.fromkeys(Rung, "record")) as checked:
+        done = threading.Lock()
+        done.acquire()
+        helper = threading.Thread(target=done.release)
+        helper.start()
+        done.acquire()
+        helper.join()
+        done.release()
+        with unit("one"), threading.Lock():
+            pass
+
+    assert () == checked.findings
