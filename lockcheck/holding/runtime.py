@@ -77,7 +77,6 @@ class Runtime:
         "born",
         "ended",
         "executions",
-        "fork_has_latch",
         "opens",
         "recorder",
         "running",
@@ -91,8 +90,6 @@ class Runtime:
         """The watch of the active session, which `active.current` returns; `None` if none is open."""
         self.opens = False
         """Whether the session that the environment asks for is being opened."""
-        self.fork_has_latch = False
-        """Whether the fork that begins holds the latch."""
         self.recorder: EventSink | None = None
         self.steering: Steerer | None = None
         self.executions: dict[int, Execution] = {}
@@ -175,21 +172,12 @@ def _below(node: TrieNode) -> Iterator[TrieNode]:
 runtime: Final = Runtime()
 
 
-FORK_SECONDS: Final = 0.05
-"""How long a fork waits for the latch: its holder may wait for what another hook of the fork has."""
-
-
-def _before_fork() -> None:
-    runtime.fork_has_latch = LATCH.acquire(timeout=FORK_SECONDS)
-
-
-def _forked_here() -> None:
-    if runtime.fork_has_latch:
-        LATCH.release()
-
-
 def _forked() -> None:
-    """Forget all threads but the calling one: a forked process has no others."""
+    """Forget all threads but the calling one: a forked process has no others.
+
+    The latch is not taken before the fork: another thread may want it while it has what an older hook waits
+    for. Its holder, if there is one, is gone in the child.
+    """
     mine = local.execution
     runtime.executions = {mine.serial: mine}
     runtime.running = {threading.get_ident(): mine}
@@ -201,7 +189,7 @@ def _forked() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_forked_here, after_in_child=_forked)
+    os.register_at_fork(after_in_child=_forked)
 
 
 @final

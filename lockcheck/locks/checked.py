@@ -17,6 +17,7 @@ from ..checking.slow_path import (
     here,
     many_members,
     release_held,
+    take_out,
     take_slow_path,
     take_slow_path_at,
 )
@@ -136,6 +137,12 @@ class CheckedLock:
             return True
         self._plain.release()
         return self._is_owned()
+
+    def _at_fork_reinit(self) -> None:
+        """Be free again: `logging` and others call this in a forked process, which has no other threads."""
+        self._plain._at_fork_reinit()  # type: ignore[union-attr] # noqa: SLF001 - as in threading
+        while take_out(local.execution, self.identity, "W"):
+            pass
 
     def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
         return wait_noted(

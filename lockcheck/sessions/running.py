@@ -9,7 +9,7 @@ import threading
 import traceback
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..checking.policy import NOTE_ALL
 from ..findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ..findings.levels import Level
 
 __all__ = ["execute", "named_order", "run_program"]
+
+INTERRUPTED: Final = 130
+"""The exit code of a program that was interrupted, as a shell has it."""
 
 
 def named_order(text: str) -> Order:
@@ -115,10 +118,25 @@ def execute(program: str, arguments: Sequence[str], *, as_module: bool = False) 
     threads = set(threading.enumerate())
     with _as_started(program, arguments, as_module=as_module):
         code = _run(program, as_module=as_module)
+        _shut_pools_down()
         for thread in threading.enumerate():
             if thread not in threads and not thread.daemon:
                 thread.join()
     return code
+
+
+def _shut_pools_down() -> None:
+    """End the threads of pools that were never shut down, as the interpreter does before it ends.
+
+    Pools of another program in this process can be used again afterwards.
+    """
+    pools = sys.modules.get("concurrent.futures.thread")
+    if pools is not None:
+        before = pools._shutdown  # noqa: SLF001 - a pool has no public way
+        try:
+            pools._python_exit()  # noqa: SLF001 - likewise
+        finally:
+            vars(pools)["_shutdown"] = before
 
 
 @contextmanager
@@ -152,6 +170,9 @@ def _run(program: str, *, as_module: bool) -> int:
             return end.code or 0
         sys.stderr.write(f"{end.code}\n")
         return 1
+    except KeyboardInterrupt:  # a program that hangs is interrupted: what was found is reported all the same
+        traceback.print_exc()
+        return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - a program that fails still has something to report
         if not (isinstance(error, DeadlockError) and error.finding and error.finding.rung is Rung.R4):
             traceback.print_exc()

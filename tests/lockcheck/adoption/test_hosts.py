@@ -1,0 +1,92 @@
+"""Programs that forked, never shut a pool down, or dropped a held lock, run under lockcheck as without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORK_WHILE_ANOTHER_THREAD_HAS_THE_LOGGERS: Final = """
+import logging, os, threading
+from licorne.lockcheck import Lock
+guard = Lock("guard")
+inside, forks = threading.Event(), threading.Event()
+os.register_at_fork(before=forks.set)
+class Audited(logging.Logger):  # which is made while the lock of the loggers is held
+    def __init__(self, name):
+        super().__init__(name)
+        inside.set()
+        forks.wait()
+        with guard:
+            pass
+logging.setLoggerClass(Audited)
+thread = threading.Thread(target=logging.getLogger, args=("x",))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+thread.join()
+print("over")
+"""
+FORK_WITH_A_HANDLER: Final = """
+import logging, os
+from licorne.lockcheck import RLock
+class Handler(logging.StreamHandler):
+    def createLock(self):
+        super().createLock()
+        self.lock = RLock("handler")
+logging.getLogger().addHandler(Handler(__import__("io").StringIO()))
+child = os.fork()
+if child == 0:
+    logging.warning("in the child")
+    os._exit(0)
+print("over", os.waitpid(child, 0)[1])
+"""
+POOL_THAT_STAYS: Final = """
+import atexit
+from concurrent.futures import ThreadPoolExecutor
+pool = ThreadPoolExecutor(1)
+atexit.register(lambda: pool)
+print(pool.submit(int).result())
+"""
+DROPPED_WHILE_HELD: Final = """
+import threading, time
+def once():
+    done = threading.Lock()
+    done.acquire()
+once()
+time.sleep(0)
+print("over")
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    [
+        (FORK_WHILE_ANOTHER_THREAD_HAS_THE_LOGGERS, "over\n"),
+        (FORK_WITH_A_HANDLER, "over 0\n"),
+        (POOL_THAT_STAYS, "0\n"),
+        (DROPPED_WHILE_HELD, "over\n"),
+    ],
+    ids=["fork", "handler", "pool", "dropped"],
+)
+def test_a_program_ends_and_says_what_it_says_without_lockcheck(
+    tmp_path: Path, program: str, printed: str
+) -> None:
+    """Each was stopped, or accused, before."""
+    path = tmp_path / "program.py"
+    path.write_text(program, "utf-8")
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "licorne.lockcheck", "run", str(path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert (0, printed) == (ran.returncode, ran.stdout)
+    assert "Traceback" not in ran.stderr
