@@ -136,7 +136,7 @@ class LiveFeed:
     def _tell(self, number: int, all_of_it: str, change: str) -> None:
         now_ms = time.time_ns() // 1_000_000
         head = f'"number":{number},"time":{now_ms}'
-        about = {"engine": self._scheduler.engine_name, "events": hasattr(self._scheduler, "events")}
+        about = {"engine": self._scheduler.engine_name, "events": self._scheduler.events.enabled}
         full = _event("full", f'{{{head},{json.dumps(about)[1:-1]},"partitions":{all_of_it}}}')
         changed = _event("change", f'{{{head},"partitions":{change}}}')
         for viewer in self._viewers:

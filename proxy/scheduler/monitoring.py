@@ -143,9 +143,8 @@ class MonitoringSide(ABC):
         self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)
 
     def _wake_monitoring(self) -> None:
-        """Take note of a registration or of another configuration."""
-        if not self.stepped:
-            self._watch.wake()
+        """Take note of a registration or of another configuration; not of one that is stepped."""
+        self._watch.wake()
 
     def _end_monitoring(self) -> None:
         self._watch.close()

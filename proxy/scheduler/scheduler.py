@@ -207,7 +207,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         self._uninterrupted(lambda: self._registrations.register(registration, callback))
         if not self.stepped:
             self._event_delivery.start()
-        self._wake_monitoring()
+            self._wake_monitoring()
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -219,8 +219,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         self._managers.callback_threads.refuse("an update of the configuration")
         extra = dict(sorted(request.extraConfig.items()))
         self._uninterrupted(lambda: self._registrations.update(request.rmID, request.config, extra))
-        self._wake_monitoring()
         if not self.stepped:
+            self._wake_monitoring()
             self._managers.look_again(self._managers.get(request.rmID, "UpdateConfigurationRequest"))
 
     def update_node(self, request: si.NodeRequest) -> None:

@@ -87,8 +87,9 @@ def test_an_unchanged_program_that_takes_two_locks_both_ways_is_found_at_r2(tmp_
     """Its locks are named as the attribute that has them; nothing in it mentions lockcheck."""
     program = (
         "import threading\na, b = threading.Lock(), threading.Lock()\n"
-        "def one():\n    with a, b: pass\ndef two():\n    with b, a: pass\n"
-        "one()\nlate = threading.Thread(target=two)\nlate.start()\none()\nlate.join()\n"
+        "done = []\ndef one():\n    with a, b: pass\ndef two():\n    with b, a: pass\n    done.append(1)\n"
+        "late = threading.Thread(target=two)\nlate.start()\n"
+        "import time\nwhile not done: time.sleep(0.01)\none()\nlate.join()\n"
     )
     ran = run_alone(written(tmp_path, program))
 

@@ -12,7 +12,7 @@ from support.transcripts.transcript_generator import random_transcript
 
 from licorne.model.values.events import ChangeDetail
 
-DATA: Final = Path(__file__).parents[2] / "data" / "rest"
+DATA: Final = Path(__file__).parents[2] / "conformance" / "rest"
 CONFORMANCE: Final = Path(__file__).parents[2] / "conformance"
 AREAS: Final = ("gang", "preemption", "limits", "reload", "nodes", "foreign", "quotas", "required-node")
 

@@ -140,12 +140,14 @@ def test_users_and_groups_are_shown_against_their_limits(visit: Visit) -> None:
     expect(visit.page.get_by_text("Users · 4")).to_be_visible()
 
 
-def test_a_server_without_events_says_so(visit: Visit) -> None:
-    """And is not asked for them."""
+def test_events_are_listed_and_found(visit: Visit) -> None:
+    """What happens after the view is opened; a word leaves those that have it."""
     visit.open("events")
+    listed = visit.page.locator("ol.events li")
 
-    expect(visit.page.locator("#view .empty")).to_have_text("This server has no stream of events.")
-    assert not any("v1/events" in url for url in visit.asked)
+    expect(listed.first).to_be_visible()
+    visit.page.get_by_label("Find in events").fill("no event has this")
+    expect(listed).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheduler", ["threads"], indirect=True)

@@ -82,7 +82,7 @@ def test_a_browser_that_has_a_file_is_told_so(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/nothing.js", "/ws/v1/clusters", "/%2e%2e/application.py", "/..%2fapplication.py"]
+    "path", ["/nothing.js", "/ws/v1/nothing", "/%2e%2e/application.py", "/..%2fapplication.py"]
 )
 def test_an_unknown_path_is_answered_as_the_interface_does(path: str, page: str) -> None:
     """By the same text."""

@@ -18,7 +18,7 @@ from licorne.proxy.rest import event_streams
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-DATA: Final = Path(__file__).parents[2] / "data" / "rest"
+DATA: Final = Path(__file__).parents[2] / "conformance" / "rest"
 
 
 @pytest.fixture(scope="module")

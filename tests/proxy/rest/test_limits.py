@@ -52,10 +52,10 @@ def sent(url: str, *parts: bytes) -> bytes:
 
 
 def test_a_token_is_wanted_where_there_is_one() -> None:
-    """Each path wants it, also an unknown one; the refusal says how to send it."""
+    """Each path of data wants it, also an unknown one; the refusal says how to send it."""
     with rest(tokens=(TOKEN, "another-token-of-ours")) as url:
         refused = httpx.get(url + CLUSTERS)
-        wrong = httpx.get(url + "/nope", headers={"authorization": f"Bearer {TOKEN}x"})
+        wrong = httpx.get(url + "/ws/v1/nope", headers={"authorization": f"Bearer {TOKEN}x"})
         basic = httpx.get(url + CLUSTERS, headers={"authorization": f"Basic {TOKEN}"})
         known = httpx.get(url + CLUSTERS, headers={"authorization": f"bearer {TOKEN}"})
 

@@ -91,7 +91,7 @@ def placed_concurrently(text: str) -> int:
         return CycleOutcome.RESULT
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(managers, "predicates_of", lambda *_: None)
+        patch.setattr(managers, "predicates_of", lambda *_, **__: None)
         alone = output_of(text, "direct")
         patch.setattr(partition, "run_cycle", try_concurrently)
         assert alone == output_of(text, "threads")

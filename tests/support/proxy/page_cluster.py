@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from support.proxy.listening import WAIT_SECONDS
 
-from licorne.proxy.page.application import page_app
+from licorne.proxy.rest.application import rest_app
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -172,5 +172,5 @@ def serving(app: ASGIApp, *, port: int = 0) -> Iterator[str]:
 @contextmanager
 def serving_page(scheduler: Scheduler, *, ui_dir: Path | None = None, port: int = 0) -> Iterator[str]:
     """Serve the page of a scheduler; the value is its origin."""
-    with serving(page_app(scheduler, ui_dir=ui_dir), port=port) as origin:
+    with serving(rest_app(scheduler, ui_dir=ui_dir), port=port) as origin:
         yield origin
