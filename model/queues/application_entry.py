@@ -9,6 +9,7 @@ from ..resources.resource import total_of
 if TYPE_CHECKING:
     from ..applications.application import Application
     from ..applications.effects import ApplicationFacts
+    from ..resources.resource import Resource
     from ..values.allocation import Ask
     from ..values.users import User
     from .queue import Queue
@@ -29,6 +30,8 @@ class ApplicationEntry:
         "facts",
         "order",
         "queue",
+        "rests_for",
+        "rests_until_ns",
         "runnable_by_user",
         "runnable_in_queue",
         "user",
@@ -51,6 +54,10 @@ class ApplicationEntry:
         self.facts = facts
         self.order: EntryKey = ()
         """Its place in the queue's order, empty while none of its asks waits."""
+        self.rests_for: tuple[Resource, bool] | None = None
+        """While it rests: the size of its only waiting ask, and whether a node may be reserved for that."""
+        self.rests_until_ns: int | None = None
+        """While it rests: when the ask is old enough for a reservation."""
         self.backoff_until_ns: int | None = None
         self.user_is_listed = False
         """Its user's limits have been asked for in the queue, which lists the user there."""

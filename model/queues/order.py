@@ -15,6 +15,7 @@ from ..resources.quantities import INT32_MIN
 from ..resources.resource import strictly_greater_than_zero
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
+from .waiting import WaitingApplications
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,7 +105,7 @@ class ApplicationOrder:
         self.by_id: dict[str, ApplicationEntry] = {}
         self.suspended: dict[str, ApplicationEntry] = {}
         """Applications that broke: they still count here, and no walk visits them."""
-        self._order: OrderedList[ApplicationEntry] = OrderedList()
+        self._waiting = WaitingApplications()
         self._stale: dict[str, ApplicationEntry] = {}
         """Applications that changed since they were given their places."""
         self._priorities: dict[int, int] = {}
@@ -124,11 +125,16 @@ class ApplicationOrder:
 
     def __iter__(self) -> Iterator[ApplicationEntry]:
         """Walk the applications in order; the walk must end before the order changes."""
+        return iter(self.waiting)
+
+    @property
+    def waiting(self) -> WaitingApplications:
+        """Those with something waiting, each at its place."""
         if self._stale:
             for entry in self._stale.values():
                 self._place(entry)
             self._stale.clear()
-        return iter(self._order)
+        return self._waiting
 
     def get(self, application_id: str) -> ApplicationEntry | None:
         """Return the entry of an application."""
@@ -186,12 +192,12 @@ class ApplicationOrder:
     def _place(self, entry: ApplicationEntry) -> None:
         pending = entry.facts.pending
         order = _entry_key(entry, entry.queue) if strictly_greater_than_zero(pending) else ()
-        if order == entry.order:
+        if order == entry.order and entry.rests_for is None:
             return
         self._unplace(entry)
         if order:
             entry.order = order
-            self._order.add(entry)
+            self._waiting.add(entry)
 
     def rebuild(self) -> None:
         """Order everything anew: the policy of the queue may have changed."""
@@ -201,7 +207,7 @@ class ApplicationOrder:
 
     def _unplace(self, entry: ApplicationEntry) -> None:
         if entry.order:
-            self._order.remove(entry)
+            self._waiting.remove(entry)
             entry.order = ()
 
     def _count(self, name: str, priority: int | None) -> None:

@@ -70,7 +70,8 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
 
 def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
     """Return the application that goes first, `None` if only a whole cycle can decide about it."""
-    entry = next(iter(leaf.entries), None)
+    to_try = leaf.entries.waiting.to_try(state.nodes.closed, state.node_changes, state.now_ns())
+    entry = next(to_try, None)
     if entry is None or entry.backoff_until_ns is not None:
         return None
     if entry.facts.state is ApplicationState.ACCEPTED:

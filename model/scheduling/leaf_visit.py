@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..applications.ask_walk import Candidate
+    from ..applications.effects import ApplicationFacts
     from ..nodes.order import NodeEntry
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
@@ -56,6 +57,7 @@ class LeafVisit:
     __slots__ = (
         "attempts",
         "checks",
+        "closed_out",
         "denied",
         "ends_cycle",
         "headroom",
@@ -68,6 +70,7 @@ class LeafVisit:
         "passed_over",
         "state",
         "until_ns",
+        "waiting",
     )
 
     def __init__(self, state: PartitionState, leaf: Queue, now_ns: int) -> None:
@@ -91,15 +94,33 @@ class LeafVisit:
         """Something other than a lack of room stood in the way."""
         self.until_ns: int | None = None
         """When time alone may change the answer."""
+        self.closed_out: list[tuple[ApplicationEntry, ApplicationFacts, int | None]] = []
+        """Applications whose only ask found no room, as they were then, and when to try again."""
 
     def run(self) -> bool | None:
         """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
-        times = self.state.times
+        outcome = self._run()
+        waiting = self.leaf.entries.waiting  # Those that changed get their places.
+        for entry, facts, until_ns in self.closed_out:
+            if entry.facts is facts and facts.first is not None:
+                waiting.rest(entry, facts.first.resource, until_ns)
+        if outcome is None:
+            if self.passed_over:
+                self.state.notes.drop_beyond(self.notes_before)
+            due_ns = waiting.next_due_ns()
+            if due_ns is not None:
+                self._wake_at(due_ns)
+            self.leaf.entries.skip_until = None if self.passed_over else self._skip_until()
+        return outcome
+
+    def _run(self) -> bool | None:
+        state = self.state
+        times = state.times
         order_began_ns = times.stopwatch_ns() if times.detailed else None
-        entries = iter(self.leaf.entries)  # This finds the places of those that have changed.
+        self.waiting = self.leaf.entries.waiting  # This finds the places of those that have changed.
         if order_began_ns is not None:
             times.add(TimedPart.APPLICATION_ORDER, order_began_ns)
-        for entry in entries:
+        for entry in self.waiting.to_try(state.nodes.closed, state.node_changes, self.now_ns):
             if not self._may_run(entry):
                 self.mixed = True
                 continue
@@ -114,9 +135,6 @@ class LeafVisit:
                 return outcome
             if self.ends_cycle:
                 break
-        if self.passed_over:
-            self.state.notes.drop_beyond(self.notes_before)
-        self.leaf.entries.skip_until = None if self.passed_over else self._skip_until()
         return None
 
     def _skip_until(self) -> SkipUntil:
@@ -181,6 +199,7 @@ class LeafVisit:
             self._wake_at(entry.backoff_until_ns)
             self.notes_before = state.notes.taken  # The application is not visited again until then.
         self._note_walk(walk)
+        self._note_closed_out(entry, walk)
         return None
 
     def _next(self, entry: ApplicationEntry, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
@@ -223,6 +242,22 @@ class LeafVisit:
                 self.mixed = True
             if refusal.until_ns is not None:
                 self._wake_at(refusal.until_ns)
+
+    def _note_closed_out(self, entry: ApplicationEntry, walk: AskWalk) -> None:
+        """Have an application rest whose only ask fails for a lack of room alone."""
+        facts = entry.facts
+        if facts.first is None or self.checks is not None or self.may_preempt:
+            return
+        size = facts.first.resource
+        if facts.pending != size or size not in self.state.nodes.closed:
+            return
+        if {refusal.reason for refusal in walk.refusals} != {RefusalReason.NO_NODE_FITS}:
+            return
+        due = (refusal.until_ns for refusal in walk.refusals if refusal.until_ns is not None)
+        until_ns = min(due, default=None)
+        if until_ns is None and not facts.reserved:
+            self.waiting.note_unreservable(size, self.state.node_changes)
+        self.closed_out.append((entry, facts, until_ns))
 
     def _try(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
         """Return whether the try ended the cycle with a result, or why it did not end it."""

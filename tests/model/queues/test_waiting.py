@@ -1,0 +1,144 @@
+"""Applications that found no room rest: no decision changes, and a walk costs the same whatever waits."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from support.model.harness import Harness, a_resource
+
+from licorne.model.scheduling.leaf_visit import LeafVisit
+from licorne.model.values.messages import AllocationPlaced, NodeAction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.model.queues.application_entry import ApplicationEntry
+    from licorne.model.values.messages import Announcement
+
+QUEUES = """
+    - {name: fifo, resources: {max: {memory: 60}}}
+    - name: fair
+      properties: {application.sort.policy: fair}
+      limits: [{users: [eve], maxresources: {memory: 15}}]
+    - {name: few, maxapplications: 2}
+"""
+NODES = ("n0", "n1", "n2")
+STEPS = 60
+
+
+def lived(seed: int, *, reservations_on: bool) -> list[object]:
+    """Return what an RM hears while applications of one or two asks come, wait and go."""
+    rng = random.Random(seed)  # noqa: S311 - a reproducible draw
+    h = Harness(QUEUES, reservations_on=reservations_on)
+    for name in NODES:
+        h.nodes(name, capacity=a_resource(memory=rng.randint(10, 30)))
+    steps: list[Callable[[int], object]] = [
+        lambda step: arrives(h, rng, step),
+        lambda step: arrives(h, rng, step),
+        lambda _: ends(h, rng),
+        lambda _: h.advance(seconds=rng.choice([1, 2, 3, 31])),
+        lambda _: node_changes(h, rng),
+        lambda _: h.reload(QUEUES.replace("60", str(rng.choice([20, 60, 90])))),
+    ]
+    for step in range(STEPS):
+        rng.choice(steps)(step)
+        h.run_until_idle()
+    return [told(entry) for entry in h.announcements] + [h.state.reservations]
+
+
+def told(announcement: Announcement) -> object:
+    """Return an announcement as a value: allocations have none of their own."""
+    if not isinstance(announcement, AllocationPlaced):
+        return announcement
+    allocation = announcement.allocation
+    return (allocation.ask.allocation_key, allocation.node_id, allocation.bound_at_ns)
+
+
+def arrives(h: Harness, rng: random.Random, step: int) -> None:
+    name = f"app{step}"
+    queue, user = rng.choice(["fifo", "fair", "few"]), rng.choice(["bob", "eve"])
+    if h.submit(name, f"root.{queue}", user=user) is None:
+        for number in range(rng.choice([1, 1, 1, 2])):
+            size = a_resource(memory=rng.choice([5, 9, 12, 28]))
+            h.ask(f"{name}-{number}", application_id=name, resource=size, priority=rng.choice([0, 0, 1]))
+
+
+def ends(h: Harness, rng: random.Random) -> None:
+    entries = list(h.state.entries.values())
+    if entries:
+        h.release("", application_id=rng.choice(entries).application_id)
+
+
+def node_changes(h: Harness, rng: random.Random) -> None:
+    name, memory = rng.choice(NODES), a_resource(memory=rng.randint(10, 40))
+    action = rng.choice([NodeAction.DRAIN_NODE, NodeAction.DRAIN_TO_SCHEDULABLE, NodeAction.UPDATE])
+    h.update_node(name, action, memory if action is NodeAction.UPDATE else None)
+
+
+@pytest.mark.parametrize("reservations_on", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+def test_applications_that_rest_are_placed_as_if_each_were_tried_each_time(
+    seed: int,
+    reservations_on: bool,  # noqa: FBT001 - a parameter of the test
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Compared with the same scheduler where none rests."""
+    rested = lived(seed, reservations_on=reservations_on)
+    monkeypatch.setattr(LeafVisit, "_note_closed_out", lambda *_: None)
+
+    assert lived(seed, reservations_on=reservations_on) == rested
+
+
+def note_visits(patched: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets each application that is tried."""
+    tried: list[str] = []
+    visit = LeafVisit._visit
+
+    def noted(self: LeafVisit, entry: ApplicationEntry) -> bool | None:
+        tried.append(entry.application_id)
+        return visit(self, entry)
+
+    patched.setattr(LeafVisit, "_visit", noted)
+    return tried
+
+
+def visits_of_one_submission(waiting: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many applications are tried for one that fits, while others wait for room."""
+    h = Harness()
+    h.nodes("n1", "n2", capacity=a_resource(memory=10))
+    for number in range(waiting):
+        h.submit(f"w{number}")
+        h.ask(f"w{number}", application_id=f"w{number}", resource=a_resource(memory=11 + number % 3))
+    h.run_until_idle()
+    with monkeypatch.context() as patched:
+        tried = note_visits(patched)
+        h.submit("fits")
+        h.ask("fits", application_id="fits", resource=a_resource(memory=1))
+        h.run_until_idle()
+    assert "fits" in h.placements
+    return len(tried)
+
+
+def test_a_submission_costs_the_same_whatever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in applications that are tried, not in seconds."""
+    assert visits_of_one_submission(10, monkeypatch) == visits_of_one_submission(200, monkeypatch) <= 2
+
+
+def test_room_for_one_size_wakes_one_application_of_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one gets it, and the lack of room that stops the second stops the others as well."""
+    h = Harness()
+    h.nodes("n1", "n2", "n3", capacity=a_resource(memory=10))
+    for number in range(50):
+        h.submit(f"w{number:02}")
+        h.ask(f"w{number:02}", application_id=f"w{number:02}", resource=a_resource(memory=6))
+    h.run_until_idle()
+    running = [*h.placements]
+    tried = note_visits(monkeypatch)
+
+    h.release(running[0], application_id=running[0])
+    h.run_until_idle()
+
+    assert [*running, "w03"] == [*h.placements]
+    assert len(tried) <= 3
