@@ -1,10 +1,12 @@
 // Live events, where the server has them.
 
 import { h, setText } from "./dom.js";
+import { named } from "./event_names.js";
 import { clock, counted } from "./format.js";
 import { store, watch } from "./store.js";
 import { listen } from "./stream.js";
 
+const HISTORY = 200;
 const KEPT_MAX = 1000;
 const SHOWN_MAX = 300;
 const WORDS = {
@@ -14,7 +16,6 @@ const WORDS = {
   absent: "This server has no stream of events.",
   refused: "This server wants a token for events.",
 };
-const KINDS = { REQUEST: "ask", APP: "application", NODE: "node", QUEUE: "queue", USERGROUP: "user or group" };
 
 export function show(view) {
   const filter = h("input", { type: "search", placeholder: "Find in events", "aria-label": "Find in events", autocomplete: "off" });
@@ -29,9 +30,8 @@ export function show(view) {
   let isHeld = false;
 
   function text(event) {
-    const kind = KINDS[event.type] ?? String(event.type ?? "").toLowerCase();
-    const change = [event.eventChangeType, event.eventChangeDetail].filter((part) => part && part !== "NONE" && part !== "DETAILS_NONE");
-    return { kind, change: change.join(" ").toLowerCase().replaceAll("_", " "), object: [event.objectID, event.referenceID].filter(Boolean).join(" · "), message: event.message ?? "" };
+    const { type, change } = named(event);
+    return { kind: type, change, object: [event.objectID, event.referenceID].filter(Boolean).join(" · "), message: event.message ?? "" };
   }
 
   function draw() {
@@ -65,10 +65,11 @@ export function show(view) {
       stop = () => {};
       return;
     }
-    stop = listen("licorne/v1/events", { onEvent, onState });
+    stop = listen(`licorne/v1/events?count=${HISTORY}`, { onEvent, onState });
   };
 
-  function onEvent(_, event) {
+  function onEvent(kind, event) {
+    if (kind === "instance") return;
     const shown = text(event);
     const time = Number(event.timestampNano ?? 0) / 1e6 || Date.now();
     events.push({ ...shown, time, search: Object.values(shown).join(" ").toLowerCase() });

@@ -43,6 +43,7 @@ export function listen(path, { onEvent, onState }) {
   const closing = new AbortController();
   let retry = RETRY_MS;
   let failures = 0;
+  let last = "";
 
   async function once() {
     const attempt = new AbortController();
@@ -50,7 +51,10 @@ export function listen(path, { onEvent, onState }) {
     closing.signal.addEventListener("abort", stop);
     let silence = setTimeout(stop, SILENCE_MS);
     try {
-      const response = await fetch(path, { headers: headers(), signal: attempt.signal });
+      const response = await fetch(path, {
+        headers: last ? { ...headers(), "Last-Event-ID": last } : headers(),
+        signal: attempt.signal,
+      });
       if (response.status === 401 || response.status === 403) return "refused";
       if (response.status === 404) return "absent";
       if (!response.ok) return "waiting";
@@ -83,6 +87,7 @@ export function listen(path, { onEvent, onState }) {
     const data = [];
     for (const line of block.split("\n")) {
       if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
+      else if (line.startsWith("id:")) last = line.slice(3).trim();
       else if (line.startsWith("event:")) kind = line.slice(6).trim();
       else if (line.startsWith("retry:")) retry = Number(line.slice(6)) || RETRY_MS;
     }

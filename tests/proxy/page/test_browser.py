@@ -141,11 +141,12 @@ def test_users_and_groups_are_shown_against_their_limits(visit: Visit) -> None:
 
 
 def test_events_are_listed_and_found(visit: Visit) -> None:
-    """What happens after the view is opened; a word leaves those that have it."""
+    """Also what happened before the view was opened; a word leaves those that have it."""
     visit.open("events")
     listed = visit.page.locator("ol.events li")
 
-    expect(listed.first).to_be_visible()
+    expect(listed.filter(has_text="node-1").filter(has_text="allocation added").first).to_be_visible()
+    expect(listed.filter(has_text="undefined")).to_have_count(0)
     visit.page.get_by_label("Find in events").fill("no event has this")
     expect(listed).to_have_count(0)
 

@@ -11,6 +11,7 @@ from support.proxy.page_cluster import fetch, serving_page
 
 import licorne.proxy.page
 from licorne import LicorneError, Scheduler
+from licorne.model.values.events import ChangeDetail, EventType
 from licorne.proxy.page.application import page_app
 
 if TYPE_CHECKING:
@@ -143,3 +144,15 @@ def test_a_folder_without_an_index_is_refused(scheduler: Scheduler, tmp_path: Pa
 def test_the_live_data_is_there_with_another_user_interface_too(theirs: str) -> None:
     """It is below a path of its own."""
     assert "direct" == fetch(theirs, "/licorne/v1/page/locks").document["engine"]
+
+
+def test_the_page_has_words_for_every_type_and_detail_of_an_event() -> None:
+    """And for no other number."""
+    script = (STATIC / "event_names.js").read_text("utf-8")
+    types, details = (
+        {int(number) for number in re.findall(r"(\d+): \"", part)}
+        for part in (script.partition("CHANGES")[0], script.partition("DETAILS")[2])
+    )
+
+    assert {kind.value for kind in EventType} - {0} == types
+    assert {detail.value for detail in ChangeDetail} - {0} == details
