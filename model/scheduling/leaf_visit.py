@@ -110,7 +110,18 @@ class LeafVisit:
             due_ns = waiting.next_due_ns()
             if due_ns is not None:
                 self._wake_at(due_ns)
-            self.leaf.entries.skip_until = None if self.passed_over else self._skip_until()
+            self.leaf.entries.skip_until = (
+                None
+                if self.passed_over
+                else SkipUntil(
+                    until_ns=self.until_ns,
+                    mixed=self.mixed,
+                    denied=self.denied,
+                    changes=self.state.changes,
+                    node_changes=self.state.node_changes,
+                    gains=self.state.nodes.gains,
+                )
+            )
         return outcome
 
     def _run(self) -> bool | None:
@@ -136,16 +147,6 @@ class LeafVisit:
             if self.ends_cycle:
                 break
         return None
-
-    def _skip_until(self) -> SkipUntil:
-        return SkipUntil(
-            until_ns=self.until_ns,
-            mixed=self.mixed,
-            denied=self.denied,
-            changes=self.state.changes,
-            node_changes=self.state.node_changes,
-            gains=self.state.nodes.gains,
-        )
 
     def _wake_at(self, time_ns: int) -> None:
         if self.until_ns is None or time_ns < self.until_ns:

@@ -29,6 +29,8 @@ BURST_SECONDS: Final = 0.25
 _FIRST_GUESS_SECONDS: Final = 0.001
 _NEW_SHARE: Final = 0.1
 """How much the latest step counts for what a step takes as a rule."""
+_LOOP_SECONDS_MAX: Final = 0.05
+"""How much of the event loop's work between two requests counts: its thread may do other work as well."""
 _WAIT_SECONDS_MIN: Final = 0.001
 _WAIT_SECONDS_MAX: Final = 0.1
 
@@ -93,7 +95,7 @@ class Pace:
     def _count_loop(self) -> None:
         worked = self._worked()
         if self._loop_worked is not None:
-            self._spend(max(0.0, worked - self._loop_worked))
+            self._spend(min(max(0.0, worked - self._loop_worked), _LOOP_SECONDS_MAX))
         self._loop_worked = worked
 
     def _spend(self, seconds: float) -> None:

@@ -139,7 +139,7 @@ def test_the_same_finding_in_forty_tests_is_reported_in_full_once(tmp_path: Path
 
     assert 1 == code
     assert "40 errors" in said
-    assert 1 == said.count("how it comes to a standstill")
+    assert 1 == said.count("how it comes to a standstill"), said
     assert 39 == said.count("reported in full in test_locks.py::test_cross[0]]")
     assert "found 1 at R2" in said
 

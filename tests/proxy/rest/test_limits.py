@@ -201,7 +201,7 @@ def test_what_is_no_http_is_refused(data: bytes) -> None:
 
 
 def test_readers_wait_when_they_have_had_their_share() -> None:
-    """They go on when the share has grown again; what the loop itself works counts, too."""
+    """They go on when the share has grown again; what is done for them on other threads counts."""
     clock = {"now": 0.0, "worked": 0.0}
     waits: list[float] = []
 
@@ -218,13 +218,35 @@ def test_readers_wait_when_they_have_had_their_share() -> None:
         clock["worked"] -= BURST_SECONDS / 2  # It was that of another thread.
         await pace.turn()
         assert [] == waits
-        clock["worked"] += 0.3
+        with pace.step():
+            clock["worked"] += 0.3
+        clock["worked"] -= 0.3
         await pace.turn()
 
     anyio.run(run)
 
     had = 0.3 - BURST_SECONDS / 2
     assert had / SHARE - 0.001 < sum(waits) < had / SHARE + 0.01
+
+
+def test_other_work_of_the_event_loop_does_not_keep_readers_out() -> None:
+    """A program that embeds the application may have a loop with much else to do."""
+    clock = {"now": 0.0, "worked": 0.0}
+
+    async def wait(seconds: float) -> None:
+        clock["now"] += seconds
+
+    pace = Pace(lambda: clock["now"], lambda: clock["worked"], wait)
+
+    async def run() -> None:
+        for _ in range(10):
+            await pace.turn()
+            clock["worked"] += 100.0
+        await pace.turn()
+
+    anyio.run(run)
+
+    assert clock["now"] < 10.0
 
 
 def test_a_step_is_charged_before_it_is_done() -> None:
