@@ -237,6 +237,7 @@ def pytest_runtest_makereport(
             report.outcome = "failed"
             reported = item.config.stash[_REPORTED]
             report.longrepr = opened.report_text(reported)
+            vars(report)["lockcheck_summary"] = report.longrepr.partition("\n")[0]
             for one in opened.findings:
                 reported.setdefault(one.fingerprint, item.nodeid)
     return report
@@ -305,6 +306,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     outer = config.stash.get(_SESSION, None)
     if outer is None:
         return
+    for report in terminalreporter.getreports("error"):
+        # The reports are printed. What pytest lists after this has them again, whole ones when `CI` is set.
+        report.longrepr = getattr(report, "lockcheck_summary", report.longrepr)
     rungs, across = config.stash[_RUNGS].copy(), config.stash[_ACROSS_SESSIONS]
     for one in (*config.stash[_FOUND], *outer.findings, *across):
         _raise_rung(rungs, one.fingerprint, one.rung)
