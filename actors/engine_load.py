@@ -16,7 +16,7 @@ class EngineLoad(NamedTuple):
     threads: int
     """Threads that run partitions, those that wait included."""
     threads_waiting: int
-    """Those of them that wait: for an answer or a predicate, or, with the engine `threads`, for work."""
+    """Those of them that wait: for work, an answer or a predicate."""
     queued: int
     """Mailboxes, or partitions, that wait for a thread."""
     messages: Mapping[str, int]

@@ -40,6 +40,8 @@ class Worker(Thread):
     def __init__(self, pool: WorkerPool, name: str) -> None:
         super().__init__(target=pool.work, name=name, daemon=True)
         self.pool = pool
+        self.works = False
+        """Whether it serves a mailbox now."""
 
 
 class WorkerPool:
@@ -132,20 +134,24 @@ class WorkerPool:
     def load(self) -> tuple[int, int, int]:
         """Return how many threads there are, how many of them wait, and how many mailboxes wait for one."""
         with self._lock:
-            return len(self._threads), self._asleep + self._blocking, self._ready.qsize()
+            idle = sum(not worker.works for worker in self._threads)
+            return len(self._threads), idle + self._asleep + self._blocking, self._ready.qsize()
 
     def work(self) -> None:
         """Serve the run queue; the body of a worker."""
+        worker = _this_worker()
         while (runnable := self._ready.get()) is not None:
+            worker.works = True
             try:
                 runnable.serve(self._budget, TURN_NS)
             except BaseException:  # noqa: BLE001 - actors handle their handlers' errors; a worker survives ours
                 self._log.exception("{}: a turn failed inside the runtime, please report", self._name)
+            worker.works = False
             if self._leave_if_surplus():
                 return
         self._ready.put(None)  # for the next worker
         with self._lock:
-            self._threads.remove(_this_worker())
+            self._threads.remove(worker)
 
     def _reinforce(self) -> bool:
         """Start a stand-in if one is needed; `False` at the bound. The caller holds the lock."""

@@ -25,7 +25,7 @@ from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workloads import workload_named
 from licorne.proxy.events.log import EventLog
-from licorne.proxy.rest.event_streams import line_of
+from licorne.proxy.rest.event_streams import EventTexts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,13 +79,13 @@ def rate(per_second: int, seconds: float) -> None:
     sink = log.new_sink("rm")
     log.configure("rm", ExtraConfig())
     stream = log.stream()
-    read = [0, 0]
+    texts, read = EventTexts(), [0, 0]
 
     def follow() -> None:
         while not stream.is_over:
             records = stream.take(1000)
+            read[1] += sum(len(texts.of(read[0] + place, record)) for place, record in enumerate(records))
             read[0] += len(records)
-            read[1] += sum(len(line_of(0, record)) for record in records)
             if not records:
                 time.sleep(0.01)
 

@@ -1,8 +1,8 @@
 """How much readers over REST slow the scheduler, and how long a long list takes.
 
-`python bench/rest_readers.py` runs the workload `u1000` without readers and with 200 of them in another
-process, in turns, and prints the pace of both; then the time for a list of 5,000 applications. Each reader
-has a connection of its own, and asks again as soon as it is answered.
+`python bench/rest_readers.py` runs the workload `u1000` without readers and with 200 of them and 50 streams
+of events in another process, in turns, and prints the pace of both; then the time for a list of 5,000
+applications. Each reader has a connection of its own, and asks again as soon as it is answered.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from licorne.proxy.rest.running import RestServer
 from licorne.proxy.si import si_pb2 as si
 
 READERS = 200
+STREAMS = 50
+STREAMS_PER_HOST = 15
 ROUNDS = 5
 APPLICATIONS = 5_000
 PATHS = (
@@ -49,8 +51,8 @@ def main() -> None:
         for with_readers, found in paces.items():
             found.append(_pace(answers, with_readers=with_readers))
     alone, read = (statistics.median(paces[key]) for key in (False, True))
-    print(f"u1000 alone {alone:.0f}/s, with {READERS} readers {read:.0f}/s: {read / alone:.2f}")
-    print(f"answers to the readers, by status, each round: {answers}")
+    print(f"u1000 alone {alone:.0f}/s, with readers {read:.0f}/s: {read / alone:.2f}")
+    print(f"answers by status, and events that streams had at the end of a round: {answers}")
     print(f"a list of {APPLICATIONS} applications: {_list_seconds():.2f} s")
 
 
@@ -74,10 +76,11 @@ def _pace(answers: list[dict[str, int]], *, with_readers: bool) -> float:
 
 
 async def _read(port: int) -> None:
-    """Ask until a line comes on standard input; then print how often which status came."""
-    counts: dict[str, int] = {}
+    """Ask until a line comes on standard input; then print the number of answers by status, and of events."""
+    counts: dict[str, int] = {"events": 0}
     stopping = asyncio.Event()
     connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(READERS)]
+    streams = [await _opened_stream(port, number) for number in range(STREAMS)]
     print("connected", flush=True)
     asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline).add_done_callback(
         lambda _: stopping.set()
@@ -86,8 +89,31 @@ async def _read(port: int) -> None:
         asyncio.create_task(_read_on(number, *pair, counts, stopping))
         for number, pair in enumerate(connections)
     ]
+    following = [asyncio.create_task(_follow(*pair, counts)) for pair in streams]
     await asyncio.gather(*tasks)
+    for task in following:
+        task.cancel()
+    await asyncio.gather(*following, return_exceptions=True)
     print(json.dumps(counts))
+
+
+async def _opened_stream(port: int, number: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a stream of events; one host may have some of them only."""
+    host = f"127.0.0.{2 + number // STREAMS_PER_HOST}"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+    writer.write(b"GET /ws/v1/events/stream HTTP/1.1\r\nHost: a\r\n\r\n")
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert b" 200 " in head, head
+    return reader, writer
+
+
+async def _follow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counts: dict[str, int]) -> None:
+    """Count the events of a stream until it is cancelled."""
+    try:
+        while part := await reader.read(1 << 16):
+            counts["events"] += part.count(b'"timestampNano"')
+    finally:
+        writer.close()
 
 
 async def _read_on(

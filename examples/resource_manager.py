@@ -9,7 +9,7 @@ Kill the server while it runs, start it again, and see what it says. Ctrl-C ends
 from __future__ import annotations
 
 import sys
-import threading
+import time
 
 from licorne import Recovery, RemoteScheduler, ResourceManager
 from licorne.proxy.si import si_pb2 as si
@@ -69,7 +69,8 @@ def main(address: str) -> None:
     with RemoteScheduler(address) as scheduler:
         Manager(scheduler).reconnected()
         try:
-            threading.Event().wait()
+            while True:
+                time.sleep(1)  # A wait without an end may sleep on: Ctrl-C may reach another thread, of gRPC.
         except KeyboardInterrupt:
             print("shutting down", flush=True)
 

@@ -12,6 +12,7 @@ from ...model.configuration.extra import ExtraConfig
 from ...model.errors import RequestError
 from ...model.values.facts import FactSink
 from .expanding import records_from
+from .recent import RecentRecords
 from .ring import FactRing
 from .streams import EventStream
 
@@ -99,6 +100,7 @@ class EventLog:
     def __init__(self) -> None:
         self.instance_uuid = str(uuid.uuid4())
         self._ring = FactRing(_DEFAULTS.event_ring_buffer_capacity)
+        self._recent = RecentRecords(self._ring)
         self._lock = threading.Lock()
         self._settings: dict[str, ExtraConfig] = {}
         self._sinks: dict[str, weakref.WeakSet[FactSink]] = {}
@@ -196,7 +198,7 @@ class EventLog:
         """
         lowest_id, next_id = self._ring.bounds()
         first = next_id - history if start is None else min(start, next_id)
-        stream = EventStream(self._ring, max(lowest_id, first), self._ended, host=host)
+        stream = EventStream(self._recent, max(lowest_id, first), self._ended, host=host)
         with self._lock:
             if self._is_closed:
                 raise RequestError("the scheduler has been stopped")

@@ -10,13 +10,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, final
 
-from .expanding import records_from
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...model.values.events import EventRecord
-    from .ring import FactRing
+    from .recent import RecentRecords
 
 __all__ = ["LOOK_INTERVAL_SECONDS", "EventStream"]
 
@@ -31,17 +29,22 @@ class EventStream:
     """The events of a scheduler, one after the other; one thread reads.
 
     Args:
-        ring: Where they are read.
+        recent: Where they are read.
         next_id: The id of the first one.
         ended: Called once, when the stream is over.
         host: Where the reader is, if it is not in this process.
     """
 
     def __init__(
-        self, ring: FactRing, next_id: int, ended: Callable[[EventStream], None], *, host: str | None = None
+        self,
+        recent: RecentRecords,
+        next_id: int,
+        ended: Callable[[EventStream], None],
+        *,
+        host: str | None = None,
     ) -> None:
         self.host = host
-        self._ring = ring
+        self._recent = recent
         self._next_id = next_id
         self._ended = ended
         self._read: list[EventRecord] = []
@@ -57,6 +60,11 @@ class EventStream:
         return self._next_id - len(self._read)
 
     @property
+    def behind(self) -> float:
+        """How much of the room for events those have that it has not given yet; above 1 it loses some."""
+        return (self._recent.bounds()[1] - self.next_id) / self._recent.capacity
+
+    @property
     def is_over(self) -> bool:
         """Whether there are no more events: it was closed, the scheduler has stopped, or it was too slow."""
         return self._is_over
@@ -69,12 +77,12 @@ class EventStream:
         if self._is_over:
             return []
         end_id = self._end_id
-        span = self._ring.read(self._next_id, count_max)
-        if self._next_id < span.lowest_id:
-            self.lost = span.next_id - self._next_id
+        found = self._recent.read(self._next_id, count_max)
+        if self._next_id < found.lowest_id:
+            self.lost = found.next_id - self._next_id
             self.close()
             return []
-        records = records_from(span, self._next_id, count_max)
+        records = found.records
         if end_id is not None:
             records = records[: max(0, end_id - self._next_id)]
         self._next_id += len(records)
@@ -104,7 +112,7 @@ class EventStream:
 
     def finish(self) -> None:
         """Give what has happened up to now, then no more; for the scheduler, when it stops."""
-        self._end_id = self._ring.bounds()[1]
+        self._end_id = self._recent.bounds()[1]
         self._finished.set()
 
     def close(self) -> None:

@@ -69,6 +69,17 @@ class ManagerCounts:
             self.applications_new += len(announcement.accepted)
             self.applications_rejected += len(announcement.rejected)
 
+    def total(self) -> int:
+        """Return the number of things that the RM was told."""
+        return (
+            self.placed
+            + self.released
+            + self.rejected
+            + self.applications_new
+            + self.applications_accepted
+            + self.applications_rejected
+        )
+
 
 @final
 class Metrics:
@@ -84,3 +95,7 @@ class Metrics:
     def managers(self) -> Mapping[str, ManagerCounts]:
         """Return the counts of all RMs, sorted by id."""
         return dict(sorted(self._managers.items()))
+
+    def announced(self) -> int:
+        """Return the number of things that all RMs were told."""
+        return sum(counts.total() for counts in list(self._managers.values()))

@@ -15,6 +15,7 @@ from ..page.application import page_app
 from .access import Access
 from .compression import Compression
 from .errors import RestError, error_response
+from .event_streams import EventTexts
 from .limits import LimitsSettings, RequestLimits
 from .pacing import Pace, Pacing
 from .routes import all_routes
@@ -53,7 +54,7 @@ def rest_app(
     Raises:
         LicorneError: The folder has no `index.html`.
     """
-    pace = Pace()
+    pace = Pace(scheduler.is_busy, scheduler.announced)
     routes = all_routes()
     page = page_app(scheduler, ui_dir=ui_dir)
     application = Starlette(
@@ -74,6 +75,7 @@ def rest_app(
     )
     application.state.scheduler = scheduler
     application.state.pace = pace
+    application.state.event_texts = EventTexts()
     application.router.redirect_slashes = False
     application.router.default = _Unrouted(routes, page)
     return application

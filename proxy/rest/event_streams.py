@@ -18,25 +18,46 @@ if TYPE_CHECKING:
 
     from ...model.values.events import EventRecord
     from ..events.streams import EventStream
+    from .pacing import Pace
 
-__all__ = ["EventStreamResponse", "line_of", "message_of"]
+__all__ = ["EventStreamResponse", "EventTexts", "line_of", "message_of"]
 
 WRITE_SECONDS: Final = 5.0
 """How long a client has to take what was sent, before its stream ends."""
 PAUSE_SECONDS: Final = 15.0
 """After how long without events a client gets a sign that the stream goes on."""
+_BEHIND_MAX: Final = 0.5
+"""A stream that has not got this much of the room for events does not wait: it would lose some."""
 _RECORDS_MAX: Final = 500
+_TEXTS_MAX: Final = 8_192
 _CLOSED: Final = "Event stream was closed by the producer"
 
 
-def line_of(_: int, record: EventRecord) -> bytes:
-    """Return an event as a line of JSON."""
-    return json_bytes(event_document(record)) + b"\n"
+def line_of(_: int, text: bytes) -> bytes:
+    """Return the JSON of an event as a line."""
+    return text + b"\n"
 
 
-def message_of(number: int, record: EventRecord) -> bytes:
-    """Return an event as a server-sent event, which has its id."""
-    return b"id: %d\ndata: %b\n\n" % (number, json_bytes(event_document(record)))
+def message_of(number: int, text: bytes) -> bytes:
+    """Return the JSON of an event as a server-sent event, which has its id."""
+    return b"id: %d\ndata: %b\n\n" % (number, text)
+
+
+@final
+class EventTexts:
+    """The JSON of the newest events, each made once for all streams; for the event loop."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, bytes] = {}
+
+    def of(self, number: int, record: EventRecord) -> bytes:
+        """Return the JSON of the event with an id."""
+        text = self._texts.get(number)
+        if text is None:
+            text = self._texts[number] = json_bytes(event_document(record))
+            if len(self._texts) > _TEXTS_MAX:
+                del self._texts[next(iter(self._texts))]
+        return text
 
 
 @final
@@ -46,8 +67,10 @@ class EventStreamResponse(Response):
     Args:
         stream: The events; closed at the end.
         begin: What is sent first.
-        write: Returns what is sent for an event, of its id and its record.
+        write: Returns what is sent for an event, of its id and its JSON.
         content_type: The header.
+        texts: The JSON of events.
+        pace: Has it wait for its turn among the readers, unless it is far behind.
         pause: What is sent when there was no event for a while, if anything.
     """
 
@@ -55,14 +78,18 @@ class EventStreamResponse(Response):
         self,
         stream: EventStream,
         begin: bytes,
-        write: Callable[[int, EventRecord], bytes],
+        write: Callable[[int, bytes], bytes],
         content_type: str,
         *,
+        texts: EventTexts,
+        pace: Pace,
         pause: bytes = b"",
     ) -> None:
         super().__init__(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
         del self.headers["Content-Length"]
         self._stream = stream
+        self._texts = texts
+        self._pace = pace
         self._begin = begin
         self._write = write
         self._pause = pause
@@ -86,11 +113,16 @@ class EventStreamResponse(Response):
         await _send_part(send, self._begin)
         silent_seconds = 0.0
         while not self._stream.is_over:
+            if 0 < self._stream.behind < _BEHIND_MAX:
+                await self._pace.turn()
             number = self._stream.next_id
             records = self._stream.take(_RECORDS_MAX)
             if records:
                 silent_seconds = 0.0
-                parts = [self._write(number + place, record) for place, record in enumerate(records)]
+                parts = [
+                    self._write(place, self._texts.of(place, record))
+                    for place, record in enumerate(records, number)
+                ]
                 await _send_part(send, b"".join(parts))
             if len(records) == _RECORDS_MAX:
                 continue

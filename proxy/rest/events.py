@@ -11,15 +11,18 @@ from ..documents.events import batch_document
 from ..events.log import TooManyStreamsError
 from .errors import RestError
 from .event_streams import EventStreamResponse, line_of, message_of
-from .requests import scheduler_of
+from .requests import pace_of, scheduler_of
 from .responses import JSON_TYPE, json_bytes, json_response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
 
     from ..events.log import EventLog
     from ..events.streams import EventStream
+    from .event_streams import EventTexts
 
 __all__ = ["ROUTES"]
 
@@ -74,7 +77,7 @@ async def _stream(request: Request) -> Response:
     log = _tracked(request)
     stream = _opened(request, log, _number(request, "count", 0))
     begin = json_bytes({"InstanceUUID": log.instance_uuid}) + b"\n"
-    return EventStreamResponse(stream, begin, line_of, JSON_TYPE)
+    return _response(request, stream, begin, line_of, JSON_TYPE)
 
 
 async def _server_sent(request: Request) -> Response:
@@ -84,7 +87,22 @@ async def _server_sent(request: Request) -> Response:
     start = int(last) + 1 if _DIGITS.fullmatch(last) and len(last) <= 20 else None
     stream = _opened(request, log, _number(request, "count", 0), start)
     begin = b"event: instance\ndata: " + json_bytes({"InstanceUUID": log.instance_uuid}) + b"\n\n"
-    return EventStreamResponse(stream, begin, message_of, "text/event-stream", pause=b":\n\n")
+    return _response(request, stream, begin, message_of, "text/event-stream", pause=b":\n\n")
+
+
+def _response(
+    request: Request,
+    stream: EventStream,
+    begin: bytes,
+    write: Callable[[int, bytes], bytes],
+    content_type: str,
+    *,
+    pause: bytes = b"",
+) -> Response:
+    texts: EventTexts = request.app.state.event_texts
+    return EventStreamResponse(
+        stream, begin, write, content_type, texts=texts, pace=pace_of(request), pause=pause
+    )
 
 
 ROUTES = [

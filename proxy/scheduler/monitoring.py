@@ -79,6 +79,15 @@ class MonitoringSide(ABC):
 
         return self._answer_view("a question for figures", ask)
 
+    def is_busy(self) -> bool:
+        """Return whether a thread of the engine works or has to; from any thread, without waiting."""
+        load = self._engine.load(())
+        return load.queued > 0 or load.threads_waiting < load.threads
+
+    def announced(self) -> int:
+        """Return how much resource managers were told so far; it grows while things happen."""
+        return self._managers.metrics.announced()
+
     def health(self) -> HealthReport | None:
         """Return the report of the last health check, `None` if there was none yet."""
         return self._report

@@ -13,6 +13,7 @@ from licorne.model.errors import RequestError
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.events import ChangeDetail, ChangeType, EventType
 from licorne.model.values.facts import SingleFact
+from licorne.proxy.events.recent import KEPT_MAX, RecentRecords
 from licorne.proxy.events.ring import FactRing
 from licorne.proxy.events.streams import EventStream
 
@@ -29,7 +30,7 @@ def report(ring: FactRing, *numbers: int) -> None:
 
 def stream_of(ring: FactRing, next_id: int = 0) -> EventStream:
     """Return a stream from an id on."""
-    return EventStream(ring, next_id, lambda _: None)
+    return EventStream(RecentRecords(ring), next_id, lambda _: None)
 
 
 def taken(stream: EventStream, count: int = 1000) -> list[int]:
@@ -134,7 +135,7 @@ def test_a_stream_that_is_closed_gives_no_more() -> None:
     """And says so once."""
     ring = FactRing(100)
     ended: list[EventStream] = []
-    stream = EventStream(ring, 0, ended.append)
+    stream = EventStream(RecentRecords(ring), 0, ended.append)
     report(ring, 0)
 
     stream.close()
@@ -173,3 +174,31 @@ def test_events_that_one_reader_takes_are_all_that_threads_report() -> None:
     reporter.join()
 
     assert list(range(30_000)) == numbers
+
+
+def test_streams_share_the_records_that_are_new() -> None:
+    """However many read, each record is made once; a reader that is far behind gets the same ones."""
+    ring = FactRing(3 * KEPT_MAX)
+    recent = RecentRecords(ring)
+    streams = [EventStream(recent, 0, lambda _: None) for _ in range(3)]
+    report(ring, *range(10))
+    first, second = (stream.take(7) for stream in streams[:2])
+    assert all(one is other for one, other in zip(first, second, strict=True))
+    assert list(range(10)) == [*(record.time_ns for record in first), *taken(streams[0])]
+    report(ring, *range(10, 2 * KEPT_MAX + 20))
+    last = [record.time_ns for _ in range(100) for record in streams[0].take()]
+    assert list(range(10, 2 * KEPT_MAX + 20)) == last
+
+    behind = [number for _ in range(100) for number in taken(streams[2])]
+    assert list(range(2 * KEPT_MAX + 20)) == behind
+
+
+def test_a_stream_says_how_far_behind_it_is() -> None:
+    """As a part of the room that events have."""
+    ring = FactRing(10)
+    stream = stream_of(ring)
+    assert 0 == stream.behind
+    report(ring, *range(8))
+    stream.take(3)
+
+    assert 0.5 == stream.behind

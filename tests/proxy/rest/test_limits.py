@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import socket
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import anyio
 import httpx
 import pytest
 from support.proxy.listening import WAIT_SECONDS
@@ -16,7 +15,6 @@ from support.proxy.running_scheduler import running
 from licorne import LicorneError
 from licorne.proxy.rest.access import read_token
 from licorne.proxy.rest.limits import LimitsSettings
-from licorne.proxy.rest.pacing import BURST_SECONDS, SHARE, Pace
 from licorne.proxy.rest.running import RestServer, RestSettings
 
 if TYPE_CHECKING:
@@ -195,87 +193,3 @@ def test_what_is_no_http_is_refused(data: bytes) -> None:
     """With a status."""
     with rest() as url:
         assert sent(url, data).startswith(b"HTTP/1.1 400 ")
-
-
-# ---------------------------------------------------------------------------------------------- pacing
-
-
-def test_readers_wait_when_they_have_had_their_share() -> None:
-    """They go on when the share has grown again; what is done for them on other threads counts."""
-    clock = {"now": 0.0, "worked": 0.0}
-    waits: list[float] = []
-
-    async def wait(seconds: float) -> None:
-        waits.append(seconds)
-        clock["now"] += seconds
-
-    pace = Pace(lambda: clock["now"], lambda: clock["worked"], wait)
-
-    async def run() -> None:
-        await pace.turn()
-        with pace.step():
-            clock["worked"] += BURST_SECONDS / 2
-        clock["worked"] -= BURST_SECONDS / 2  # It was that of another thread.
-        await pace.turn()
-        assert [] == waits
-        with pace.step():
-            clock["worked"] += 0.3
-        clock["worked"] -= 0.3
-        await pace.turn()
-
-    anyio.run(run)
-
-    had = 0.3 - BURST_SECONDS / 2
-    assert had / SHARE - 0.001 < sum(waits) < had / SHARE + 0.01
-
-
-def test_other_work_of_the_event_loop_does_not_keep_readers_out() -> None:
-    """A program that embeds the application may have a loop with much else to do."""
-    clock = {"now": 0.0, "worked": 0.0}
-
-    async def wait(seconds: float) -> None:
-        clock["now"] += seconds
-
-    pace = Pace(lambda: clock["now"], lambda: clock["worked"], wait)
-
-    async def run() -> None:
-        for _ in range(10):
-            await pace.turn()
-            clock["worked"] += 100.0
-        await pace.turn()
-
-    anyio.run(run)
-
-    assert clock["now"] < 10.0
-
-
-def test_a_step_is_charged_before_it_is_done() -> None:
-    """Otherwise many would begin at once, before any of them has cost something."""
-    clock = {"now": 0.0, "worked": 0.0}
-    waited: list[float] = []
-
-    async def wait(seconds: float) -> None:
-        waited.append(seconds)
-        clock["now"] += seconds
-
-    pace = Pace(lambda: clock["now"], lambda: clock["worked"], wait)
-    for _ in range(100):
-        with pace.step():
-            clock["worked"] += 0.01
-    clock["now"] += 100.0
-    assert anyio.run(pace.turn)
-    assert [] == waited
-    with ExitStack() as steps:
-        for _ in range(int(BURST_SECONDS / 0.01) + 1):
-            steps.enter_context(pace.step())
-        assert anyio.run(pace.turn)
-
-    assert waited
-
-
-def test_nobody_waits_for_a_server_that_stops() -> None:
-    """It answers that it stops."""
-    pace = Pace()
-    pace.is_closed = True
-
-    assert not anyio.run(pace.turn)
