@@ -70,7 +70,7 @@ class ManagerCounts:
             self.applications_rejected += len(announcement.rejected)
 
     def total(self) -> int:
-        """Return the number of things that the RM was told."""
+        """Return how much was sent to the RM."""
         return (
             self.placed
             + self.released
@@ -97,5 +97,5 @@ class Metrics:
         return dict(sorted(self._managers.items()))
 
     def announced(self) -> int:
-        """Return the number of things that all RMs were told."""
+        """Return how much was sent to all RMs."""
         return sum(counts.total() for counts in list(self._managers.values()))

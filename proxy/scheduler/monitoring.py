@@ -85,7 +85,7 @@ class MonitoringSide(ABC):
         return load.queued > 0 or load.threads_waiting < load.threads
 
     def announced(self) -> int:
-        """Return how much resource managers were told so far; it grows while things happen."""
+        """Return how much was sent to resource managers so far; it grows while things happen."""
         return self._managers.metrics.announced()
 
     def health(self) -> HealthReport | None:
