@@ -17,13 +17,21 @@ if TYPE_CHECKING:
         NodeSummary,
         Place,
     )
+    from ...model.explanation.victims import Prospect
     from ...model.placement import RuleOutcome
     from ...model.resources.resource import Resource
     from ...model.state.preemption_log import PreemptionRecord
     from ...model.values.documents import Document, Json
     from .sentences import Where
 
-__all__ = ["blocker_document", "document_of", "nodes_document", "place_document", "rule_document"]
+__all__ = [
+    "blocker_document",
+    "document_of",
+    "nodes_document",
+    "place_document",
+    "prospect_document",
+    "rule_document",
+]
 
 
 def document_of(explanation: Explanation, where: Where) -> Document:
@@ -51,6 +59,17 @@ def document_of(explanation: Explanation, where: Where) -> Document:
         "asks": [_ask(ask, where, now_ns) for ask in explanation.asks],
         "preemptions": [_preemption(record) for record in explanation.preemptions],
         "preemptionLoops": explanation.loops,
+    }
+
+
+def prospect_document(prospect: Prospect) -> Document:
+    """Return the document of what would be preempted for an ask, or why nothing would be."""
+    record = prospect.record
+    return {
+        "allocationKey": prospect.allocation_key,
+        "whyNot": prospect.why_not or None,
+        "due": prospect.due_ns,
+        "preemption": _preemption(record) if record is not None else None,
     }
 
 

@@ -35,8 +35,8 @@ class ConfigurationLines:
         self._lines = text.splitlines()
 
     def where(self, position: Position) -> str:
-        """Return a position in words."""
-        return f"line {position.line}" if self._line(position) else ""
+        """Return a position as other errors and answers name it, the empty text for what is in no text."""
+        return f"configuration:{position}" if self._line(position) else ""
 
     def document(self, position: Position | None) -> Json:
         """Return the line at a position, `None` for what is in no text."""

@@ -11,11 +11,10 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from ...model.errors import LicorneError, RequestError
-from .answers import ConfigurationLines, explanation_document, node_document
+from .answers import node_document
 from .errors import error_response
 from .feed import LiveFeed, TooManyViewersError
 from .files import FolderFiles, PageFiles
-from .locks import locks_document
 from .timeline import Timeline
 
 if TYPE_CHECKING:
@@ -51,10 +50,8 @@ def page_app(scheduler: Scheduler, *, ui_dir: Path | None = None) -> Starlette:
     files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
     routes = [
         Route("/licorne/v1/live", page.live),
-        Route("/licorne/v1/page/explain", page.explain),
         Route("/licorne/v1/page/node", page.node),
         Route("/licorne/v1/page/timeline", page.timeline),
-        Route("/licorne/v1/page/locks", page.locks),
         Route("/{path:path}", files.respond),
     ]
     app = Starlette(routes=routes, lifespan=page.lifespan)
@@ -91,24 +88,6 @@ class _Page:
             return error_response(503, str(error))
         return StreamingResponse(self.feed.messages(), media_type="text/event-stream", headers=_STREAM)
 
-    async def explain(self, request: Request) -> Response:
-        """Say why an application waits."""
-        wanted = request.query_params
-
-        def answer() -> Document:
-            rm_id, partition = wanted.get("rm"), wanted.get("partition")
-            explanation = self._scheduler.explain(
-                _given(wanted.get("application"), "application"), rm_id=rm_id, partition=partition
-            )
-            prospects = self._scheduler.would_preempt(
-                explanation.application_id, rm_id=rm_id, partition=partition
-            )
-            of_rm = explanation.partition[1:].rpartition("]")[0]
-            lines = ConfigurationLines(self._scheduler.configuration_text(of_rm))
-            return explanation_document(explanation, prospects, lines)
-
-        return await _answered(answer)
-
     async def node(self, request: Request) -> Response:
         """Say what a node has and what runs on it."""
         wanted = request.query_params
@@ -137,10 +116,6 @@ class _Page:
             return error_response(400, f"since={wanted['since']!r} is no time in milliseconds")
         document = self._timeline.document(partition, wanted.get("parent", "root"), since_ms)
         return JSONResponse(document, headers=_NOT_KEPT)
-
-    async def locks(self, _: Request) -> Response:
-        """Return the graph of the locks."""
-        return await _answered(lambda: locks_document(self._scheduler.engine_name))
 
 
 class _BadRequestError(LicorneError):

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["locks_document"]
 
 
-def locks_document(engine_name: str) -> Document:
+def locks_document() -> Document:
     """Return the classes of locks, the declared order between them, and the edges that were observed.
 
-    The engines without locks in the partitions have an empty graph. Edges are observed in a process that
+    The locks are those of the engine `threads`. Edges are observed in a process that
     checks its locks, such as one started with `LOCKCHECK=full`; `observed` is `None` in others.
     """
-    if engine_name != "threads":
-        return {"engine": engine_name, "classes": [], "declared": [], "observed": None}
     order = LOCK_ORDER
     own = [name for name in order.classes if not name.endswith("-actor")]
     declared = dict.fromkeys(
@@ -32,7 +30,6 @@ def locks_document(engine_name: str) -> Document:
     )
     edges: list[Json] = [[outer, inner] for outer, inner in declared]
     return {
-        "engine": engine_name,
         "classes": [
             {"name": name, "leaf": name in order.leaves, "exclusive": name in order.exclusive} for name in own
         ],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from . import applications, clusters, configurations, debugging, events, monitoring, nodes, queues
+from . import applications, clusters, configurations, debugging, events, monitoring, nodes, questions, queues
 from .cross_origin import CrossOrigin
 from .requests import pace_of
 from .unrouted import allowed_methods
@@ -32,6 +32,7 @@ _PARTS: Sequence[Sequence[Route]] = [
     nodes.ROUTES,
     applications.ROUTES,
     events.ROUTES,
+    questions.ROUTES,
     debugging.ROUTES,
     monitoring.ROUTES,
 ]

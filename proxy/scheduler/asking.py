@@ -14,9 +14,17 @@ if TYPE_CHECKING:
 
     from ...model.partition import Partition
 
-__all__ = ["ask_each", "matching"]
+__all__ = ["NotKnownError", "StoppedError", "ask_each", "matching"]
 
 T = TypeVar("T")
+
+
+class NotKnownError(RequestError):
+    """A question about something that the scheduler does not know."""
+
+
+class StoppedError(RequestError):
+    """A call of a scheduler that has been stopped."""
 
 
 def ask_each(
@@ -31,18 +39,19 @@ def ask_each(
 
 
 def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | None) -> list[Partition]:
-    """Return the partitions of a resource manager with a short name; `None` for either is any.
+    """Return the partitions of an RM that have a name, short or full; `None` for either is any.
 
     Raises:
-        RequestError: There is none.
+        NotKnownError: There is none.
     """
     found = [
         partition
         for partition in partitions
-        if rm_id in (None, partition.rm_id) and name in (None, short_partition_name(partition.name))
+        if rm_id in (None, partition.rm_id)
+        and name in (None, short_partition_name(partition.name), partition.name)
     ]
     if not found:
         known = ", ".join(partition.name for partition in partitions) or "none"
         wanted = f"[{'any' if rm_id is None else rm_id}]{'any' if name is None else name}"
-        raise RequestError(f"there is no partition {wanted}; the partitions are: {known}")
+        raise NotKnownError(f"there is no partition {wanted}; the partitions are: {known}")
     return found

@@ -16,7 +16,7 @@ from ...model.values.allocation import FOREIGN_TAG
 from ..resolvers.look_up import with_groups
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
-from .asking import ask_each, matching
+from .asking import NotKnownError, ask_each, matching
 from .live_view import LiveView
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
     if explanation.ask(allocation_key) is None and not explanation.preemptions_of(allocation_key):
         keys = [ask.allocation_key for ask in explain(partitions, application_id).asks]
         hint = did_you_mean(allocation_key, keys)
-        raise RequestError(f"application {application_id} has no ask or allocation {allocation_key!r}{hint}")
+        raise NotKnownError(f"application {application_id} has no ask or allocation {allocation_key!r}{hint}")
     return explanation
 
 
@@ -300,7 +300,7 @@ def _only(
     if not found:
         known = [name for _, names in ask_each(partitions, _application_ids) for name in names]
         hint = did_you_mean(application_id, known)
-        raise RequestError(
+        raise NotKnownError(
             f"application {application_id!r} is not known: it was never submitted, was removed, "
             f"or ended more than three days ago{hint}"
         )

@@ -25,6 +25,7 @@ from ..si import si_pb2 as si
 from ..si.callbacks import check_callback
 from ..si.older_generation import ask_terms
 from .answer_wait import AnswerWait
+from .asking import StoppedError
 from .callback_failures import CallbackFailures
 from .calling import CallingSide
 from .engine_names import ENGINES, EngineName
@@ -333,7 +334,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
 
     def _check_running(self) -> None:
         if self._stopped:
-            raise RequestError("the scheduler has been stopped")
+            raise StoppedError("the scheduler has been stopped")
 
     # --------------------------------------------------------------------------------------- views
 

@@ -140,7 +140,7 @@ class ServerReader:
             "application": application_id,
         }
         try:
-            return await self._client.read(_EXPLANATION, "/licorne/v1/page/explain", query)
+            return await self._client.read(_EXPLANATION, "/licorne/v1/explain/sentences", query)
         except MissingDocumentError:
             return None
 

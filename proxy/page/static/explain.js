@@ -21,7 +21,7 @@ export function explain(id) {
   async function refresh() {
     const known = partition();
     try {
-      const found = await ask("licorne/v1/page/explain", { rm: known.rm, partition: known.name, application: id }, asking.signal);
+      const found = await ask("licorne/v1/explain/sentences", { rm: known.rm, partition: known.name, application: id }, asking.signal);
       const text = JSON.stringify(found);
       if (text !== before) {
         const opened = new Set([...content.querySelectorAll("details[open]")].map((each) => each.dataset.key));

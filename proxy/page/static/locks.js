@@ -2,10 +2,12 @@
 
 import { h, svg } from "./dom.js";
 import { counted, number } from "./format.js";
+import { store } from "./store.js";
 import { ask } from "./stream.js";
 
 const [WIDTH, HEIGHT, BOX_WIDTH, BOX_HEIGHT] = [176, 92, 140, 40];
 const REFRESH_MS = 5000;
+const FIRST_DATA_MS = 100;
 
 export function show(view) {
   const content = h("div", { class: "locks" }, h("p", { class: "empty" }, "asking …"));
@@ -15,8 +17,16 @@ export function show(view) {
   let before = "";
 
   async function refresh() {
+    if (store.engine !== "threads") {
+      // An error would be of no use, and would stand in the console.
+      content.replaceChildren(h("p", { class: "empty" }, store.engine
+        ? `The engine ${store.engine} has no locks in its partitions: the lock graph is of the engine threads.`
+        : "asking …"));
+      timer = setTimeout(refresh, store.engine ? REFRESH_MS : FIRST_DATA_MS);
+      return;
+    }
     try {
-      const found = await ask("licorne/v1/page/locks", {}, asking.signal);
+      const found = await ask("licorne/v1/locks", {}, asking.signal);
       const text = JSON.stringify(found);
       if (text !== before) content.replaceChildren(...parts(found));
       before = text;
@@ -36,9 +46,6 @@ export function show(view) {
 }
 
 function parts(found) {
-  if (!found.classes.length) {
-    return [h("p", { class: "empty" }, `The engine ${found.engine} has no locks in its partitions: the lock graph is of the engine threads.`)];
-  }
   const observed = new Map((found.observed ?? []).map(([held, wanted, count]) => [`${held} ${wanted}`, count]));
   const declared = new Set(found.declared.map(([held, wanted]) => `${held} ${wanted}`));
   const drawn = [...found.declared.map(([held, wanted]) => [held, wanted, observed.get(`${held} ${wanted}`) ?? 0, true])];

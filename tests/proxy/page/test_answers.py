@@ -57,14 +57,14 @@ def page(scheduler: Scheduler) -> Iterator[str]:
 
 
 def answer(page: str, path: str) -> Any:
-    response = fetch(page, f"/licorne/v1/page/{path}")
+    response = fetch(page, f"/licorne/v1/{path}")
     assert 200 == response.status, response.text
     return response.document
 
 
 def test_all_reasons_come_at_once_with_the_lines_of_the_configuration(page: str) -> None:
     """The queue first, whose maximum stands in line 10 of the text."""
-    found = answer(page, "explain?application=app")
+    found = answer(page, "explain/sentences?application=app")
 
     (group,) = found["waiting"]
     first, *others = group["blockers"]
@@ -83,7 +83,7 @@ def test_all_reasons_come_at_once_with_the_lines_of_the_configuration(page: str)
 
 def test_a_rejected_application_has_its_reason(page: str) -> None:
     """And nothing that waits."""
-    found = answer(page, "explain?application=lost&rm=rm&partition=default")
+    found = answer(page, "explain/sentences?application=lost&rm=rm&partition=default")
 
     assert ("Rejected", []) == (found["state"], found["waiting"])
     assert "no placement rule matched" in found["rejection"]
@@ -92,7 +92,7 @@ def test_a_rejected_application_has_its_reason(page: str) -> None:
 
 def test_a_node_says_what_runs_on_it(page: str) -> None:
     """With quantities as a person reads them."""
-    found = answer(page, "node?rm=rm&partition=default&node=n1")
+    found = answer(page, "page/node?rm=rm&partition=default&node=n1")
 
     assert [("t1", "app", "memory 30")] == [
         (each["allocationKey"], each["applicationID"], each["resource"]) for each in found["allocations"]
@@ -103,18 +103,18 @@ def test_a_node_says_what_runs_on_it(page: str) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
-        ("explain", 400, "the parameter application is missing"),
-        ("explain?application=%3Cb%3E", 404, "'<b>' is not known"),
-        ("explain?application=app&partition=other", 404, "there is no partition"),
-        ("node?rm=rm&partition=default", 400, "the parameter node is missing"),
-        ("node?rm=rm&partition=default&node=n9", 404, "node 'n9' is not known"),
-        ("timeline", 400, "the parameter partition is missing"),
-        ("timeline?partition=x&since=soon", 400, "since='soon' is no time"),
+        ("explain/sentences", 400, "the parameter application is missing"),
+        ("explain/sentences?application=%3Cb%3E", 404, "'<b>' is not known"),
+        ("explain/sentences?application=app&partition=other", 404, "there is no partition"),
+        ("page/node?rm=rm&partition=default", 400, "the parameter node is missing"),
+        ("page/node?rm=rm&partition=default&node=n9", 404, "node 'n9' is not known"),
+        ("page/timeline", 400, "the parameter partition is missing"),
+        ("page/timeline?partition=x&since=soon", 400, "since='soon' is no time"),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(page: str, path: str, status: int, text: str) -> None:
     """With the offending value."""
-    response = fetch(page, f"/licorne/v1/page/{path}")
+    response = fetch(page, f"/licorne/v1/{path}")
 
     assert status == response.status
     assert text in response.document["message"]
@@ -167,14 +167,13 @@ def test_a_queue_that_came_later_has_no_points_before(scheduler: Scheduler) -> N
 # ------------------------------------------------------------------------------------------------- the locks
 
 
-def test_only_the_engine_with_locks_has_a_graph_of_them() -> None:
-    """Actors have none."""
-    none: Any = locks_document("actors")
-    threads: Any = locks_document("threads")
+def test_the_graph_of_the_locks_has_their_classes_and_the_declared_order() -> None:
+    """What is observed is not known where locks are not checked."""
+    threads: Any = locks_document()
 
-    assert [] == none["classes"]
     assert ["partition", "queue"] in threads["declared"]
     assert {"name": "queue", "leaf": True, "exclusive": False} in threads["classes"]
+    assert threads["observed"] is None
 
 
 def test_what_is_observed_is_counted_while_locks_are_checked() -> None:
@@ -183,6 +182,6 @@ def test_what_is_observed_is_counted_while_locks_are_checked() -> None:
         scheduler.register("rm", Listener(), configuration=QUEUES)
         scheduler.update_node(node_request("n1", memory=100))
         scheduler.run_until_idle()
-        document: Any = locks_document("threads")
+        document: Any = locks_document()
 
     assert ["registration", "cluster"] in [edge[:2] for edge in document["observed"]]

@@ -143,7 +143,7 @@ def test_a_folder_without_an_index_is_refused(scheduler: Scheduler, tmp_path: Pa
 
 def test_the_live_data_is_there_with_another_user_interface_too(theirs: str) -> None:
     """It is below a path of its own."""
-    assert "direct" == fetch(theirs, "/licorne/v1/page/locks").document["engine"]
+    assert [] == fetch(theirs, "/licorne/v1/page/timeline?partition=default").document["times"]
 
 
 def test_the_page_has_words_for_every_type_and_detail_of_an_event() -> None:

@@ -46,7 +46,7 @@ def test_the_files_of_the_page_need_no_token_and_its_data_does() -> None:
         for path in ("/licorne/v1/live", "/licorne/v1/page/timeline", "/ws/v1/partitions"):
             assert 401 == httpx.get(at + path).status_code
         known = {"Authorization": f"Bearer {TOKEN}"}
-        assert 200 == httpx.get(f"{at}/licorne/v1/page/locks", headers=known).status_code
+        assert 400 == httpx.get(f"{at}/licorne/v1/explain", headers=known).status_code
 
 
 def test_the_build_of_another_user_interface_stands_in_place_of_the_page(tmp_path: Path) -> None:

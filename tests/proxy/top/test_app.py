@@ -287,7 +287,7 @@ def test_an_application_says_why_it_waits(server: DocumentServer) -> None:
             "waiting": [{"text": "ask a1-huge waits", "blockers": [blocker]}],
         }
 
-    server.documents["/licorne/v1/page/explain"] = explain
+    server.documents["/licorne/v1/explain/sentences"] = explain
 
     async def act(terminal: Terminal) -> None:
         screen = await terminal.press("2", "enter")
@@ -304,7 +304,7 @@ def test_an_application_says_why_it_waits(server: DocumentServer) -> None:
 
 
 def test_an_explanation_that_cannot_be_read_is_said(server: DocumentServer) -> None:
-    server.documents["/licorne/v1/page/explain"] = ["no", "document"]
+    server.documents["/licorne/v1/explain/sentences"] = ["no", "document"]
 
     async def act(terminal: Terminal) -> None:
         assert "why it waits is not known: " in await terminal.press("2", "enter")

@@ -1,0 +1,170 @@
+"""The routes that answer questions: why something waits, where something would go, what is tried next."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.routing import Route
+
+from ...model.errors import LicorneError, RequestError
+from ..explanation.documents import document_of, prospect_document
+from ..explanation.dry_run_text import dry_run_document
+from ..files.json_text import JsonError, parse_json
+from ..page.answers import ConfigurationLines, explanation_document
+from ..page.locks import locks_document
+from ..scheduler.asking import NotKnownError, StoppedError
+from ..si import si_pb2 as si
+from ..transcripts.json_messages import MessageError, read_message
+from .errors import RestError
+from .parameters import parameters_of
+from .requests import pace_of, scheduler_of
+from .responses import json_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from ...model.values.documents import Document, Json
+    from ..scheduler.scheduler import Scheduler
+
+__all__ = ["ROUTES"]
+
+T = TypeVar("T")
+M = TypeVar("M", si.AddApplicationRequest, si.Allocation)
+
+_WHICH: Final = ("rm", "partition")
+_PARTS: Final = ("rm", "application", "ask")
+
+
+def _explain(request: Request) -> Response:
+    """Say why an application waits, or one ask of it."""
+    wanted = parameters_of(request, needed=("application",), optional=("ask", *_WHICH))
+    scheduler, application = scheduler_of(request), wanted["application"]
+    rm_id, partition, key = wanted.get("rm"), wanted.get("partition"), wanted.get("ask")
+
+    def answer() -> Document:
+        if key is None:
+            explanation = scheduler.explain(application, rm_id=rm_id, partition=partition)
+        else:
+            explanation = scheduler.explain_ask(application, key, rm_id=rm_id, partition=partition)
+        prospects = scheduler.would_preempt(application, rm_id=rm_id, partition=partition)
+        shown = [prospect_document(each) for each in prospects if key in (None, each.allocation_key)]
+        where = _lines_of(scheduler, explanation.partition).where
+        return document_of(explanation, where) | {"wouldPreempt": [*shown]}
+
+    return json_response(_answered(scheduler, answer))
+
+
+def _sentences(request: Request) -> Response:
+    """Say why an application waits, as a person reads it."""
+    wanted = parameters_of(request, needed=("application",), optional=_WHICH)
+    scheduler, application = scheduler_of(request), wanted["application"]
+    rm_id, partition = wanted.get("rm"), wanted.get("partition")
+
+    def answer() -> Document:
+        explanation = scheduler.explain(application, rm_id=rm_id, partition=partition)
+        prospects = scheduler.would_preempt(application, rm_id=rm_id, partition=partition)
+        return explanation_document(explanation, prospects, _lines_of(scheduler, explanation.partition))
+
+    return json_response(_answered(scheduler, answer))
+
+
+async def _dry_run(request: Request) -> Response:
+    """Say where an application or ask of the body would go; nothing changes."""
+    body = await request.body()
+
+    def answer() -> Response:
+        with pace_of(request).step():
+            parameters_of(request)
+            return json_response(_dry_run_document(scheduler_of(request), body))
+
+    return await run_in_threadpool(answer)
+
+
+def _dry_run_document(scheduler: Scheduler, body: bytes) -> Document:
+    try:
+        wanted = _read_body(body)
+        rm_id = wanted.get("rm")
+        if rm_id is not None and not isinstance(rm_id, str):
+            raise MessageError(f"rm: a text is wanted, not {rm_id!r}")
+        application = _message(wanted, "application", si.AddApplicationRequest)
+        ask = _message(wanted, "ask", si.Allocation)
+    except LicorneError as error:
+        raise RestError(HTTPStatus.BAD_REQUEST, f"the body of the request: {error}") from error
+
+    def answer() -> Document:
+        run = scheduler.dry_run(application=application, ask=ask, rm_id=rm_id)
+        return dry_run_document(run, _lines_of(scheduler, run.partition).where)
+
+    return _answered(scheduler, answer)
+
+
+def _read_body(body: bytes) -> dict[str, Json]:
+    """Return the object in a body.
+
+    Raises:
+        LicorneError: There is none, or it has an unknown key.
+    """
+    try:
+        wanted = parse_json(body.decode())
+    except UnicodeDecodeError as error:
+        raise JsonError(f"no text in UTF-8: {error}") from error
+    if not isinstance(wanted, dict):
+        raise MessageError(f"an object is wanted, not {wanted!r}")
+    for key in wanted:
+        if key not in _PARTS:
+            raise MessageError(f"{key}: unknown key; those known are {', '.join(_PARTS)}")
+    return wanted
+
+
+def _message(wanted: dict[str, Json], key: str, kind: type[M]) -> M | None:
+    if wanted.get(key) is None:
+        return None
+    try:
+        return read_message(kind, wanted[key])
+    except MessageError as error:
+        raise MessageError(f"{key}: {error}") from error
+
+
+def _locks(request: Request) -> Response:
+    """Return the graph of the locks."""
+    parameters_of(request)
+    engine = scheduler_of(request).engine_name
+    if engine != "threads":
+        text = f"The engine {engine} has no locks in its partitions: the lock graph is of the engine threads"
+        raise RestError(HTTPStatus.NOT_FOUND, text)
+    return json_response(locks_document())
+
+
+def _answered(scheduler: Scheduler, question: Callable[[], T]) -> T:
+    """Return the answer to a question.
+
+    Raises:
+        RestError: The scheduler refuses the question.
+    """
+    try:
+        with scheduler.one_caller:
+            return question()
+    except StoppedError:
+        raise
+    except NotKnownError as error:
+        raise RestError(HTTPStatus.NOT_FOUND, str(error)) from error
+    except RequestError as error:
+        raise RestError(HTTPStatus.BAD_REQUEST, str(error)) from error
+
+
+def _lines_of(scheduler: Scheduler, partition: str) -> ConfigurationLines:
+    """Return the lines of the configuration that a partition, given by its full name, has."""
+    return ConfigurationLines(scheduler.configuration_text(partition[1:].rpartition("]")[0]))
+
+
+ROUTES = [
+    Route("/licorne/v1/explain", _explain),
+    Route("/licorne/v1/explain/sentences", _sentences),
+    Route("/licorne/v1/dry-run", _dry_run, methods=["POST"]),
+    Route("/licorne/v1/locks", _locks),
+]
