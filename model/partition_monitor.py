@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from .explanation.next_asks import next_asks
 from .explanation.victims import prospects
 from .live_rows import (
     live_applications,
@@ -21,6 +22,7 @@ from .partition_figures import partition_figures
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .explanation.next_asks import NextAsks
     from .explanation.victims import Prospect
     from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
     from .nodes.node import NodeFacts
@@ -96,3 +98,8 @@ class PartitionMonitor:
     def prospects(self, application_id: str) -> tuple[Prospect, ...]:
         """Return what would be preempted for the asks of an application that wait; changes nothing."""
         return prospects(self._state, application_id)
+
+    @reads
+    def next_asks(self, count: int) -> NextAsks:
+        """Return the asks that the next cycles would try, in order; changes nothing."""
+        return next_asks(self._state, count)

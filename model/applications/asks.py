@@ -10,6 +10,7 @@ from ..resources.resource import add, total_of
 from . import gang
 from .ask_walk import next_candidate
 from .holdings import less
+from .next_tries import first_waiting
 from .state import ApplicationEvent, ApplicationState
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .ask_walk import AskWalk, Candidate, FailedTry
     from .core import ApplicationCore
     from .effects import Answer, Effect
+    from .next_tries import NextTry
     from .pending_asks import AskRecord
 
 
@@ -188,6 +190,12 @@ class ApplicationAsks:
     def waiting(self) -> tuple[AskRecord, ...]:
         """Return the waiting asks in order. The records belong to the application: read them at once."""
         return tuple(self._core.asks.waiting())
+
+    @reads
+    def first_waiting(self, count: int) -> tuple[NextTry, ...]:
+        """Return the asks that go first, in order, each with the pass of a cycle that tries it."""
+        core = self._core
+        return first_waiting(core.asks, core.task_groups, core.reservations, core.holdings.placed, count)
 
     @reads
     def outstanding(self) -> tuple[tuple[Ask, bool], ...]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..state.preemption_log import PreemptionRecord
     from ..values.allocation import Ask
 
-__all__ = ["described", "entry_blockers", "explain"]
+__all__ = ["described", "entry_blockers", "explain", "partition_blockers"]
 
 _ASK_ORDER = "the higher priority first, then the earlier creation"
 
@@ -55,7 +55,7 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
         limit_group=state.limits.group_of(leaf.path, application_id, entry.user) or "",
         is_draining=leaf.is_draining,
         blockers=tuple(entry_blockers(state, entry)) if report.waiting else (),
-        places=() if place is None else (place, *queue_places(leaf)),
+        places=() if place is None else (place, *queue_places(state.tree, leaf)),
         gang=_gang(entry.application, report),
         asks=(*_waiting(state, entry, report, only_key), *_held(report, only_key)),
     )
@@ -64,7 +64,7 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
 # ------------------------------------------------------------------------------------ applications
 
 
-def _partition_blockers(state: PartitionState) -> Iterator[Blocker]:
+def partition_blockers(state: PartitionState) -> Iterator[Blocker]:
     """Walk the blockers of the whole partition."""
     found = {
         RefusalReason.PARTITION_STOPPED: state.state is ObjectState.STOPPED,
@@ -113,7 +113,7 @@ def entry_blockers(
         is_starting: It would start with its first ask.
     """
     leaf = entry.queue
-    yield from _partition_blockers(state)
+    yield from partition_blockers(state)
     yield from _queue_blockers(leaf)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED:
         yield from application_count_blockers(state, leaf, entry.application_id, entry.user)

@@ -10,10 +10,7 @@ from ..configuration.queue_properties import (
     APPLICATION_SORT_PRIORITY,
     SortPolicy,
 )
-from ..queues.order import child_key
-from ..queues.quota import fair_maximum
-from ..resources.resource import strictly_greater_than_zero
-from ..values.object_state import ObjectState
+from ..queues.ranks import ranked_children
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +18,7 @@ if TYPE_CHECKING:
     from ..configuration.positions import Position
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
+    from ..queues.tree import QueueTree
 
 __all__ = ["AHEAD_MAX", "Place", "application_place", "place_in", "queue_places"]
 
@@ -79,27 +77,16 @@ def application_place(leaf: Queue, entry: ApplicationEntry, *, is_new: bool = Fa
     return place_in(names, index, leaf.path, _order_of_applications(leaf), position)
 
 
-def queue_places(leaf: Queue) -> tuple[Place, ...]:
+def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
     """Return the place of a leaf among its siblings, and of each queue above it; without idle queues."""
     places = []
     for level in leaf.above[:-1]:
         parent = level.parent
         assert parent is not None, "the root has been left out"
-        names = [child.path for child in _ranked_children(parent)]
+        names = [child.path for child in ranked_children(tree, parent)]
         if level.path in names:
             places.append(place_in(names, names.index(level.path), parent.path, _order_of_queues(parent)))
     return tuple(places)
-
-
-def _ranked_children(parent: Queue) -> list[Queue]:
-    """Return the children with something waiting, in the order that the tree visits them in."""
-    waiting = [
-        child
-        for child in parent.children.values()
-        if strictly_greater_than_zero(child.pending) and child.state is not ObjectState.STOPPED
-    ]
-    by_priority = parent.settings.priority_sorting
-    return sorted(waiting, key=lambda child: child_key(child, fair_maximum(child), by_priority=by_priority))
 
 
 def _order_of_applications(leaf: Queue) -> str:

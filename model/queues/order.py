@@ -7,7 +7,8 @@ changed.
 
 from __future__ import annotations
 
-from operator import attrgetter
+from heapq import merge
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .application_entry import ApplicationEntry, EntryKey, SkipUntil
     from .queue import Queue
 
-__all__ = ["ApplicationOrder", "ChildOrder", "child_key"]
+__all__ = ["ApplicationOrder", "ChildKey", "ChildOrder", "child_key"]
 
 ChildKey: TypeAlias = "tuple[float, float, int, str]"
 
@@ -92,6 +93,20 @@ class ChildOrder:
             entry = self._entries[child.name] = _ChildEntry(child, order)
             self._in_order.add(entry)
 
+    def ranked(self, parent: Queue, version: int, key: Callable[[Queue], ChildKey | None]) -> Iterator[Queue]:
+        """Walk the children in order, those that have changed at their new places; changes nothing.
+
+        Args:
+            parent: The queue.
+            version: The version of the limits.
+            key: Returns the place of a child, `None` for one with nothing waiting.
+        """
+        changed = self.stale if self.version == version else parent.children
+        kept = ((entry.order, entry.child) for entry in self._in_order if entry.child.name not in changed)
+        moved = sorted((order, child.name) for child in changed.values() if (order := key(child)) is not None)
+        found = merge(kept, ((order, changed[name]) for order, name in moved), key=itemgetter(0))
+        return (child for _, child in found)
+
     def names(self) -> list[str]:
         """Return the names of the children that are in the order, in order."""
         return [child.name for child in self]
@@ -153,16 +168,22 @@ class ApplicationOrder:
         self.placeholder_entries.pop(entry.application_id, None)
         self.reserved_entries.pop(entry.application_id, None)
 
-    def ranked(self, queue: Queue, *others: ApplicationEntry) -> list[ApplicationEntry]:
-        """Return the applications with something waiting in order; changes nothing, for explanations.
+    def ranked(self, queue: Queue, *others: ApplicationEntry) -> Iterator[ApplicationEntry]:
+        """Walk the applications with something waiting in order; changes nothing, for explanations.
 
         Args:
             queue: The leaf.
             others: Applications that are not here, ranked as if they were.
         """
-        entries = [*self.by_id.values(), *others]
-        waiting = [entry for entry in entries if strictly_greater_than_zero(entry.facts.pending)]
-        return sorted(waiting, key=lambda entry: _entry_key(entry, queue))
+        changed = {entry.application_id: entry for entry in (*self._stale.values(), *others)}
+        kept = ((entry.order, entry) for entry in self._waiting if entry.application_id not in changed)
+        moved = sorted(
+            (_entry_key(entry, queue), name)
+            for name, entry in changed.items()
+            if strictly_greater_than_zero(entry.facts.pending)
+        )
+        found = merge(kept, ((order, changed[name]) for order, name in moved), key=itemgetter(0))
+        return (entry for _, entry in found)
 
     def suspend(self, entry: ApplicationEntry) -> None:
         """Keep an application out of all orders."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 from ..configuration.access_control import AccessControlList
 from ..configuration.queue_properties import inherit
 from ..resources.quantities import INT32_MIN
-from ..resources.resource import strictly_greater_than_zero
 from ..values.events import ChangeType
 from ..values.facts import unheard
 from ..values.object_state import ObjectEvent, ObjectState
 from .order import child_key
 from .queue import Queue
 from .quota import fair_maximum
+from .ranks import waits
 from .template import QueueTemplate
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class QueueTree:
         self._events = events or unheard()
         self.root = queue_class(ROOT, None, is_leaf=False, managed=True)
         self._by_path: dict[str, Queue] = {ROOT: self.root}
-        self._version = 0
+        self.version = 0
         """The version of all limits: shares that were computed before the last change are stale."""
         self._fair_max: dict[str, Resource | None] = {}
         self._events.note_queue(ChangeType.ADD, ROOT, managed=True)
@@ -238,7 +238,7 @@ class QueueTree:
 
     def limits_changed(self) -> None:
         """Note that a maximum changed, so that shares have to be measured anew."""
-        self._version += 1
+        self.version += 1
         self._fair_max.clear()
 
     def refresh(self, queue: Queue) -> None:
@@ -251,8 +251,7 @@ class QueueTree:
             priority_changed = parent.refresh_child(level, priority_changed=priority_changed)
 
     def _place(self, parent: Queue, child: Queue) -> None:
-        waits = strictly_greater_than_zero(child.pending) and child.state is not ObjectState.STOPPED
-        if not waits:
+        if not waits(child):
             parent.child_order.place(child, None)
             return
         key = child_key(child, self._fair_maximum(child), by_priority=parent.settings.priority_sorting)
@@ -268,7 +267,7 @@ class QueueTree:
     def children_in_order(self, parent: Queue) -> Iterator[Queue]:
         """Walk the children with something waiting, those first that go first."""
         order = parent.child_order
-        order.bring_up_to_date(parent, self._version, self._place)
+        order.bring_up_to_date(parent, self.version, self._place)
         return iter(order)
 
     def leaves_in_order(self) -> Iterator[Queue]:
@@ -277,7 +276,7 @@ class QueueTree:
 
     def leaves_snapshot(self) -> Iterator[Queue]:
         """Walk the same leaves while others change the orders: the children of each as of one moment."""
-        return self._leaves_below(self.root, lambda parent: parent.children_now(self._version, self._place))
+        return self._leaves_below(self.root, lambda parent: parent.children_now(self.version, self._place))
 
     def _leaves_below(self, parent: Queue, children: Callable[[Queue], Iterable[Queue]]) -> Iterator[Queue]:
         for child in children(parent):

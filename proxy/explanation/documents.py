@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         NodeSummary,
         Place,
     )
+    from ...model.explanation.next_asks import NextAsk, NextAsks
     from ...model.explanation.victims import Prospect
     from ...model.placement import RuleOutcome
     from ...model.resources.resource import Resource
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "blocker_document",
     "document_of",
+    "next_asks_document",
     "nodes_document",
     "place_document",
     "prospect_document",
@@ -116,6 +118,33 @@ def nodes_document(nodes: NodeSummary) -> Document:
             for tally in nodes.tallies
         ],
         "nearest": nearest,
+    }
+
+
+def next_asks_document(found: NextAsks, where: Where) -> Document:
+    """Return the document of the asks that are tried next."""
+    return {
+        "time": found.time_ns,
+        "partition": found.partition,
+        "blockers": [blocker_document(blocker, where, found.time_ns) for blocker in found.blockers],
+        "asks": [_next_ask(each) for each in found.asks],
+    }
+
+
+def _next_ask(found: NextAsk) -> Document:
+    ask = found.ask
+    return {
+        "queueName": found.queue_path,
+        "applicationID": ask.application_id,
+        "allocationKey": ask.allocation_key,
+        "pass": found.trying_pass.name,
+        "resource": _quantities(ask.resource),
+        "priority": ask.priority,
+        "createTime": ask.created_at_ns,
+        "placeholder": ask.placeholder,
+        "taskGroupName": ask.task_group_name,
+        "requiredNode": ask.required_node or None,
+        "reservedNode": found.reserved_node or None,
     }
 
 

@@ -9,7 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
 from ...model.errors import LicorneError, RequestError
-from ..explanation.documents import document_of, prospect_document
+from ...model.explanation.next_asks import NEXT_ASKS_MAX
+from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run_text import dry_run_document
 from ..files.json_text import JsonError, parse_json
 from ..page.answers import ConfigurationLines, explanation_document
@@ -18,7 +19,7 @@ from ..scheduler.asking import NotKnownError, StoppedError
 from ..si import si_pb2 as si
 from ..transcripts.json_messages import MessageError, read_message
 from .errors import RestError
-from .parameters import parameters_of
+from .parameters import parameters_of, whole_number
 from .requests import pace_of, scheduler_of
 from .responses import json_response
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from ...model.configuration.positions import Position
     from ...model.values.documents import Document, Json
     from ..scheduler.scheduler import Scheduler
 
@@ -37,6 +39,7 @@ T = TypeVar("T")
 M = TypeVar("M", si.AddApplicationRequest, si.Allocation)
 
 _WHICH: Final = ("rm", "partition")
+_NEXT_ASKS: Final = 20
 _PARTS: Final = ("rm", "application", "ask")
 
 
@@ -130,6 +133,29 @@ def _message(wanted: dict[str, Json], key: str, kind: type[M]) -> M | None:
         raise MessageError(f"{key}: {error}") from error
 
 
+def _next_asks(request: Request) -> Response:
+    """List the asks that are tried next, for each partition."""
+    wanted = parameters_of(request, optional=("count", *_WHICH))
+    count = whole_number(wanted, "count", least=1, most=NEXT_ASKS_MAX, otherwise=_NEXT_ASKS)
+    scheduler = scheduler_of(request)
+    rm_id, partition = wanted.get("rm"), wanted.get("partition")
+
+    def answer() -> list[Document]:
+        if rm_id is partition is None and not scheduler.views.partition_names():
+            return []
+        return [
+            next_asks_document(found, _nowhere)
+            for found in scheduler.next_asks(count, rm_id=rm_id, partition=partition)
+        ]
+
+    return json_response(_answered(scheduler, answer))
+
+
+def _nowhere(_: Position) -> str:
+    """Blockers of a whole partition stand in no configuration."""
+    return ""
+
+
 def _locks(request: Request) -> Response:
     """Return the graph of the locks."""
     parameters_of(request)
@@ -166,5 +192,6 @@ ROUTES = [
     Route("/licorne/v1/explain", _explain),
     Route("/licorne/v1/explain/sentences", _sentences),
     Route("/licorne/v1/dry-run", _dry_run, methods=["POST"]),
+    Route("/licorne/v1/next-asks", _next_asks),
     Route("/licorne/v1/locks", _locks),
 ]

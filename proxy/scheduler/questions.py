@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ...actors.errors import ActorEndedError
 from ...model.configuration.words import did_you_mean
 from ...model.errors import RequestError
+from ...model.explanation.next_asks import NEXT_ASKS_MAX
 from ...model.state.quarantine import BrokenKind
 from ...model.values.allocation import FOREIGN_TAG
 from ..resolvers.look_up import with_groups
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ...model.cluster import Cluster
     from ...model.explanation import Explanation
     from ...model.explanation.dry_run import DryRun
+    from ...model.explanation.next_asks import NextAsks
     from ...model.explanation.victims import Prospect
     from ...model.partition import Partition
     from ...model.state.quarantine import Quarantined
@@ -165,6 +167,28 @@ class QuestionSide(ABC):
             return dry_run(manager, self._reader, self._engine.blocking, application, ask)
 
         return self._answer_question("a dry run", run)
+
+    def next_asks(
+        self, count: int = 20, *, rm_id: str | None = None, partition: str | None = None
+    ) -> tuple[NextAsks, ...]:
+        """Return the asks that the next cycles of each partition would try, in order.
+
+        Args:
+            count: How many of each partition at most, from 1 to 250.
+            rm_id: The partitions of this resource manager; of all unless said otherwise.
+            partition: Those with this name, short or full; likewise.
+
+        Raises:
+            RequestError: The count is out of range; there is no such partition; or a predicate asks.
+        """
+        if not 1 <= count <= NEXT_ASKS_MAX:
+            raise RequestError(f"count={count} is not from 1 to {NEXT_ASKS_MAX}")
+
+        def answer(known: Sequence[Partition]) -> tuple[NextAsks, ...]:
+            found = ask_each(matching(known, rm_id, partition), lambda each: each.monitor.next_asks(count))
+            return tuple(asks for _, asks in found)
+
+        return self._answer_question("a look at the next asks", answer)
 
     def configuration_text(self, rm_id: str) -> str:
         """Return the text of the queues that a resource manager runs with, empty for one that is unknown.

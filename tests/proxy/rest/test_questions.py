@@ -176,3 +176,44 @@ def test_the_lock_graph_is_that_of_the_engine_with_locks(engine: EngineName) -> 
 
     assert (200 if engine == "threads" else 404) == answer.status_code
     assert engine != "threads" or ["partition", "queue"] in answer.json()["declared"]
+
+
+def next_asks(served: Reader, query: str = "") -> Any:
+    return served.document(f"/licorne/v1/next-asks{query}")
+
+
+def test_the_asks_that_are_tried_next_are_listed_for_each_partition(served: Reader) -> None:
+    """In their order, as many as are wanted."""
+    served.scheduler.update_allocation(ask_request("small", memory=5))
+    (found,) = next_asks(served)
+
+    assert ("[rm]default", []) == (found["partition"], found["blockers"])
+    assert [
+        ("large", "app", "root.leaf", {"memory": 900}, "REGULAR"),
+        ("small", "app", "root.leaf", {"memory": 5}, "REGULAR"),
+    ] == [
+        (each["allocationKey"], each["applicationID"], each["queueName"], each["resource"], each["pass"])
+        for each in found["asks"]
+    ]
+    (first,) = next_asks(served, "?count=1&partition=default&rm=rm")
+    assert found["asks"][:1] == first["asks"]
+
+
+def test_why_no_ask_is_tried_is_in_the_list(served: Reader) -> None:
+    """With a partition that has no nodes, and without any partition."""
+    served.scheduler.register("other", ResourceManager(), configuration=QUEUES)
+    (found,) = next_asks(served, "?rm=other")
+
+    assert ["NO_CAPACITY"] == [blocker["reason"] for blocker in found["blockers"]]
+    with Scheduler(engine="direct") as empty:
+        assert [] == Reader(empty).document("/licorne/v1/next-asks")
+
+
+@pytest.mark.parametrize("count", ["0", "251", "-1", "many", "1.0", "\u0661", "9" * 5_000])
+def test_a_count_that_is_out_of_range_is_refused(served: Reader, count: str) -> None:
+    """With the value."""
+    answer = served.client.get("/licorne/v1/next-asks", params={"count": count})
+
+    assert 400 == answer.status_code
+    assert f"count={count!r}"[:100] in answer.json()["message"]
+    assert "is no whole number from 1 to 250" in answer.json()["message"]

@@ -190,3 +190,19 @@ def test_a_scheduler_says_where_an_application_is_and_whose(engine: EngineName, 
         assert None is scheduler.queue_and_user("unknown")
         with pytest.raises(RequestError, match="there is no partition"):
             scheduler.queue_and_user("app", partition="second")
+
+
+@ENGINES
+def test_the_asks_that_are_tried_next_come_in_their_order(engine: EngineName, *, stepped: bool) -> None:
+    """For each partition that is meant."""
+    with Scheduler(engine=engine, stepped=stepped, check_direction=True) as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        submit(scheduler)
+        (found,) = scheduler.next_asks()
+
+        assert (["ask"], "[rm]default") == ([one.ask.allocation_key for one in found.asks], found.partition)
+        assert 1 == len(scheduler.next_asks(1, rm_id="rm", partition="[rm]default"))
+        with pytest.raises(RequestError, match="count=251 is not from 1 to 250"):
+            scheduler.next_asks(251)
+        with pytest.raises(RequestError, match=r"no partition \[rm\]gpu"):
+            scheduler.next_asks(rm_id="rm", partition="gpu")

@@ -83,6 +83,7 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     scheduler._cluster.configuration_text(partition.rm_id)
     partition.reports.shown()
     partition.reports.values()
+    partition.monitor.next_asks(10)
     watch_everything(partition)
     partition.reports.placement_rules()
     partition.reports.users(None)

@@ -9,6 +9,7 @@ from support.transcripts.transcript_generator import random_transcript
 
 from licorne.model.explanation.node_summary import summarise
 from licorne.model.explanation.places import queue_places
+from licorne.model.queues.ranks import ranked_children
 from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
@@ -88,8 +89,11 @@ def test_the_places_are_those_of_the_orders_that_the_cycle_walks(seed: int) -> N
     for partition in resting(seed):
         tree = partition._state.tree
         for queue in tree:
-            assert list(queue.entries) == queue.entries.ranked(queue)
-            for number, child in enumerate(list(tree.children_in_order(queue)), start=1):
+            ranked = list(queue.entries.ranked(queue))
+            assert list(queue.entries) == ranked == list(queue.entries.ranked(queue))
+            children = list(ranked_children(tree, queue))
+            assert children == list(tree.children_in_order(queue))
+            for number, child in enumerate(children, start=1):
                 assert (child.path, queue.path, number) == next(
-                    (place.subject, place.among, place.number) for place in queue_places(child)
+                    (place.subject, place.among, place.number) for place in queue_places(tree, child)
                 )

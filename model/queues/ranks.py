@@ -1,0 +1,48 @@
+"""The orders of queues for those who only look: nothing that the scheduler keeps is changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..resources.resource import strictly_greater_than_zero
+from ..values.object_state import ObjectState
+from .order import child_key
+from .quota import fair_maximum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .order import ChildKey
+    from .queue import Queue
+    from .tree import QueueTree
+
+__all__ = ["ranked_children", "ranked_leaves", "waits"]
+
+
+def waits(queue: Queue) -> bool:
+    """Return whether something waits in a queue that the scheduler visits."""
+    return strictly_greater_than_zero(queue.pending) and queue.state is not ObjectState.STOPPED
+
+
+def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:
+    """Walk the children with something waiting, those first that go first."""
+    by_priority = parent.settings.priority_sorting
+
+    def key(child: Queue) -> ChildKey | None:
+        return child_key(child, fair_maximum(child), by_priority=by_priority) if waits(child) else None
+
+    return parent.child_order.ranked(parent, tree.version, key)
+
+
+def ranked_leaves(tree: QueueTree, parent: Queue | None = None) -> Iterator[Queue]:
+    """Walk the leaves with something waiting, as the scheduler would visit them.
+
+    Args:
+        tree: The queues.
+        parent: Where to begin; the root unless said otherwise.
+    """
+    for child in ranked_children(tree, parent or tree.root):
+        if child.is_leaf:
+            yield child
+        else:
+            yield from ranked_leaves(tree, child)
