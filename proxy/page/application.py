@@ -1,8 +1,7 @@
-"""The application that serves the page, or another user interface, and the live data of the page."""
+"""What serves the page, or another user interface, and the live data of the page."""
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, final
 
@@ -10,7 +9,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError
+from ..scheduler.asking import NotKnownError
 from .answers import node_document
 from .errors import error_response
 from .feed import LiveFeed, TooManyViewersError
@@ -18,26 +18,27 @@ from .files import FolderFiles, PageFiles
 from .timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from ...model.values.documents import Document
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["page_app"]
+__all__ = ["Page"]
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-def page_app(scheduler: Scheduler, *, ui_dir: Path | None = None) -> Starlette:
-    """Return the application with the page at `/`, and its live data below `/licorne/v1/`.
+@final
+class Page:
+    """The page of a scheduler: its files, its live data, and what keeps the timeline.
 
-    An application that mounts this one should enter the lifespan of its router: the timeline then begins at
-    once. Otherwise it begins with the first request for live data.
+    Attributes:
+        routes: The routes of the live data, below `/licorne/v1/`.
+        files: The application with the files, at `/`.
 
     Args:
         scheduler: One that schedules by itself; a stepped one only while nothing steps it.
@@ -46,64 +47,56 @@ def page_app(scheduler: Scheduler, *, ui_dir: Path | None = None) -> Starlette:
     Raises:
         LicorneError: The folder has no `index.html`.
     """
-    page = _Page(scheduler)
-    files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
-    routes = [
-        Route("/licorne/v1/live", page.live),
-        Route("/licorne/v1/page/node", page.node),
-        Route("/licorne/v1/page/timeline", page.timeline),
-        Route("/{path:path}", files.respond),
-    ]
-    app = Starlette(routes=routes, lifespan=page.lifespan)
-    app.state.feed = page.feed
-    return app
 
-
-@final
-class _Page:
-    """What answers the requests of the page."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, ui_dir: Path | None = None) -> None:
         self._scheduler = scheduler
-        self.feed = LiveFeed(scheduler)
+        self._feed = LiveFeed(scheduler)
         self._timeline = Timeline(scheduler.live_view())
+        self.routes = [
+            Route("/licorne/v1/live", self._live),
+            Route("/licorne/v1/page/node", self._node),
+            Route("/licorne/v1/page/timeline", self._timeline_of),
+        ]
+        files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
+        self.files = Starlette(routes=[Route("/{path:path}", files.respond)])
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Keep the timeline while the server runs."""
+        """Keep the timeline while the server runs; otherwise it begins with the first request for data."""
         if not self._scheduler.stepped:
             self._timeline.start()
         try:
             yield
         finally:
             await self._timeline.close()
-            await self.feed.close()
+            await self._feed.close()
 
-    async def live(self, _: Request) -> Response:
+    async def _live(self, _: Request) -> Response:
         """Stream everything, then what changes."""
         self._timeline.start()
         try:
-            self.feed.check_room()
+            self._feed.check_room()
         except TooManyViewersError as error:
             return error_response(503, str(error))
-        return StreamingResponse(self.feed.messages(), media_type="text/event-stream", headers=_STREAM)
+        return StreamingResponse(self._feed.messages(), media_type="text/event-stream", headers=_STREAM)
 
-    async def node(self, request: Request) -> Response:
-        """Say what a node has and what runs on it."""
+    def _node(self, request: Request) -> Response:
+        """Say what a node has and what runs on it; may wait for a partition."""
         wanted = request.query_params
-
-        def answer() -> Document:
+        try:
             node_id = _given(wanted.get("node"), "node")
             facts = self._scheduler.live_view().node(
                 _given(wanted.get("rm"), "rm"), _given(wanted.get("partition"), "partition"), node_id
             )
-            if facts is None:
-                raise RequestError(f"node {node_id!r} is not known")
-            return node_document(facts)
+        except _BadRequestError as error:
+            return error_response(400, str(error))
+        except NotKnownError as error:
+            return error_response(404, str(error))
+        if facts is None:
+            return error_response(404, f"node {node_id!r} is not known")
+        return JSONResponse(node_document(facts), headers=_NOT_KEPT)
 
-        return await _answered(answer)
-
-    async def timeline(self, request: Request) -> Response:
+    async def _timeline_of(self, request: Request) -> Response:
         """Return what queues used in the last hour."""
         self._timeline.start()
         wanted = request.query_params
@@ -126,14 +119,3 @@ def _given(value: str | None, name: str) -> str:
     if not value:
         raise _BadRequestError(f"the parameter {name} is missing")
     return value
-
-
-async def _answered(answer: Callable[[], Document]) -> Response:
-    """Return the answer of a function that may wait for a partition."""
-    work: Awaitable[Document] = asyncio.to_thread(answer)
-    try:
-        return JSONResponse(await work, headers=_NOT_KEPT)
-    except _BadRequestError as error:
-        return error_response(400, str(error))
-    except RequestError as error:
-        return error_response(404, str(error))

@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 
 from ...model.errors import LicorneError
-from ..page.application import page_app
+from ..page.application import Page
 from .access import Access
 from .compression import Compression
 from .errors import RestError, error_response
@@ -55,8 +55,8 @@ def rest_app(
         LicorneError: The folder has no `index.html`.
     """
     pace = Pace(scheduler.is_busy, scheduler.announced)
-    routes = all_routes()
-    page = page_app(scheduler, ui_dir=ui_dir)
+    page = Page(scheduler, ui_dir=ui_dir)
+    routes = all_routes(page.routes)
     application = Starlette(
         routes=routes,
         middleware=[
@@ -71,13 +71,13 @@ def rest_app(
             LicorneError: _unavailable,
             Exception: _broken,
         },
-        lifespan=page.router.lifespan_context,
+        lifespan=page.lifespan,
     )
     application.state.scheduler = scheduler
     application.state.pace = pace
     application.state.event_texts = EventTexts()
     application.router.redirect_slashes = False
-    application.router.default = _Unrouted(routes, page)
+    application.router.default = _Unrouted(routes, page.files)
     return application
 
 
@@ -99,11 +99,11 @@ def _broken(_: Request, error: Exception) -> Response:
 
 @final
 class _Unrouted:
-    """Answers requests whose path no route has: by a better path, by the page, or not at all."""
+    """Answers requests whose path no route has: by a better path, by a file, or not at all."""
 
-    def __init__(self, routes: Sequence[Route], page: Starlette) -> None:
+    def __init__(self, routes: Sequence[Route], files: Starlette) -> None:
         self._routes = routes
-        self._page = page
+        self._files = files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -114,6 +114,6 @@ class _Unrouted:
         if path is not None:
             await redirect(path, request.method, request.url.query)(scope, receive, send)
         elif request.method in {"GET", "HEAD"}:
-            await self._page(scope, receive, send)
+            await self._files(scope, receive, send)
         else:
             await not_found()(scope, receive, send)

@@ -38,9 +38,13 @@ _PARTS: Sequence[Sequence[Route]] = [
 ]
 
 
-def all_routes() -> list[Route]:
-    """Return fresh routes of all parts, with the headers for pages of other origins, and without HEAD."""
-    return [_prepared(route) for part in _PARTS for route in part]
+def all_routes(others: Sequence[Route]) -> list[Route]:
+    """Return fresh routes of all parts, with the headers for pages of other origins, and without HEAD.
+
+    Args:
+        others: The routes that are made for one application.
+    """
+    return [_prepared(route) for part in (*_PARTS, others) for route in part]
 
 
 def _prepared(route: Route) -> Route:

@@ -12,7 +12,7 @@ from support.proxy.page_cluster import fetch, serving_page
 import licorne.proxy.page
 from licorne import LicorneError, Scheduler
 from licorne.model.values.events import ChangeDetail, EventType
-from licorne.proxy.page.application import page_app
+from licorne.proxy.page.application import Page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +138,7 @@ def test_a_link_out_of_the_folder_is_not_followed(theirs: str, build: Path) -> N
 def test_a_folder_without_an_index_is_refused(scheduler: Scheduler, tmp_path: Path) -> None:
     """When the server starts."""
     with pytest.raises(LicorneError, match=r"there is no index\.html in it"):
-        page_app(scheduler, ui_dir=tmp_path)
+        Page(scheduler, ui_dir=tmp_path)
 
 
 def test_the_live_data_is_there_with_another_user_interface_too(theirs: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from support.proxy.listening import Listener
+from support.proxy.rest_clients import reader
 from support.proxy.running_scheduler import begin, running
 
 from licorne import LicorneError
@@ -65,3 +66,14 @@ def test_a_folder_without_a_user_interface_is_refused_before_anything_listens(tm
     """The text names the folder."""
     with running() as scheduler, pytest.raises(LicorneError, match=r"--ui-dir .*index\.html"):
         RestServer(scheduler, RestSettings(ui_dir=tmp_path)).__enter__()
+
+
+@pytest.mark.parametrize("path", ["live", "page/node", "page/timeline"])
+def test_the_data_of_the_page_is_refused_and_shared_as_documents_are(path: str) -> None:
+    """Another method is refused with those that there are, also HEAD, which would open a stream."""
+    with reader() as served:
+        for method in ("HEAD", "POST"):
+            answer = served.client.request(method, f"/licorne/v1/{path}")
+            assert (405, "GET, OPTIONS") == (answer.status_code, answer.headers["allow"])
+        if path != "live":
+            assert "*" == served.client.get(f"/licorne/v1/{path}").headers["access-control-allow-origin"]
