@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from . import applications, clusters, configurations, debugging, events, monitoring, nodes, questions, queues
+from . import (
+    applications,
+    clusters,
+    configurations,
+    debugging,
+    description,
+    events,
+    monitoring,
+    nodes,
+    questions,
+    queues,
+)
 from .cross_origin import CrossOrigin
 from .requests import pace_of
 from .unrouted import allowed_methods
@@ -34,6 +45,7 @@ _PARTS: Sequence[Sequence[Route]] = [
     events.ROUTES,
     questions.ROUTES,
     debugging.ROUTES,
+    description.ROUTES,
     monitoring.ROUTES,
 ]
 

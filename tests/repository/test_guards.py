@@ -257,6 +257,7 @@ def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
     assert "licorne/py.typed" in others
     assert "licorne/proxy/si/si.proto" in others
     assert "licorne/lockcheck/reports/page.html" in others
+    assert "licorne/proxy/rest/openapi.yaml" in others
     assert "licorne/lockcheck/reports/report.schema.json" in others
 
 
