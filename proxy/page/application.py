@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, final
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Page"]
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
 _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -102,12 +104,12 @@ class Page:
         wanted = request.query_params
         try:
             partition = _given(wanted.get("partition"), "partition")
-            since_ms = int(wanted.get("since", "0"))
         except _BadRequestError as error:
             return error_response(400, str(error))
-        except ValueError:
-            return error_response(400, f"since={wanted['since']!r} is no time in milliseconds")
-        document = self._timeline.document(partition, wanted.get("parent", "root"), since_ms)
+        since_ms = wanted.get("since", "0")
+        if not _MILLISECONDS.fullmatch(since_ms):
+            return error_response(400, f"since={since_ms!r} is no time in milliseconds")
+        document = self._timeline.document(partition, wanted.get("parent", "root"), int(since_ms))
         return JSONResponse(document, headers=_NOT_KEPT)
 
 

@@ -110,6 +110,8 @@ def test_a_node_says_what_runs_on_it(page: str) -> None:
         ("page/node?rm=rm&partition=default&node=n9", 404, "node 'n9' is not known"),
         ("page/timeline", 400, "the parameter partition is missing"),
         ("page/timeline?partition=x&since=soon", 400, "since='soon' is no time"),
+        ("page/timeline?partition=x&since=-1", 400, "since='-1' is no time"),
+        ("page/timeline?partition=x&since=9999999999999999999", 400, "is no time in milliseconds"),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(page: str, path: str, status: int, text: str) -> None:
