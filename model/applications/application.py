@@ -216,9 +216,14 @@ class Application:
         return self._core.life.state
 
     @reads
-    def report(self) -> ApplicationReport:
-        """Return what an explanation needs to know of the application, all of one moment."""
-        return application_report(self._core)
+    def report(self, *, only_key: str | None = None, first_of_shapes: bool = False) -> ApplicationReport:
+        """Return what an explanation needs to know of the application, all of one moment.
+
+        Args:
+            only_key: Have what is to be known of this ask or allocation alone; of all without it.
+            first_of_shapes: Of asks that wait have the first one of each shape alone.
+        """
+        return application_report(self._core, only_key=only_key, first_of_shapes=first_of_shapes)
 
     @reads
     def shown(self) -> ShownApplication:

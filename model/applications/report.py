@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ class WaitingAsk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationReport:
-    """One application at one moment; the waiting asks are in the order in which they are tried."""
+    """One application at one moment.
+
+    `waiting_keys` are the keys of all asks that wait, in the order in which they are tried. `waiting` are
+    those of them that the report is about, in the same order, and `held` the allocations.
+    """
 
     queue_path: str
     state: ApplicationState
@@ -46,15 +51,24 @@ class ApplicationReport:
     submitted_at_ns: int
     finished_at_ns: int | None
     rejection: str
+    waiting_keys: tuple[str, ...]
     waiting: tuple[WaitingAsk, ...]
     held: tuple[Placed, ...]
     task_groups: tuple[TaskGroupCounts, ...]
     placeholder_allocated: Resource
 
 
-def application_report(core: ApplicationCore) -> ApplicationReport:
-    """Copy what an explanation needs of an application."""
+def application_report(
+    core: ApplicationCore, *, only_key: str | None, first_of_shapes: bool
+) -> ApplicationReport:
+    """Copy what an explanation needs of an application; see `Application.report`."""
     life = core.life
+    waiting = list(core.asks.waiting())
+    wanted = waiting
+    if first_of_shapes:
+        wanted = sorted((group.first for group in core.asks.groups.values()), key=attrgetter("order"))
+    if only_key is not None:
+        wanted = [record for record in wanted if record.ask.allocation_key == only_key]
     refusals: dict[str, list[Refusal]] = {}
     for refusal in core.refusals:
         refusals.setdefault(refusal.allocation_key, []).append(refusal)
@@ -66,10 +80,22 @@ def application_report(core: ApplicationCore) -> ApplicationReport:
         submitted_at_ns=core.submitted_at_ns,
         finished_at_ns=core.finished_at_ns,
         rejection=core.rejection,
-        waiting=tuple(_waiting_ask(core, record, refusals) for record in core.asks.waiting()),
-        held=tuple(placed.copy() for placed in core.holdings.placed.values()),
+        waiting_keys=tuple(record.ask.allocation_key for record in waiting),
+        waiting=tuple(_waiting_ask(core, record, refusals) for record in wanted),
+        held=tuple(
+            placed.copy()
+            for placed in core.holdings.placed.values()
+            if only_key is None or _is(placed, only_key)
+        ),
         task_groups=tuple(_task_groups(core)),
         placeholder_allocated=core.holdings.placeholder_allocated,
+    )
+
+
+def _is(placed: Placed, key: str) -> bool:
+    """Return whether an allocation, or the one that is to replace it, has a key."""
+    return placed.allocation.allocation_key == key or (
+        placed.swap is not None and placed.swap.allocation_key == key
     )
 
 

@@ -44,7 +44,7 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
     entry = state.entries.get(application_id)
     if entry is None:
         return _explain_past(state, application_id, only_key)
-    report = entry.application.report()
+    report = entry.application.report(only_key=only_key)
     leaf = entry.queue
     place = application_place(leaf, entry)
     basis = _basis(state, entry.application, report, only_key)
@@ -54,10 +54,10 @@ def explain(state: PartitionState, application_id: str, *, only_key: str | None 
         queue_path=leaf.path,
         limit_group=state.limits.group_of(leaf.path, application_id, entry.user) or "",
         is_draining=leaf.is_draining,
-        blockers=tuple(entry_blockers(state, entry)) if report.waiting else (),
+        blockers=tuple(entry_blockers(state, entry)) if report.waiting_keys else (),
         places=() if place is None else (place, *queue_places(state.tree, leaf)),
         gang=_gang(entry.application, report),
-        asks=(*_waiting(state, entry, report, only_key), *_held(report, only_key)),
+        asks=(*_waiting(state, entry, report), *_held(report, only_key)),
     )
 
 
@@ -193,18 +193,25 @@ def _basis(
 
 
 def _waiting(
-    state: PartitionState, entry: ApplicationEntry, report: ApplicationReport, only_key: str | None
+    state: PartitionState, entry: ApplicationEntry, report: ApplicationReport
 ) -> Iterator[AskExplanation]:
     checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
-    keys = [waiting.ask.allocation_key for waiting in report.waiting]
-    for index, waiting in enumerate(report.waiting):
-        if only_key not in (None, keys[index]):
-            continue
+    keys = report.waiting_keys
+    places = {key: index for index, key in enumerate(keys)}
+    for waiting in report.waiting:
+        ask = waiting.ask
         obstacles = checker.check_waiting(waiting, report)
-        yield replace(
-            described(waiting.ask, AskStatus.WAITING),
+        yield AskExplanation(
+            allocation_key=ask.allocation_key,
+            status=AskStatus.WAITING,
+            resource=ask.resource,
+            priority=ask.priority,
+            created_at_ns=ask.created_at_ns,
+            placeholder=ask.placeholder,
+            task_group_name=ask.task_group_name,
+            required_node=ask.required_node,
             reserved_node=waiting.reserved_node,
-            place=place_in(keys, index, entry.application_id, _ASK_ORDER),
+            place=place_in(keys, places[ask.allocation_key], entry.application_id, _ASK_ORDER),
             blockers=obstacles.blockers,
             nodes=obstacles.nodes,
             noted=waiting.noted,

@@ -11,12 +11,14 @@ from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
 from ..queues.quota import has_guarantee
 from ..values.refusals import RefusalReason
-from .explain import explain
+from .asks import AskChecker
+from .explain import entry_blockers
 
 if TYPE_CHECKING:
+    from ..applications.report import WaitingAsk
     from ..state.partition_state import PartitionState
     from ..state.preemption_log import PreemptionRecord
-    from .values import AskExplanation
+    from ..values.allocation import Ask
 
 __all__ = ["ASKS_MAX", "Prospect", "prospects"]
 
@@ -43,33 +45,34 @@ class Prospect:
 
 def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...]:
     """Return a prospect for the first waiting ask of each shape; nothing is changed."""
-    explanation = explain(state, application_id)
     entry = state.entries.get(application_id)
-    if explanation is None or entry is None:
+    if entry is None:
         return ()
-    blocked = {blocker.reason for blocker in explanation.blockers}
-    asks = {waiting.ask.allocation_key: waiting for waiting in entry.application.report().waiting}
-    shapes: dict[object, AskExplanation] = {}
-    for ask in explanation.waiting:
-        shapes.setdefault((ask.resource, ask.priority, ask.required_node), ask)
+    report = entry.application.report(first_of_shapes=True)
+    blocked = {blocker.reason for blocker in entry_blockers(state, entry)} if report.waiting else set()
+    checker = AskChecker(state, entry.queue, application_id, entry.user)
+    shapes: dict[object, WaitingAsk] = {}
+    for waiting in report.waiting:
+        ask = waiting.ask
+        shapes.setdefault((ask.resource, ask.priority, ask.required_node), waiting)
     found = []
-    for ask in list(shapes.values())[:ASKS_MAX]:
+    for waiting in list(shapes.values())[:ASKS_MAX]:
+        ask = waiting.ask
         key = ask.allocation_key
-        reasons = blocked | {blocker.reason for blocker in ask.blockers}
-        waiting = asks.get(key)
-        if waiting is None or not reasons:
+        reasons = blocked | {blocker.reason for blocker in checker.check_waiting(waiting, report).blockers}
+        if not reasons:
             continue
         why = "" if has_guarantee(entry.queue) else "no queue of its path has a guarantee"
         if _is_ending(state, key, application_id):
             why = "it has preempted already, and what it chose is still ending"
-        why = why or _why_not(state, reasons, ask, allowed=waiting.ask.allow_preempt_other)
+        why = why or _why_not(state, reasons, ask)
         if why:
             found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
             continue
         planned = plan_now(
             state,
             entry,
-            Candidate(waiting.ask, CandidateKind.PREEMPTION, ask.reserved_node, False, None),
+            Candidate(ask, CandidateKind.PREEMPTION, waiting.reserved_node, False, None),
             nodes_tried=RefusalReason.QUEUE_QUOTA not in reasons,
         )
         if isinstance(planned, NoPreemption):
@@ -86,15 +89,13 @@ def _is_ending(state: PartitionState, allocation_key: str, application_id: str) 
     return before is not None and is_still_ending(state, before)
 
 
-def _why_not(
-    state: PartitionState, reasons: set[RefusalReason], ask: AskExplanation, *, allowed: bool
-) -> str:
+def _why_not(state: PartitionState, reasons: set[RefusalReason], ask: Ask) -> str:
     """Return why preemption is not tried at all, the empty text if it is."""
     if not state.preemption_enabled:
         return "preemption is disabled in this partition"
     if ask.required_node:
         return "it can run on one node only: victims there are chosen when that node is reserved for it"
-    if not allowed:
+    if not ask.allow_preempt_other:
         return "the ask does not allow others to be preempted for it"
     others = sorted(reason.value for reason in reasons - _HELPED)
     return f"preemption does not change this: {', '.join(others)}" if others else ""

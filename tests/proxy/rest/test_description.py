@@ -156,3 +156,16 @@ def timed(document: Any, key: str = "") -> Any:
 def test_an_answer_that_is_not_as_described_is_found(status: int, kind: str, text: str, said: str) -> None:
     """By its status, its type, its keys and its values."""
     assert any(said in each for each in undescribed("/ws/v1/clusters", "GET", status, kind, text))
+
+
+def test_without_a_token_every_path_but_the_description_is_refused_as_described() -> None:
+    """Where the server has tokens; also paths that would be redirected."""
+    with Scheduler(engine="direct") as scheduler:
+        client = TestClient(rest_app(scheduler, tokens=(TOKEN,)), follow_redirects=False)
+        for path, method, operation in operations():
+            if operation.get("security") == [{}]:
+                assert 200 == client.request(method, path).status_code
+                continue
+            answer = client.request(method, path.replace("{", "").replace("}", ""))
+            assert (401, "Bearer") == (answer.status_code, answer.headers["www-authenticate"]), path
+            assert [] == undescribed(path, method, 401, answer.headers["content-type"], answer.text)
