@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 from loguru import logger
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from ...model.errors import LicorneError
 from ..page.application import Page
@@ -68,6 +68,7 @@ def rest_app(
         exception_handlers={
             HTTPStatus.METHOD_NOT_ALLOWED: method_refused,
             RestError: _refused,
+            ClientDisconnect: _left,
             LicorneError: _unavailable,
             Exception: _broken,
         },
@@ -84,6 +85,11 @@ def rest_app(
 def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, RestError), f"a handler for REST errors got {error!r}: please report"
     return error_response(error.status, error.message)
+
+
+def _left(_: Request, error: Exception) -> Response:
+    """Return an answer for the record; the client has gone."""
+    return error_response(HTTPStatus.BAD_REQUEST, f"the request did not come to its end: {error!r}")
 
 
 def _unavailable(_: Request, error: Exception) -> Response:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LimitsSettings", "RequestLimits"]
 
+_FIELD_BYTES: Final = len(": \r\n")
+_PASSING: Final = frozenset({HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS})
+"""The refusals that a client may hope to get rid of by coming again."""
 _HOSTS_MAX: Final = 10_000
 """How many hosts are remembered; the one that was heard longest ago is forgotten."""
 
@@ -28,6 +31,8 @@ _HOSTS_MAX: Final = 10_000
 class LimitsSettings:
     """The limits; what is above one is answered with a status, and closes nothing else."""
 
+    head_bytes_max: int = 16 << 10
+    """Of the path and the header fields of a request; 431 above."""
     body_bytes_max: int = 1 << 20
     """Of a request; 413 above."""
     body_seconds_max: float = 10.0
@@ -60,19 +65,29 @@ class RequestLimits:
         refusal = self._refusal(scope)
         if refusal is not None:
             response = error_response(*refusal)
-            if refusal[0] != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            is_passing = refusal[0] in _PASSING
+            if is_passing:
                 response.headers["Retry-After"] = "1"
-            await response(scope, receive, send)
+            stays = is_passing and not _has_body(scope)
+            await response(scope, receive, send if stays else _closing(send))
             return
+        body = _Body(receive, self._settings, has_any=_has_body(scope))
         self._at_once += 1
         try:
-            await self._app(scope, _Body(receive, self._settings).receive, send)
+            await self._app(scope, body.receive, body.sender(send))
         finally:
             self._at_once -= 1
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         settings = self._settings
-        size = Headers(scope=scope).get("Content-Length", "0")
+        headers = Headers(scope=scope)
+        if _head_bytes(scope) > settings.head_bytes_max:
+            text = f"the head of a request may have {settings.head_bytes_max} bytes at most"
+            return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text
+        size = headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in headers and "Content-Length" in headers:
+            # Servers that differ in which of the two counts see different requests.
+            return HTTPStatus.BAD_REQUEST, "a request has Content-Length or Transfer-Encoding, and not both"
         if not size.isdecimal() or int(size) > settings.body_bytes_max:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _too_large(settings)
         if self._at_once >= settings.at_once_max:
@@ -99,12 +114,22 @@ class RequestLimits:
 class _Body:
     """The body of a request, as it comes."""
 
-    def __init__(self, receive: Receive, settings: LimitsSettings) -> None:
+    def __init__(self, receive: Receive, settings: LimitsSettings, *, has_any: bool) -> None:
         self._receive = receive
         self._settings = settings
         self._size = 0
+        self._has_any = has_any
         self._complete = False
         self._deadline: float | None = None
+
+    def sender(self, send: Send) -> Send:
+        """Return what sends an answer; one that does not wait for the body is the last of the connection."""
+        closing = _closing(send)
+
+        async def sent(message: Message) -> None:
+            await (closing if self._has_any and not self._complete else send)(message)
+
+        return sent
 
     async def receive(self) -> Message:
         """Return the next part of it.
@@ -128,6 +153,29 @@ class _Body:
             raise RestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _too_large(self._settings))
         self._complete = not message.get("more_body", False)
         return message
+
+
+def _closing(send: Send) -> Send:
+    """Return what sends an answer after which the connection ends."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+        await send(message)
+
+    return sent
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return "Transfer-Encoding" in headers or headers.get("Content-Length", "0") != "0"
+
+
+def _head_bytes(scope: Scope) -> int:
+    """Return the size of what a request says before its body, in bytes."""
+    path = scope.get("raw_path") or scope["path"].encode()
+    fields = sum(len(name) + len(value) + _FIELD_BYTES for name, value in scope["headers"])
+    return len(path) + len(scope["query_string"]) + fields
 
 
 def _too_large(settings: LimitsSettings) -> str:

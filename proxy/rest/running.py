@@ -14,7 +14,8 @@ from anyio.to_thread import current_default_thread_limiter
 
 from ...model.errors import LicorneError
 from .application import rest_app
-from .connections import HEAD_SECONDS, bounded_connections
+from .closing import ConnectionTimes
+from .connections import bounded_connections
 from .limits import LimitsSettings
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["RestServer", "RestSettings"]
 
 _BACKLOG: Final = 512
-_HEAD_BYTES_MAX: Final = 16 << 10
-"""How large the head of a request may be."""
 _THREADS: Final = 8
 """How many requests may wait for the scheduler at once."""
 _DRAIN_SECONDS: Final = 3
@@ -54,8 +53,8 @@ class RestSettings:
     ui_dir: Path | None = None
     """A folder with the build of another user interface, in place of the page."""
     limits: LimitsSettings = field(default_factory=LimitsSettings)
-    head_seconds: float = HEAD_SECONDS
-    """How long the head of a request may take."""
+    times: ConnectionTimes = field(default_factory=ConnectionTimes)
+    """How long a client may take."""
     connections_max: int = 2_000
     """How many connections there may be; 503 above."""
 
@@ -135,8 +134,8 @@ def _listen(settings: RestSettings) -> socket.socket:
 def _config(application: ASGIApp, settings: RestSettings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=bounded_connections(settings.head_seconds),
-        h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
+        http=bounded_connections(settings.times),
+        h11_max_incomplete_event_size=settings.limits.head_bytes_max,
         limit_concurrency=settings.connections_max,
         ws="none",
         lifespan="on",

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import socket
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.processes import serving
-from support.proxy.running_scheduler import running
+from support.proxy.rest_servers import connected, received, rest, sent
 
 from licorne import LicorneError
 from licorne.proxy.rest.access import read_token
+from licorne.proxy.rest.closing import ConnectionTimes
 from licorne.proxy.rest.limits import LimitsSettings
-from licorne.proxy.rest.running import RestServer, RestSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 TOKEN = "sesame-open-sesame"  # noqa: S105 - of these tests alone
 CLUSTERS = "/ws/v1/clusters"
-
-
-@contextmanager
-def rest(**settings: object) -> Iterator[str]:
-    """Run a server with these settings, and give its URL; it still answers when the block ends."""
-    with running() as scheduler:
-        made = RestSettings(**settings)  # type: ignore[arg-type] # whatever the test says
-        with RestServer(scheduler, made) as server:
-            yield f"http://127.0.0.1:{server.port}"
-
-
-def sent(url: str, *parts: bytes) -> bytes:
-    """Send bytes, keep the connection open, and return all that comes until the server ends it."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
-        for part in parts:
-            connection.sendall(part)
-        received = b""
-        while piece := connection.recv(65_536):
-            received += piece
-    return received
 
 
 # ---------------------------------------------------------------------------------------------- access
@@ -119,42 +94,29 @@ def test_a_body_that_is_too_slow_is_refused() -> None:
 )
 def test_a_head_that_is_too_slow_is_refused(parts: tuple[bytes, ...]) -> None:
     """Also where nothing comes at all."""
-    with rest(head_seconds=0.05) as url:
+    with rest(times=ConnectionTimes(head_seconds=0.05)) as url:
         assert sent(url, *parts).startswith(b"HTTP/1.1 408 ")
 
 
 def test_the_second_request_of_a_connection_is_watched_as_well() -> None:
     """Its time begins with its first byte."""
-    with rest(head_seconds=0.05) as url:
-        host, _, port = url.removeprefix("http://").partition(":")
-        with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
-            connection.sendall(b"GET /ws/v1/clusters HTTP/1.1\r\nHost: a\r\n\r\n")
-            received = connection.recv(65_536)
-            while b"[]" not in received:
-                received += connection.recv(65_536)
-            connection.sendall(b"GET /ws")
-            rest_of_it = b""
-            while piece := connection.recv(65_536):
-                rest_of_it += piece
+    with rest(times=ConnectionTimes(head_seconds=0.05)) as url, connected(url) as connection:
+        connection.sendall(b"GET /ws/v1/clusters HTTP/1.1\r\nHost: a\r\n\r\n")
+        first = connection.recv(65_536)
+        while b"[]" not in first:
+            first += connection.recv(65_536)
+        connection.sendall(b"GET /ws")
+        rest_of_it = received(connection)
 
-    assert received.startswith(b"HTTP/1.1 200 ")
+    assert first.startswith(b"HTTP/1.1 200 ")
     assert rest_of_it.startswith(b"HTTP/1.1 408 ")
-
-
-def test_a_head_that_is_too_large_is_refused() -> None:
-    """Before it is read to its end."""
-    with rest() as url:
-        answer = sent(url, b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000)
-
-    assert answer.startswith(b"HTTP/1.1 4")
 
 
 def test_too_many_requests_at_once_are_refused() -> None:
     """Others are served when one of them has ended."""
     limits = LimitsSettings(at_once_max=1)
     with rest(limits=limits) as url:
-        host, _, port = url.removeprefix("http://").partition(":")
-        with socket.create_connection((host, int(port)), WAIT_SECONDS) as waiting:
+        with connected(url) as waiting:
             waiting.sendall(
                 b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: a\r\n"
                 b"Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
