@@ -48,6 +48,9 @@ partitions:
 """
 """What is used when the resource manager supplies no configuration: a queue for each namespace."""
 
+_ERRORS_MAX: Final = 1_000
+"""How many errors are listed. Where more have been found, no further ones are looked for."""
+
 _RESOLVERS: Final = ("os", "ldap")
 
 
@@ -92,7 +95,7 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
     config = None
     if not errors:
         config = SchedulerConfig(partitions=partitions, checksum=checksum(text), text=text, warnings=problems)
-    return Report(config, _problems(errors, source), problems)
+    return Report(config, _problems(_first(errors), source), problems)
 
 
 def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOURCE) -> tuple[Problem, ...]:
@@ -111,6 +114,9 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
     # that a name is missing, would only repeat it.
     unreadable = {(finding.position.line, finding.position.column) for finding in errors}
     found = list(validate_documents(document.partitions))
+    if len(errors) + len(found) > _ERRORS_MAX:
+        errors.extend(found)
+        return ()
     partitions = tuple(build_partition(partition, found) for partition in document.partitions)
     for partition in partitions:
         found.extend(validate_partition(partition))
@@ -121,6 +127,15 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
         finding for finding in found if (finding.position.line, finding.position.column) not in unreadable
     )
     return partitions
+
+
+def _first(errors: list[RuleFinding]) -> list[RuleFinding]:
+    """Return the first errors in order of the file; where there are more, the last one says so."""
+    if len(errors) <= _ERRORS_MAX:
+        return errors
+    first = sorted(errors, key=lambda finding: (finding.position.line, finding.position.column))[:_ERRORS_MAX]
+    text = f"there are more errors, of which {_ERRORS_MAX} are listed"
+    return [*first, RuleFinding(first[-1].position, text)]
 
 
 def _resolver_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, final
 
+from anyio import CapacityLimiter
 from loguru import logger
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -77,6 +78,7 @@ def rest_app(
     application.state.scheduler = scheduler
     application.state.pace = pace
     application.state.event_texts = EventTexts()
+    application.state.checks = CapacityLimiter(1)
     application.router.redirect_slashes = False
     application.router.default = _Unrouted(routes, page.files)
     return application

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
 
 import yaml
-from starlette.concurrency import run_in_threadpool
+from anyio.to_thread import run_sync
 from starlette.responses import Response
 from starlette.routing import Route
 
 from ...model.configuration.reader import ConfigurationError, load
 from ...model.configuration.schema import SchedulerConfig
 from ..documents.configurations import configuration_document
-from .requests import views_of
+from .errors import RestError
+from .requests import checks_of, views_of
 from .responses import JSON_TYPE, json_response
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ROUTES"]
 
+_CHECKED_BYTES_MAX: Final = 256 << 10
+"""How large a configuration may be that is checked: a second of work, or some seconds if it is all errors.
+
+`licorne validate` checks any, and does not take the time from a scheduler.
+"""
 _YAML_TYPE = "application/x-yaml; charset=UTF-8"
 
 
@@ -37,8 +44,12 @@ def _config(request: Request) -> Response:
 
 
 async def _validate(request: Request) -> Response:
+    """Return whether the configuration in the body could be used; one is checked at a time."""
     body = await request.body()
-    return json_response(await run_in_threadpool(_outcome, body))
+    if len(body) > _CHECKED_BYTES_MAX:
+        text = f"a configuration that is checked here may have {_CHECKED_BYTES_MAX} bytes at most"
+        raise RestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{text}; `licorne validate` takes any")
+    return json_response(await run_sync(_outcome, body, limiter=checks_of(request)))
 
 
 def _outcome(body: bytes) -> Document:

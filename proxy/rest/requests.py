@@ -12,13 +12,14 @@ from ..scheduler.views import UnknownPartitionError
 from .errors import RestError
 
 if TYPE_CHECKING:
+    from anyio import CapacityLimiter
     from starlette.requests import Request
 
     from ..scheduler.scheduler import Scheduler
     from ..scheduler.views import Views
     from .pacing import Pace
 
-__all__ = ["pace_of", "partition_of", "queue_path_of", "scheduler_of", "unescaped", "views_of"]
+__all__ = ["checks_of", "pace_of", "partition_of", "queue_path_of", "scheduler_of", "unescaped", "views_of"]
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
@@ -38,6 +39,12 @@ def pace_of(request: Request) -> Pace:
     """Return what counts the time of readers."""
     pace: Pace = request.app.state.pace
     return pace
+
+
+def checks_of(request: Request) -> CapacityLimiter:
+    """Return what lets one check of a configuration run at a time."""
+    checks: CapacityLimiter = request.app.state.checks
+    return checks
 
 
 def partition_of(request: Request) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING
 
 from . import limit_levels, limits, nodes, placement, queues, resources, structure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ...resources.resource import Resource
     from ..documents import PartitionDocument
@@ -34,7 +35,7 @@ def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     findings.extend(_rules(partition))
     findings.extend(nodes.node_policy_is_known(partition))
     findings.extend(nodes.node_weights_are_not_negative(partition))
-    _levels(partition.root, {}, {}, findings)
+    _levels(partition.root, ChainMap(), ChainMap(), findings)
     return findings
 
 
@@ -74,8 +75,8 @@ def _rules(partition: PartitionConfig) -> Iterator[RuleFinding]:
 
 def _levels(
     queue: QueueConfig,
-    resources_above: Mapping[tuple[str, str], Resource],
-    applications_above: Mapping[tuple[str, str], int],
+    resources_above: ChainMap[tuple[str, str], Resource],
+    applications_above: ChainMap[tuple[str, str], int],
     findings: list[RuleFinding],
 ) -> None:
     """Apply the rules about limits on different levels to a queue and all below it."""

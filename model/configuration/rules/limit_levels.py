@@ -1,7 +1,8 @@
 """Rules about limits on different levels: a queue cannot allow a user more than a queue above does.
 
 The limit of a name is compared with the nearest limit of the same name above, or else with that of
-the wildcard above. Limits of the same queue are not compared with each other.
+the wildcard above. Limits of the same queue are not compared with each other. What is allowed above is not
+copied for each queue: thousands of names may be above thousands of queues.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..names import WILDCARD
 from ..problems import RuleFinding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections import ChainMap
 
     from ..schema import LimitConfig, QueueConfig
 
@@ -27,7 +28,7 @@ def _who(limit: LimitConfig) -> list[tuple[str, str]]:
     return [("user", name) for name in limit.users] + [("group", name) for name in limit.groups]
 
 
-def _above(above: Mapping[tuple[str, str], _Limit], who: tuple[str, str]) -> tuple[_Limit | None, bool]:
+def _above(above: ChainMap[tuple[str, str], _Limit], who: tuple[str, str]) -> tuple[_Limit | None, bool]:
     """Return the limit above that counts for a name, and whether it is that of the wildcard."""
     kind, name = who
     if who in above or name == WILDCARD:
@@ -36,14 +37,14 @@ def _above(above: Mapping[tuple[str, str], _Limit], who: tuple[str, str]) -> tup
 
 
 def limit_resources_fit_levels_above(
-    queue: QueueConfig, above: Mapping[tuple[str, str], Resource], findings: list[RuleFinding]
-) -> Mapping[tuple[str, str], Resource]:
+    queue: QueueConfig, above: ChainMap[tuple[str, str], Resource], findings: list[RuleFinding]
+) -> ChainMap[tuple[str, str], Resource]:
     """Refuse resources beyond those a queue above allows to the same user or group.
 
     Returns:
         What this queue and those above allow; a name that is limited in several has the lowest.
     """
-    allowed = dict(above)
+    allowed = above.new_child() if queue.limits else above
     for limit in queue.limits:
         for who in _who(limit):
             bound, by_wildcard = _above(above, who)
@@ -58,14 +59,14 @@ def limit_resources_fit_levels_above(
 
 
 def limit_applications_fit_levels_above(
-    queue: QueueConfig, above: Mapping[tuple[str, str], int], findings: list[RuleFinding]
-) -> Mapping[tuple[str, str], int]:
+    queue: QueueConfig, above: ChainMap[tuple[str, str], int], findings: list[RuleFinding]
+) -> ChainMap[tuple[str, str], int]:
     """Refuse more applications than a queue above allows to the same user or group, or any number of them.
 
     Returns:
         What is allowed below this queue: its own limits replace those above.
     """
-    allowed = dict(above)
+    allowed = above.new_child() if queue.limits else above
     for limit in queue.limits:
         for who in _who(limit):
             bound, by_wildcard = _above(above, who)

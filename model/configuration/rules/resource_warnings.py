@@ -9,7 +9,7 @@ from ..problems import RuleFinding
 from ..words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ..positions import Position
     from ..schema import PartitionConfig, QueueConfig
@@ -22,6 +22,9 @@ KNOWN_TYPES: Final = ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.co
 _OTHER_NAMES: Final = {"cpu": "vcore", "mem": "memory"}
 _LIKENESS_MIN: Final = 0.75
 """`amd.com/gpu` is no spelling of `nvidia.com/gpu`."""
+
+_COMPARISONS_MAX: Final = 100_000
+"""How many pairs of types are compared in all; with more, unknown types are compared with the common ones."""
 
 
 def type_effects(
@@ -38,21 +41,23 @@ def type_effects(
         for name, position in _types_of(partition):
             places[name].add(position)
     known = {*KNOWN_TYPES, *(node_types or ()), *(name for name, found in places.items() if len(found) > 1)}
-    for name in sorted(places.keys() - known):
+    unknown = sorted(places.keys() - known)
+    compared = sorted(known) if len(unknown) * len(known) <= _COMPARISONS_MAX else KNOWN_TYPES
+    for name in unknown:
         (position,) = places[name]
-        hint = _hint(name, known)
+        hint = _hint(name, compared)
         if hint or node_types is not None:
             yield RuleFinding(
                 position, f"the resource type {name!r} is not known{hint or ': no node has it'}"
             )
 
 
-def _hint(name: str, known: Collection[str]) -> str:
+def _hint(name: str, known: Sequence[str]) -> str:
     """Return the end of a message that names the nearest known type, or nothing."""
     other = _OTHER_NAMES.get(name.lower())
     if other is not None:
         return f"; did you mean {other!r}?"
-    return did_you_mean(name, sorted(known), likeness=_LIKENESS_MIN)
+    return did_you_mean(name, known, likeness=_LIKENESS_MIN)
 
 
 def _types_of(partition: PartitionConfig) -> Iterator[tuple[str, Position]]:

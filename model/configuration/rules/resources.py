@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...resources.comparisons import is_zero
-from ...resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited
+from ...resources.resource import EMPTY, component_wise_min, fits_undefined_unlimited, total_of
 from ...resources.texts import describe
 from ..problems import RuleFinding
 
@@ -36,10 +36,10 @@ def resources_fit(
     """
     findings.extend(_guaranteed_fits_max(queue))
     findings.extend(_max_fits_parent(queue, parent_max))
-    lowest = component_wise_min(queue.max, parent_max)
-    wanted: Resource = EMPTY
-    for child in queue.queues:
-        wanted = add(wanted, resources_fit(child, findings, parent_max=lowest))
+    if not queue.queues:  # Thousands of leaves may be below a maximum of thousands of types.
+        return EMPTY if is_zero(queue.guaranteed) else queue.guaranteed
+    lowest = component_wise_min(queue.max or None, parent_max)
+    wanted = total_of([resources_fit(child, findings, parent_max=lowest) for child in queue.queues])
     findings.extend(_children_fit_guaranteed(queue, wanted))
     findings.extend(_children_fit_max(queue, wanted, lowest))
     return wanted if is_zero(queue.guaranteed) else queue.guaranteed
@@ -82,7 +82,7 @@ def _children_fit_guaranteed(queue: QueueConfig, wanted: Resource) -> list[RuleF
     return [RuleFinding(_place(queue, "guaranteed"), text)]
 
 
-def _children_fit_max(queue: QueueConfig, wanted: Resource, lowest: Resource) -> list[RuleFinding]:
+def _children_fit_max(queue: QueueConfig, wanted: Resource, lowest: Resource | None) -> list[RuleFinding]:
     """Refuse children that are guaranteed more together than their parent may ever have."""
     if fits_undefined_unlimited(lowest, wanted):
         return []

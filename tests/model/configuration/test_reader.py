@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.configurations import below_root, errors_of
 
+from licorne.model.configuration import reader
 from licorne.model.configuration.checksum import checksum
 from licorne.model.configuration.problems import ConfigurationError, Problem
 from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, inspect, load
@@ -251,3 +252,32 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Also what is no YAML at all; what is refused has a report without a configuration."""
     for whole in (text, f"partitions:\n- queues:\n  - name: {text}\n"):
         assert (inspect(whole).config is None) is bool(_problems_of(whole))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"partitions: [{'{},' * 5_000}]",
+        f"partitions: [{{queues: [{{name: root, queues: [{'1,' * 5_000}]}}]}}]",
+        f"partitions: [{{queues: [{{name: root, queues: [{'{},' * 5_000}]}}]}}]",
+    ],
+    ids=["before", "shapes", "rules"],
+)
+def test_of_thousands_of_errors_the_first_are_listed(text: str) -> None:
+    """The last line says that there are more."""
+    report = inspect(text)
+
+    assert (None, 1_001) == (report.config, len(report.errors))
+    assert "there are more errors, of which 1000 are listed" == report.errors[-1].text
+    assert sorted(error.column for error in report.errors) == [error.column for error in report.errors]
+
+
+def test_where_thousands_of_errors_have_been_found_no_further_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each costs time, and nobody reads them."""
+    built: list[object] = []
+    monkeypatch.setattr(reader, "build_partition", lambda *given: built.append(given))
+    inspect(f"partitions: [{'{},' * 5_000}]")
+
+    assert [] == built

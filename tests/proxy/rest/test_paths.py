@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from support.proxy.rest_clients import Reader, reader, status_of_path
 
 from licorne import ResourceManager, Scheduler
+from licorne.model.configuration.reader import DEFAULT_CONFIGURATION
 from licorne.model.nodes.node import NodeFacts
 from licorne.model.partition_views import ShownNode
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.proxy.documents.nodes import utilizations_document
 from licorne.proxy.documents.paging import ROWS_MAX
 from licorne.proxy.documents.times import time_text
+from licorne.proxy.rest import configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -256,3 +261,38 @@ def test_documents_of_paths_are_those_of_a_snapshot() -> None:
         assert snapshot["nodes"]["default"] == served.document(f"{BELOW}/nodes")
         assert snapshot["users"]["default"] == served.document(f"{BELOW}/usage/users")
         assert snapshot["groups"]["default"] == served.document(f"{BELOW}/usage/groups")
+
+
+def test_a_large_configuration_is_not_checked_over_rest(served: Reader) -> None:
+    """It would take the time from the scheduler; the command line has no such limit."""
+    text = DEFAULT_CONFIGURATION + "#" * (256 << 10)
+    refused = served.client.post("/ws/v1/validate-conf", content=text)
+    taken = served.client.post("/ws/v1/validate-conf", content=text[: 256 << 10])
+
+    assert (413, {"allowed": True}) == (refused.status_code, taken.json())
+    assert "262144 bytes at most; `licorne validate` takes any" in refused.json()["message"]
+
+
+def test_configurations_are_checked_one_at_a_time(served: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait; nothing else does."""
+    began, may_end = threading.Semaphore(0), threading.Event()
+    at_once: list[int] = []
+    checking: list[None] = []
+
+    def check(text: str, *, source: str) -> None:
+        assert (text, "configuration") == ("#", source)
+        checking.append(None)
+        at_once.append(len(checking))
+        began.release()
+        assert may_end.wait(WAIT_SECONDS)
+        checking.pop()
+
+    monkeypatch.setattr(configurations, "load", check)
+    with served.client as client, ThreadPoolExecutor(3) as pool:
+        posts = [pool.submit(client.post, "/ws/v1/validate-conf", content="#") for _ in range(3)]
+        assert began.acquire(timeout=WAIT_SECONDS)
+        assert 200 == client.get("/ws/v1/clusters").status_code
+        may_end.set()
+        assert [{"allowed": True}] * 3 == [post.result().json() for post in posts]
+
+    assert [1, 1, 1] == at_once

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+from dataclasses import replace
+
 import pytest
 from support.model.configurations import errors_at_marks, errors_of
+
+from licorne.model.configuration.reader import load
+from licorne.model.configuration.rules.limit_levels import limit_applications_fit_levels_above
 
 
 def levels(*limits: str) -> str:
@@ -136,3 +142,15 @@ def test_a_limit_above_without_applications_leaves_them_free() -> None:
     text = levels("{users: [bob], maxresources: {memory: 1}}", "{users: [bob], maxapplications: 9}")
 
     assert errors_of(text) == []
+
+
+def test_what_is_allowed_above_is_not_copied_for_each_queue() -> None:
+    """There may be thousands of names above thousands of queues."""
+    limits = [f"{{users: [{name}], maxapplications: 1}}" for name in ("bob", "eve")]
+    (partition,) = load(levels(*limits)).partitions
+    above: ChainMap[tuple[str, str], int] = ChainMap({("user", "bob"): 1})
+    bare = replace(partition.root, limits=())
+
+    assert limit_applications_fit_levels_above(bare, above, []) is above
+    below = limit_applications_fit_levels_above(partition.root.queues[0], above, [])
+    assert (below.maps[1] is above.maps[0], below.maps[0]) == (True, {("user", "eve"): 1})

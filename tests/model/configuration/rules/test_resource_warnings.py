@@ -91,3 +91,21 @@ def test_what_the_nodes_have_is_known_and_all_else_is_reported() -> None:
         "the resource type 'tokens' is not known: no node has it",
         "the resource type 'vcoree' is not known; did you mean 'vcore'?",
     ] == [warning.text for warning in report.warnings]
+
+
+def test_very_many_types_are_compared_with_the_common_ones_alone() -> None:
+    """Comparing each with each other would take minutes; a small number of types is compared in full."""
+
+    def hints(count: int) -> list[str]:
+        known = ", ".join(f"license-{number}: 1" for number in range(count))
+        others = ", ".join(f"licence-{number}: 1" for number in range(count))
+        resources = f"{{guaranteed: {{{known}}}, max: {{{known}, {others}, memroy: 1}}}}"
+        return [
+            text
+            for text in warnings_of(below_root(f"- {{name: a, resources: {resources}}}"))
+            if "mean" in text
+        ]
+
+    assert 11 == len(hints(10))
+    (only,) = hints(400)
+    assert "did you mean 'memory'?" in only

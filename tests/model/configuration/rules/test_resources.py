@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from support.model.configurations import below_root, errors_at_marks, errors_of
+
+from licorne.model.configuration.rules import resources
+from licorne.model.resources.resource import component_wise_min
+
+if TYPE_CHECKING:
+    from licorne.model.resources.resource import Resource
 
 
 def test_a_queue_is_guaranteed_no_more_than_its_maximum() -> None:
@@ -163,3 +171,18 @@ def test_a_sum_that_is_too_large_at_a_maximum_further_up_is_reported_there() -> 
     )
 
     assert ["p", "m"] == [said.rpartition(" ")[2] for said in errors_at_marks(text)]
+
+
+def test_maxima_are_not_combined_for_each_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of leaves may be below a maximum of thousands of types."""
+    combined: list[object] = []
+
+    def counted(left: Resource | None, right: Resource | None) -> Resource | None:
+        combined.extend(side for side in (left, right) if side is not None and left is not None)
+        return component_wise_min(left, right)
+
+    monkeypatch.setattr(resources, "component_wise_min", counted)
+    leaves = ", ".join(f"{{name: q{number}, resources: {{max: {{memory: 1}}}}}}" for number in range(50))
+    errors_of(below_root(f"- {{name: a, resources: {{max: {{memory: 5, vcore: 5}}}}, queues: [{leaves}]}}"))
+
+    assert 2 >= len(combined)
