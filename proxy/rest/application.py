@@ -20,7 +20,7 @@ from .event_streams import EventTexts
 from .limits import LimitsSettings, RequestLimits
 from .pacing import Pace, Pacing
 from .routes import all_routes
-from .unrouted import method_refused, not_found, redirect, repaired_path
+from .unrouted import EscapedSlashes, method_refused, not_found, redirect, repaired_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +65,7 @@ def rest_app(
             Middleware(Access, tokens=tokens),
             Middleware(Pacing, pace=pace),
             Middleware(Compression),
+            Middleware(EscapedSlashes),
         ],
         exception_handlers={
             HTTPStatus.METHOD_NOT_ALLOWED: method_refused,

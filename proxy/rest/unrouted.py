@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 from urllib.parse import quote
 
 from starlette.responses import PlainTextResponse, Response
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.routing import Route
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["allowed_methods", "method_refused", "not_found", "redirect", "repaired_path"]
+__all__ = ["EscapedSlashes", "allowed_methods", "method_refused", "not_found", "redirect", "repaired_path"]
 
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 
@@ -43,6 +44,22 @@ def method_refused(request: Request, error: Exception) -> Response:
 def _allow(error: HTTPException) -> str:
     named = (error.headers or {}).get("Allow", "")
     return allowed_methods({method for method in re.split(r",\s*", named) if method})
+
+
+@final
+class EscapedSlashes:
+    """Answers requests whose path has a slash in a name, written as `%2F`: an ordinary unknown path.
+
+    The server has resolved the escape when it says what the path is: there it is a slash like others.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        is_unknown = scope["type"] == "http" and b"%2f" in (scope.get("raw_path") or b"").lower()
+        await (not_found() if is_unknown else self._app)(scope, receive, send)
 
 
 def repaired_path(path: str, method: str, routes: Sequence[Route]) -> str | None:

@@ -120,6 +120,39 @@ def test_a_request_whose_end_is_not_certain_is_refused(head: bytes, status: int)
     assert 1 == answer.count(b"HTTP/1.1 ")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ws/v1/partition/default%2Fqueues",
+        "/ws/v1/partition/default%2fqueues",
+        "/ws/v1/partition/default/queue/root%2F",
+        "/WS%2Fv1/clusters",
+        "/%2F%2Fexample.invalid/",
+        "/ws/v1/partition/default%252Fqueues",
+        "/ws/v1/partition/default/node/a%252Fb",
+        "/ws/v1/partition/default/../queues",
+        "/ws/v1/partition/default/%2e%2e/queues",
+        "/ws/v1/partition/default/%252e%252e/queues",
+        "/page/%2e%2e/%2e%2e/etc/passwd",
+        "/ws/v1/partition/default%00/queues",
+        "/ws/v1/clusters%00",
+        "/ws/v1/partition/default/node/%00",
+        "/ws/v1/partition/default/queue/root%00",
+        "/ws/v1/partition/%C3%BC/queues",
+        "/ws/v1/partition/%FF/queues",
+        "/%C0%AE%C0%AE/",
+        "/ws/v1/partition/%0D%0Aa:%20b/queues",
+        "*",
+        "http://other.example/ws/v1/clusters",
+    ],
+)
+def test_a_strange_path_is_not_found(path: str) -> None:
+    """As it is sent, without the repairs of a client; nothing is redirected."""
+    head = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    with rest() as url:
+        assert sent(url, head.encode()).startswith(b"HTTP/1.1 404 ")
+
+
 def test_an_answer_before_the_end_of_a_body_ends_the_connection() -> None:
     """And says so; one without a body, or with all of it read, does not."""
     post = b"POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"

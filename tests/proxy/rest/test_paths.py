@@ -64,7 +64,7 @@ def test_escapes_of_a_name_count_twice(served: Reader) -> None:
     ],
 )
 def test_a_strange_name_is_not_found(served: Reader, path: str) -> None:
-    """A slash that was escaped is a slash like others when the server reads the path."""
+    """Nothing in it makes another path of it."""
     assert 404 == status_of_path(served.application, path)
 
 
