@@ -49,6 +49,10 @@ def _no_levels() -> Mapping[str, LogLevel]:
     return MappingProxyType({})
 
 
+def _no_texts() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraConfig:
     """The settings beside the queues; `log_levels` is by logger, the empty name is all loggers.
@@ -64,6 +68,8 @@ class ExtraConfig:
     event_rest_response_size: int = 10_000
     health_check_interval_seconds: float = 30.0
     log_levels: Mapping[str, LogLevel] = field(default_factory=_no_levels)
+    texts: Mapping[str, str] = field(default_factory=_no_texts, compare=False)
+    """The map as it came, by key, with the keys of other programs; settings that mean the same are equal."""
 
     def level_of(self, logger: str) -> LogLevel:
         """Return the level of a logger: its own, that of the nearest logger above, or `INFO`."""
@@ -150,6 +156,7 @@ def parse_extra_config(texts: Mapping[str, str]) -> tuple[ExtraConfig, tuple[str
             "health.checkInterval", _DEFAULTS.health_check_interval_seconds
         ),
         log_levels=MappingProxyType(reader.levels()),
+        texts=MappingProxyType(dict(sorted(texts.items()))),
     )
     reader.unknown_keys()
     return settings, tuple(reader.warnings)

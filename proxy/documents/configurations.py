@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["configuration_document"]
 
 
-def configuration_document(config: SchedulerConfig, *, yaml: bool) -> Document:
+def configuration_document(config: SchedulerConfig, extra: Mapping[str, str], *, yaml: bool) -> Document:
     """Return the document of a configuration.
 
     Args:
-        config: The configuration.
+        config: The configuration of the queues.
+        extra: The extra configuration, as it came.
         yaml: Whether the names are those of the YAML file. It also leaves out groups that are empty.
     """
     writer = _Writer(yaml=yaml)
     return writer.named(
         Partitions=[writer.partition(partition) for partition in config.partitions],
         Checksum=config.checksum,
+        Extra=dict(extra),
     ) | {
         writer.name("DeadlockDetectionEnabled"): False,
         writer.name("DeadlockTimeoutSeconds"): 60,

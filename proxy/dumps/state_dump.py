@@ -85,7 +85,9 @@ def _sections(scheduler: Scheduler) -> Iterator[Section]:
     yield "rmDiagnostics", scheduler.manager_diagnostics()
     yield "logLevel", scheduler.log_level()
     if configurations:
-        yield "config", configuration_document(configurations[0][1], yaml=False)
+        rm_id, config = configurations[0]
+        extra = scheduler.extra_configuration(rm_id).texts
+        yield "config", configuration_document(config, extra, yaml=False)
     yield "placementRules", (_rules(views, name) for name in names)
 
 

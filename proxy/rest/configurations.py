@@ -14,7 +14,7 @@ from ...model.configuration.reader import ConfigurationError, load
 from ...model.configuration.schema import SchedulerConfig
 from ..documents.configurations import configuration_document
 from .errors import RestError
-from .requests import checks_of, views_of
+from .requests import checks_of, scheduler_of, views_of
 from .responses import JSON_TYPE, json_response
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ _YAML_TYPE = "application/x-yaml; charset=UTF-8"
 def _config(request: Request) -> Response:
     """Return the configuration of the first resource manager."""
     configurations = views_of(request).configurations()
-    config = configurations[0][1] if configurations else SchedulerConfig()
+    rm_id, config = configurations[0] if configurations else ("", SchedulerConfig())
+    extra = scheduler_of(request).extra_configuration(rm_id).texts if configurations else {}
     if request.headers.get("accept") == JSON_TYPE.partition(";")[0]:
-        return json_response(configuration_document(config, yaml=False))
-    document = configuration_document(config, yaml=True)
+        return json_response(configuration_document(config, extra, yaml=False))
+    document = configuration_document(config, extra, yaml=True)
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, indent=4)
     return Response(text, headers={"Content-Type": _YAML_TYPE})
 

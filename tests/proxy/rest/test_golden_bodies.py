@@ -16,7 +16,7 @@ DIFFERENT: Final = {
     r"\.allocationLog": "an ask is tried again only when something has changed: there are fewer entries",
     r"\.reason: .*configuration:\d+:\d+:": "why a configuration is refused is in our words, with a position",
 }
-"""Deliberate differences: how a difference reads, with its reason; docs/rest.md has them, too."""
+"""Deliberate differences: how a difference reads, with its reason; docs/deviations.md has them, too."""
 ELSEWHERE: Final = {
     "metrics",
     *("events_batch", "events_batch_count", "events_batch_count_start", "events_batch_start_high"),

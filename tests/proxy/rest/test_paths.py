@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support.proxy.listening import WAIT_SECONDS
-from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
+from support.proxy.manager_requests import (
+    ONE,
+    TWO,
+    application_request,
+    ask_request,
+    configuration_request,
+    node_request,
+)
 from support.proxy.rest_clients import Reader, reader, status_of_path
 
 from licorne import ResourceManager, Scheduler
@@ -222,6 +229,22 @@ def test_what_is_no_configuration_is_not_allowed(served: Reader, body: bytes, sa
     assert (200, False) == (answer.status_code, answer.json()["allowed"])
     assert said in answer.json()["reason"]
     assert "OPTIONS, POST" == answer.headers["access-control-allow-methods"]
+
+
+def test_the_extra_configuration_is_shown_as_it_came(served: Reader) -> None:
+    """With the keys of other programs, in both forms; it is left out if it is empty, as recorded."""
+    assert "extra" not in yaml.safe_load(served.client.get("/ws/v1/config").text)
+    extra = {"service.policyGroup": "queues", "log.level": "WARN"}
+    request = configuration_request(ONE)
+    request.extraConfig.update(extra)
+    served.scheduler.update_configuration(request)
+
+    shown = yaml.safe_load(served.client.get("/ws/v1/config").text)
+    assert ["partitions", "checksum", "extra"] == list(shown)[:3]
+    assert list(extra.items())[::-1] == list(shown["extra"].items())
+    headers = {"accept": "application/json"}
+    assert extra == served.client.get("/ws/v1/config", headers=headers).json()["Extra"]
+    assert extra == served.document("/debug/fullstatedump")["config"]["Extra"]  # type: ignore[index]
 
 
 def test_a_check_of_a_configuration_changes_nothing(served: Reader) -> None:
