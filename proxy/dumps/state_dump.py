@@ -18,6 +18,7 @@ from ..documents.clusters import cluster_document, partition_info
 from ..documents.configurations import configuration_document
 from ..documents.nodes import node_document
 from ..documents.queues import queue_document
+from ..documents.times import time_text
 from ..scheduler.views import UnknownPartitionError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ __all__ = ["state_dump", "state_dump_file"]
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _IN_MEMORY_MAX: Final = 8 * 2**20
 """How many bytes of a dump are kept in memory; a larger one is in a temporary file."""
+_THIS_PROCESS: Final = "this process"
+"""How a stream is named that no reader elsewhere has."""
 Section: TypeAlias = "tuple[str, Json | Iterator[Json]]"
 """A key of the dump, and its value; of a list the entries, which are made when they are written."""
 
@@ -89,6 +92,12 @@ def _sections(scheduler: Scheduler) -> Iterator[Section]:
         extra = scheduler.extra_configuration(rm_id).texts
         yield "config", configuration_document(config, extra, yaml=False)
     yield "placementRules", (_rules(views, name) for name in names)
+    streams: list[Json] = [
+        {"Name": stream.host or _THIS_PROCESS, "CreatedAt": time_text(stream.created_ns)}
+        for stream in scheduler.events.open_streams()
+    ]
+    if streams:
+        yield "eventStreams", streams
 
 
 def _applications(views: Views, partition: str) -> Iterator[ShownApplication]:

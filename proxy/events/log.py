@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 import weakref
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from ...model.configuration.extra import ExtraConfig
 from ...model.errors import RequestError
 from ...model.values.facts import FactSink
+from ..metrics.event_counters import EventCounters
 from .expanding import records_from
 from .recent import RecentRecords
 from .ring import FactRing
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ...model.values.events import EventRecord
     from ...model.values.facts import Fact
 
-__all__ = ["EventBatch", "EventCounters", "EventLog", "TooManyStreamsError"]
+__all__ = ["EventBatch", "EventLog", "TooManyStreamsError"]
 
 _DEFAULTS: Final = ExtraConfig()
 
@@ -38,28 +40,6 @@ class EventBatch:
     lowest_id: int
     highest_id: int
     records: tuple[EventRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EventCounters:
-    """What became of the events since the scheduler was made.
-
-    Each event that is created is channeled or dropped (`not_channeled`). One that is channeled is processed:
-    it gets an id. For a resource manager it is stored for the next delivery, and `collected` with it, or
-    dropped since the store is full (`not_stored`). A stream that is too slow is dropped: `lost_to_streams`
-    counts what such streams have not read.
-    """
-
-    created: int
-    channeled: int
-    not_channeled: int
-    processed: int
-    stored: int
-    not_stored: int
-    collected: int
-    streams: int
-    streams_dropped: int
-    lost_to_streams: int
 
 
 class TooManyStreamsError(RequestError):
@@ -97,7 +77,8 @@ def _drop(_: Fact) -> None:
 class EventLog:
     """What has happened in all partitions of one scheduler, in order of arrival; any thread may call."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._now_ns = now_ns
         self.instance_uuid = str(uuid.uuid4())
         self._ring = FactRing(_DEFAULTS.event_ring_buffer_capacity)
         self._recent = RecentRecords(self._ring)
@@ -198,7 +179,9 @@ class EventLog:
         """
         lowest_id, next_id = self._ring.bounds()
         first = next_id - history if start is None else min(start, next_id)
-        stream = EventStream(self._recent, max(lowest_id, first), self._ended, host=host)
+        stream = EventStream(
+            self._recent, max(lowest_id, first), self._ended, host=host, created_ns=self._now_ns()
+        )
         with self._lock:
             if self._is_closed:
                 raise RequestError("the scheduler has been stopped")
@@ -206,6 +189,11 @@ class EventLog:
                 self._check_room(host)
             self._streams.add(stream)
         return stream
+
+    def open_streams(self) -> tuple[EventStream, ...]:
+        """Return the streams that are open, the oldest first."""
+        with self._lock:
+            return tuple(sorted(self._streams, key=lambda stream: stream.created_ns))
 
     def _check_room(self, host: str) -> None:
         """Refuse a further stream of a host."""

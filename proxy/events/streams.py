@@ -33,6 +33,7 @@ class EventStream:
         next_id: The id of the first one.
         ended: Called once, when the stream is over.
         host: Where the reader is, if it is not in this process.
+        created_ns: When it began, nanoseconds since 1970.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class EventStream:
         ended: Callable[[EventStream], None],
         *,
         host: str | None = None,
+        created_ns: int = 0,
     ) -> None:
         self.host = host
+        self.created_ns = created_ns
         self._recent = recent
         self._next_id = next_id
         self._ended = ended

@@ -9,7 +9,7 @@ from prometheus_client.utils import floatToGoString
 
 from ...model.state.cycle_times import TimedPart
 from ...model.state.histograms import merged
-from .families import gauge, histogram, shared_families
+from .families import gauge, histogram, shared_families, single
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,9 +95,7 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
         "state",
         {"all": load.threads, "waiting": load.threads_waiting},
     )
-    queued = Metric("licorne_dispatcher_queue", "Mailboxes or partitions that wait for a thread", "gauge")
-    queued.add_sample(queued.name, {}, load.queued)
-    yield queued
+    yield single("licorne_dispatcher_queue", "Mailboxes or partitions that wait for a thread", load.queued)
     yield gauge("licorne_mailbox_messages", "Messages that wait for a partition", "partition", load.messages)
     managers = figures.managers.items()
     yield gauge(
@@ -111,6 +109,16 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
         "Callbacks that have raised since the resource manager registered",
         "rm",
         {rm_id: manager.callbacks_failed for rm_id, manager in managers},
+    )
+    events = figures.events
+    yield single("licorne_event_streams", "Streams of events that are open", events.streams)
+    yield single(
+        "licorne_event_streams_dropped",
+        "Streams of events that ended because their readers were too slow",
+        events.streams_dropped,
+    )
+    yield single(
+        "licorne_event_lost_to_streams", "Events that such readers have not got", events.lost_to_streams
     )
     yield gauge(
         "licorne_quarantined",

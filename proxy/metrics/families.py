@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...model.state.histograms import HistogramFigures
     from .figures import SchedulerFigures
 
-__all__ = ["counter", "gauge", "histogram", "shared_families"]
+__all__ = ["counter", "gauge", "histogram", "shared_families", "single"]
 
 _NS: Final = 10**9
 _ACTIVE: Final = (
@@ -54,10 +54,23 @@ _HISTOGRAMS: Final = (
         TimedPart.PREEMPTION,
     ),
 )
+_EVENTS: Final = {
+    "created": "Events that have happened",
+    "channeled": "Events that were kept",
+    "not_channeled": "Events that were dropped: more happened at once than can be taken",
+    "processed": "Events that have an id",
+    "stored": "Events that were kept for a resource manager",
+    "not_stored": "Events that were not kept for a resource manager, since its store was full",
+    "collected": "Events that were sent to a resource manager",
+}
 
 
 def shared_families(figures: SchedulerFigures) -> Iterator[Metric]:
     """Return the families of one scrape."""
+    yield from (
+        single(f"yunikorn_event_total_{name}", text, getattr(figures.events, name))
+        for name, text in _EVENTS.items()
+    )
     yield from _counts(figures)
     yield from _applications_and_nodes(figures)
     yield from _times(figures)
@@ -74,6 +87,13 @@ def counter(name: str, text: str, label: str, values: Mapping[str, float]) -> Me
 def gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
     """Return a gauge with one label."""
     return _plain(name, text, "gauge", label, values)
+
+
+def single(name: str, text: str, value: float) -> Metric:
+    """Return a gauge without labels."""
+    family = Metric(name, text, "gauge")
+    family.add_sample(name, {}, value)
+    return family
 
 
 def _plain(name: str, text: str, kind: str, label: str, values: Mapping[str, float]) -> Metric:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ...actors.engine_load import EngineLoad
     from ...model.partition_figures import PartitionFigures
     from .counts import ManagerCounts
+    from .event_counters import EventCounters
 
 __all__ = ["ManagerFigures", "MetricsSource", "SchedulerFigures"]
 
@@ -31,6 +32,7 @@ class SchedulerFigures(NamedTuple):
     managers: Mapping[str, ManagerFigures]
     """By the id of the RM."""
     load: EngineLoad
+    events: EventCounters
 
 
 class MetricsSource(Protocol):

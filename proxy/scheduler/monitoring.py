@@ -75,7 +75,10 @@ class MonitoringSide(ABC):
         def ask(partitions: Sequence[Partition]) -> SchedulerFigures:
             load = self._engine.load(partitions)
             answers = ask_each(partitions, _figures)
-            return SchedulerFigures(tuple(figures for _, figures in answers), self._managers.figures(), load)
+            counted = self._managers.events.counters()
+            return SchedulerFigures(
+                tuple(figures for _, figures in answers), self._managers.figures(), load, counted
+            )
 
         return self._answer_view("a question for figures", ask)
 

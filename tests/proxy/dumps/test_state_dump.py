@@ -137,3 +137,20 @@ def test_a_second_request_meanwhile_is_answered_with_a_status() -> None:
 
     assert answer.status_code == 503
     assert "is being made already" in answer.json()["message"]
+
+
+def test_open_streams_of_events_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest first, with where their readers are; the key is left out if there are none, as recorded."""
+    times = iter((2_000_000_000, 1_000_000_000))
+    with Scheduler(engine="direct") as scheduler:
+        monkeypatch.setattr(scheduler.events, "_now_ns", lambda: next(times))
+        streams = [scheduler.events.stream(host="10.0.0.1:9080"), scheduler.events.stream()]
+        shown = state_dump(scheduler)["eventStreams"]
+        for stream in streams:
+            stream.close()
+
+        assert shown == [
+            {"Name": "this process", "CreatedAt": "1970-01-01T00:00:01Z"},
+            {"Name": "10.0.0.1:9080", "CreatedAt": "1970-01-01T00:00:02Z"},
+        ]
+        assert "eventStreams" not in state_dump(scheduler)

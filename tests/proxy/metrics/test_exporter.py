@@ -200,3 +200,20 @@ def a_node(attributes: dict[str, str] | None = None, node_id: str = "node") -> s
     size = si.Resource(resources={"memory": si.Quantity(value=100)})
     action = si.NodeInfo.ActionFromRM.CREATE
     return si.NodeInfo(nodeID=node_id, action=action, schedulableResource=size, attributes=attributes)
+
+
+def test_what_became_of_events_is_counted() -> None:
+    """Under the names of the recorded core; streams under names of our own."""
+    with rest_scenario() as scheduler:
+        stream = scheduler.events.stream()
+        values = values_of(exposition(scheduler)[0].decode())
+        counters = scheduler.events.counters()
+        stream.close()
+
+    assert counters.created > 0
+    names = ("created", "channeled", "not_channeled", "processed", "stored", "not_stored", "collected")
+    assert {name: getattr(counters, name) for name in names} == {
+        name: values[f"yunikorn_event_total_{name}", frozenset()] for name in names
+    }
+    shown = ("streams", "streams_dropped", "lost_to_streams")
+    assert [1, 0, 0] == [values[f"licorne_event_{name}", frozenset()] for name in shown]
