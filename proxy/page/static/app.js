@@ -89,29 +89,30 @@ function showChoices() {
 
 const figures = {};
 
-function figure(name, title) {
+/** A figure of the summary; a kind of meter draws its share, null is for one that has none. */
+function figure(name, title, meter) {
   const parts = {
     value: h("strong", {}, "–"),
     note: h("span", { class: "note" }, " "),
-    bar: h("span", { class: "meter" }, h("i", {})),
+    bar: meter === null ? null : h("span", { class: meter }, h("i", {})),
   };
   figures[name] = parts;
-  return h("div", { class: "figure" }, h("span", { class: "title" }, title), parts.value, parts.note, parts.bar);
+  return h("div", { class: "figure" }, h("span", { class: "title" }, title), parts.value, parts.note, parts.bar ?? []);
 }
 
 function fillSummary() {
   element("summary").append(
-    figure("used", "In use"),
-    figure("nodes", "Nodes"),
-    figure("applications", "Applications"),
-    figure("allocations", "Allocations"),
+    figure("used", "In use", "meter"),
+    figure("nodes", "Nodes", "meter"),
+    figure("applications", "Applications", "meter waits"),
+    figure("allocations", "Allocations", null),
   );
 }
 
 function put(name, value, note, share) {
   setText(figures[name].value, value);
   setText(figures[name].note, note);
-  setVariable(figures[name].bar, "--share", Math.min(1, Math.max(0, share || 0)).toFixed(4));
+  if (figures[name].bar) setVariable(figures[name].bar, "--share", Math.min(1, Math.max(0, share || 0)).toFixed(4));
 }
 
 function showSummary(changes) {

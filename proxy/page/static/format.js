@@ -39,8 +39,14 @@ export function resource(types, values) {
   const parts = types
     .map((type, place) => [type, values[place]])
     .filter(([, value]) => value)
-    .map(([type, value]) => `${quantity(type, value)}${BYTES.has(type) ? "" : ` ${label(type)}`}`);
+    .map(([type, value]) => `${quantity(type, value)}${BYTES.has(type) ? "" : ` ${noun(type, value)}`}`);
   return parts.join(", ") || "nothing";
+}
+
+/** What is counted: one pod, two pods; a core is a thousand of its quantity. */
+function noun(type, value) {
+  const one = type === "vcore" ? 1000 : 1;
+  return value === one && label(type).endsWith("s") ? label(type).slice(0, -1) : label(type);
 }
 
 export function label(type) {

@@ -3,6 +3,7 @@
 import { colour, sized } from "./dom.js";
 
 const STEPS = 10;
+const SIZE_MIN = 7;
 const SIZE_MAX = 132;
 const GAP_FROM = 13;
 const LABEL_FROM = 60;
@@ -36,8 +37,9 @@ export class HeatMap {
     this.nodes = nodes;
     this.places = new Map(nodes.map((node, at) => [node.id, at]));
     const area = (width * Math.max(300, innerHeight * 0.5)) / Math.max(1, nodes.length);
-    this.size = Math.max(7, Math.min(SIZE_MAX, Math.floor(Math.sqrt(area))));
-    this.columns = Math.max(1, Math.floor(width / this.size));
+    const wanted = Math.max(SIZE_MIN, Math.min(SIZE_MAX, Math.floor(Math.sqrt(area))));
+    this.columns = Math.max(1, Math.min(Math.ceil(width / wanted), Math.floor(width / SIZE_MIN)));
+    this.size = Math.floor(width / this.columns);
     const rows = Math.max(1, Math.ceil(nodes.length / this.columns));
     this.context = sized(this.canvas, width, rows * this.size + 2);
     this.context.clearRect(0, 0, width, rows * this.size + 2);
@@ -66,8 +68,11 @@ export class HeatMap {
       context.stroke();
     }
     if (node.reserved) {
-      context.fillStyle = this.warn;
       const dot = Math.max(2, Math.min(12, inner / 4));
+      const edge = size > GAP_FROM ? 2 : 0; // It would not stand out from a full node.
+      context.fillStyle = this.surface;
+      context.fillRect(x + inner - dot - edge, y, dot + edge, dot + edge);
+      context.fillStyle = this.warn;
       context.fillRect(x + inner - dot, y, dot, dot);
     }
     if (size >= LABEL_FROM) this.label(node, x, y, inner);

@@ -9,6 +9,8 @@ const HEIGHT = 96;
 const REFRESH_MS = 10000;
 const SPAN_MIN_MS = 10 * 60 * 1000;
 const TICKS_MAX = 8;
+/** How wide a point is drawn that has none beside it, in pixels. */
+const POINT_WIDTH = 3;
 
 export function show(view) {
   const parent = h("select", { "aria-label": "Queues below" });
@@ -114,6 +116,8 @@ export function show(view) {
       context.beginPath();
       let from = -1;
       const close = (to) => {
+        if (to === from) context.lineTo(x(known.times[to]) - POINT_WIDTH, y(top(points[to])));
+        if (to === from) context.lineTo(x(known.times[to]) - POINT_WIDTH, y(base(points[to])));
         for (let each = to; each >= from; each -= 1) context.lineTo(x(known.times[each]), y(base(points[each])));
         context.closePath();
         from = -1;

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 
 VIEWS = ("queues", "nodes", "applications", "timeline", "usage", "events", "locks")
 ANEW = "partitions: [{name: default, queues: [{name: root, queues: [{name: anew}]}]}]"
+COLUMNS = """
+cells => {
+  const shown = cells.filter(cell => cell.offsetParent);
+  return Object.fromEntries(shown.map(cell => {
+    const style = getComputedStyle(cell);
+    const line = style.gridRowStart;
+    const end = style.textAlign === "right";
+    const box = cell.getBoundingClientRect();
+    return [cell.className, [line, end, Math.round(end ? box.right : box.left)]];
+  }));
+}
+"""
+"""Where each cell of a line stands: its line, whether it ends or begins there, and the pixel where."""
 SIZES = {"phone": (390, 844), "desk": (1280, 800), "wall": (2560, 1440)}
 
 
@@ -118,6 +131,24 @@ def test_ended_applications_have_their_reason(visit: Visit) -> None:
     visit.page.get_by_text("Ended", exact=True).click()
 
     expect(visit.page.locator(".table-row")).to_contain_text("no placement rule matched")
+
+
+@pytest.mark.parametrize("width", [390, 1100, 1280, 2560])
+@pytest.mark.parametrize("is_open", [False, True], ids=["table", "table and panel"])
+def test_the_titles_of_the_applications_stand_above_what_they_name(
+    browser: Browser, scheduler: Scheduler, width: int, *, is_open: bool
+) -> None:
+    """Also where a row takes two lines or three: a title is in the column and line of its cells."""
+    with serving_page(scheduler) as origin, visiting(browser, origin, width=width) as visit:
+        visit.open("applications")
+        visit.page.get_by_label("Find applications").fill("genome")
+        if is_open:
+            visit.page.locator(".table-row").click()
+            expect(visit.page.locator("#detail")).to_be_visible()
+        titles = visit.page.locator(".table-head .cell").evaluate_all(COLUMNS)
+        cells = visit.page.locator(".table-row").first.locator(".cell").evaluate_all(COLUMNS)
+
+    assert titles == cells
 
 
 def test_the_last_hour_has_a_chart_a_queue(visit: Visit) -> None:
@@ -294,6 +325,8 @@ def test_each_view_fits_each_size(browser: Browser, scheduler: Scheduler, size: 
         for view in VIEWS:
             visit.open(view)
             expect(visit.page.locator("#view h1")).to_have_count(1)
+            if view == "events":
+                expect(visit.page.locator("ol.events li").first).to_be_visible()
             if view == "applications":
                 visit.page.get_by_label("Find applications").fill("genome")
                 visit.page.locator(".table-row").click()
