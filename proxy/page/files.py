@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import mimetypes
 import re
 from importlib import resources
@@ -13,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from ...model.errors import LicorneError
+from ..events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["FolderFiles", "PageFiles"]
 
 _INDEX: Final = "index.html"
+_WORDS: Final = "event_words.js"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -69,6 +72,7 @@ class PageFiles:
             for entry in folder.iterdir()
             if entry.is_file() and "." + entry.name.rpartition(".")[2] in _TYPES
         }
+        self._files[_WORDS] = _file(_WORDS, _words_script())
 
     async def respond(self, request: Request) -> Response:
         """Return a file, or for a browser that has it already an answer without content."""
@@ -79,6 +83,13 @@ class PageFiles:
         if request.headers.get("if-none-match") == found.headers["ETag"]:
             return Response(status_code=304, headers=dict(found.headers))
         return Response(found.content, headers=dict(found.headers))
+
+
+def _words_script() -> bytes:
+    """Return the words for what is in an event, as a script that exports them."""
+    words = {"TYPES": TYPE_WORDS, "CHANGES": CHANGE_WORDS, "DETAILS": DETAIL_WORDS}
+    lines = (f"export const {name} = {json.dumps(dict(texts))};\n" for name, texts in words.items())
+    return "".join(lines).encode()
 
 
 def _file(name: str, content: bytes) -> _File:

@@ -1,7 +1,7 @@
 // Live events, where the server has them.
 
 import { h, setText } from "./dom.js";
-import { named } from "./event_names.js";
+import { CHANGES, DETAILS, TYPES } from "./event_words.js"; // The server makes it.
 import { clock, counted } from "./format.js";
 import { store, watch } from "./store.js";
 import { listen } from "./stream.js";
@@ -30,8 +30,10 @@ export function show(view) {
   let isHeld = false;
 
   function text(event) {
-    const { type, change } = named(event);
-    return { kind: type, change, object: [event.objectID, event.referenceID].filter(Boolean).join(" · "), message: event.message ?? "" };
+    const kind = TYPES[event.type] ?? String(event.type ?? "");
+    const detail = DETAILS[event.eventChangeDetail] ?? String(event.eventChangeDetail ?? "");
+    const change = [detail, CHANGES[event.eventChangeType]].filter(Boolean).join(" ");
+    return { kind, change, object: [event.objectID, event.referenceID].filter(Boolean).join(" · "), message: event.message ?? "" };
   }
 
   function draw() {

@@ -78,7 +78,7 @@ def test_events_are_printed_newest_first(server: DocumentServer) -> None:
     printed = [line.split() for line in lines(server, "--view", "events")[3:]]
 
     assert ["1", "0"] == [row[0] for row in printed]
-    assert ["node", "node-1", "add", "Node", "added", "to", "the", "scheduler"] == printed[0][2:]
+    assert ["node", "node-1", "added", "Node", "added", "to", "the", "scheduler"] == printed[0][2:]
     assert ["node", "node-1", "set", "schedulable:", "schedulable:", "true"] == printed[1][2:]
 
 
