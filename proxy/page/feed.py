@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["INTERVAL_SECONDS", "VIEWERS_MAX", "LiveFeed", "TooManyViewersError", "Viewer"]
+__all__ = ["INTERVAL_SECONDS", "VIEWERS_MAX", "LiveFeed", "TooManyViewersError", "Viewer", "next_reading"]
 
 INTERVAL_SECONDS: Final = 0.1
 VIEWERS_MAX: Final = 64
@@ -113,6 +113,7 @@ class LiveFeed:
         """Read and send, until there is no viewer."""
         tables = LiveTables()
         number = 0
+        due = time.monotonic()
         while self._viewers:
             began = time.monotonic()
             needs_all = any(viewer.needs_all for viewer in self._viewers)
@@ -123,8 +124,9 @@ class LiveFeed:
                 self._tell_all(_event("unavailable", _quoted(str(error))))
             number += bool(change)
             self._tell(number, all_of_it, change)
-            took = time.monotonic() - began
-            await asyncio.sleep(max(INTERVAL_SECONDS - took, took))
+            ended = time.monotonic()
+            due = next_reading(due, began, ended)
+            await asyncio.sleep(due - ended)
 
     def _read(self, tables: LiveTables, *, needs_all: bool) -> tuple[str, str]:
         """Return the full document, if anybody needs it, and what changed; runs on a thread of its own."""
@@ -151,6 +153,17 @@ class LiveFeed:
         for viewer in self._viewers:
             viewer.needs_all = True
             viewer.put(message)
+
+
+def next_reading(due: float, began: float, ended: float) -> float:
+    """Return when to read next, in seconds of the clock of the arguments.
+
+    Args:
+        due: When the last reading was due: what it was late is not added to the interval.
+        began: When it began.
+        ended: When its messages were given to the viewers.
+    """
+    return max(due + INTERVAL_SECONDS, ended + (ended - began))
 
 
 def _event(kind: str, data: str) -> str:

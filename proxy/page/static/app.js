@@ -8,7 +8,7 @@ import { counted, label, number, percent, quantity } from "./format.js";
 import * as locks from "./locks.js";
 import * as nodes from "./nodes.js";
 import * as queues from "./queues.js";
-import { APP, QUEUE, choose, isPaused, open, partition, pause, store, watch } from "./store.js";
+import { QUEUE, choose, isPaused, open, partition, pause, store, watch } from "./store.js";
 import { setToken } from "./stream.js";
 import * as timeline from "./timeline.js";
 import * as usage from "./usage.js";
@@ -115,7 +115,7 @@ function put(name, value, note, share) {
   if (figures[name].bar) setVariable(figures[name].bar, "--share", Math.min(1, Math.max(0, share || 0)).toFixed(4));
 }
 
-function showSummary(changes) {
+function showSummary() {
   const known = partition();
   if (known === null) return;
   const at = known.types.indexOf(store.type);
@@ -128,16 +128,10 @@ function showSummary(changes) {
     `${quantity(store.type, used)} of ${quantity(store.type, capacity)} ${store.type === "vcore" ? "cores" : ""}`,
     used / capacity,
   );
-  if (changes === "all" || changes.nodes) {
-    const rows = Object.values(known.nodes);
-    const open = rows.filter((row) => row[2] & 1).length;
-    put("nodes", number(rows.length), open === rows.length ? "all take work" : `${rows.length - open} cordoned`, open / rows.length);
-  }
-  if (changes === "all" || changes.applications) {
-    const rows = Object.values(known.applications);
-    const waiting = rows.filter((row) => row[APP.pending]?.some((each) => each > 0)).length;
-    put("applications", number(rows.length), waiting === 1 ? "1 waits" : `${number(waiting)} wait`, waiting / rows.length);
-  }
+  const { counts } = known;
+  const cordoned = counts.nodes - counts.schedulable;
+  put("nodes", number(counts.nodes), cordoned ? `${number(cordoned)} cordoned` : "all take work", counts.schedulable / counts.nodes);
+  put("applications", number(counts.applications), counts.waiting === 1 ? "1 waits" : `${number(counts.waiting)} wait`, counts.waiting / counts.applications);
   put("allocations", number(known.allocations), `${counted(known.endedTotal, "application")} ended`, 0);
 }
 
@@ -201,10 +195,10 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   element("view").focus();
 });
-watch((changes) => {
+watch(() => {
   showConnection();
   showChoices();
-  showSummary(changes);
+  showSummary();
 });
 addEventListener("hashchange", show);
 show();

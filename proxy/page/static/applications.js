@@ -4,7 +4,7 @@ import { closeDetail, focusDetail } from "./detail.js";
 import { h, setText } from "./dom.js";
 import { explain } from "./explain.js";
 import { age, counted, natural, number, resource } from "./format.js";
-import { APP, ENDED, has, now, partition, watch } from "./store.js";
+import { APP, ENDED, has, now, partition, waits, watch } from "./store.js";
 import { Table } from "./table.js";
 
 const ORDER_MS = 1000;
@@ -22,10 +22,6 @@ const KINDS = [
   ["waiting", "Waiting"],
   ["ended", "Ended"],
 ];
-
-function waits(row) {
-  return Boolean(row[APP.pending]?.some((each) => each > 0));
-}
 
 export function show(view) {
   const filter = h("input", { type: "search", placeholder: "Find by name, queue or user", "aria-label": "Find applications", autocomplete: "off" });

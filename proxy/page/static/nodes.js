@@ -4,11 +4,9 @@ import { closeDetail, focusDetail, openDetail } from "./detail.js";
 import { h, setText } from "./dom.js";
 import { counted, label, natural, number, percent, quantity } from "./format.js";
 import { HeatMap } from "./heatmap.js";
-import { NODE, has, partition, place, store, watch } from "./store.js";
+import { NODE, RESERVED, SCHEDULABLE, has, partition, place, store, watch } from "./store.js";
 import { ask } from "./stream.js";
 
-const SCHEDULABLE = 1;
-const RESERVED = 2;
 const REFRESH_MS = 2000;
 
 function shareOf(row, at) {
@@ -42,25 +40,30 @@ export function show(view) {
   const map = new HeatMap(canvas);
   let chosen = "";
   let count = -1;
+  let keys = new Map();
 
   function read(id) {
     const row = partition().nodes[id];
     const flags = row[NODE.flags];
-    const text = filter.value.trim().toLowerCase();
     return {
       id,
       share: shareOf(row, place()),
       closed: !(flags & SCHEDULABLE),
       reserved: Boolean(flags & RESERVED),
-      dim: text !== "" && !id.toLowerCase().includes(text),
+      dim: fades(id),
     };
+  }
+
+  function fades(id) {
+    const text = filter.value.trim().toLowerCase();
+    return text !== "" && !id.toLowerCase().includes(text);
   }
 
   function lay() {
     const known = partition();
     const ids = Object.keys(known?.nodes ?? {});
     count = ids.length;
-    const keys = new Map(ids.map((id) => [id, natural(id)]));
+    keys = new Map(ids.map((id) => [id, keys.get(id) ?? natural(id)]));
     ids.sort((a, b) => (keys.get(a) < keys.get(b) ? -1 : 1));
     const nodes = ids.map(read);
     if (order.value === "use") nodes.sort((a, b) => b.share - a.share);
@@ -132,11 +135,18 @@ export function show(view) {
   canvas.addEventListener("pointerleave", () => {
     tip.hidden = true;
   });
-  filter.addEventListener("input", lay);
+  filter.addEventListener("input", () => {
+    map.nodes.forEach((node, at) => {
+      const isDim = fades(node.id);
+      if (isDim === node.dim) return;
+      node.dim = isDim;
+      map.draw(at);
+    });
+    say();
+  });
   order.addEventListener("change", lay);
   const resized = new ResizeObserver(() => lay());
-  resized.observe(frame);
-  lay();
+  resized.observe(frame); // It is told of the first size, too: that lays the nodes out.
   const stop = watch((changes) => {
     if (!has(changes, "nodes")) return;
     if (changes === "all") map.readColours();

@@ -6,6 +6,8 @@ const TABLES = ["queues", "nodes", "applications", "users", "groups", "ended"];
 
 /** The columns of the rows, as `licorne.proxy.page.rows` writes them. */
 export const NODE = { capacity: 0, available: 1, flags: 2 };
+export const SCHEDULABLE = 1;
+export const RESERVED = 2;
 export const QUEUE = {
   leaf: 0, managed: 1, state: 2, guaranteed: 3, maximum: 4, allocated: 5, pending: 6, preempting: 7,
   running: 8, most: 9,
@@ -99,6 +101,7 @@ function onEvent(kind, message) {
   store.ahead = message.time - Date.now();
   if (kind === "full") {
     store.partitions = message.partitions;
+    for (const known of Object.values(store.partitions)) count(known);
     store.engine = message.engine;
     store.events = message.events;
     settle();
@@ -116,7 +119,7 @@ function merge(name, changed) {
   const known = store.partitions[name];
   if (changed === null || known === undefined) {
     if (changed === null) delete store.partitions[name];
-    else store.partitions[name] = changed;
+    else store.partitions[name] = count(changed);
     settle();
     touch(null);
     return;
@@ -130,11 +133,37 @@ function merge(name, changed) {
     const table = known[key];
     ids[key] = Object.keys(part);
     for (const id of ids[key]) {
+      if (table[id]) tally(known.counts, key, table[id], -1);
+      if (part[id]) tally(known.counts, key, part[id], 1);
       if (part[id] === null) delete table[id];
       else table[id] = part[id];
     }
   }
   if (name === store.name) touch(ids);
+}
+
+/** Whether an application waits for something. */
+export function waits(row) {
+  return Boolean(row[APP.pending]?.some((each) => each > 0));
+}
+
+/** Count what the summary says: going through all rows with each change would cost more than drawing it. */
+function count(known) {
+  known.counts = { nodes: 0, schedulable: 0, applications: 0, waiting: 0 };
+  for (const key of ["nodes", "applications"]) {
+    for (const row of Object.values(known[key])) tally(known.counts, key, row, 1);
+  }
+  return known;
+}
+
+function tally(counts, key, row, by) {
+  if (key === "nodes") {
+    counts.nodes += by;
+    if (row[NODE.flags] & SCHEDULABLE) counts.schedulable += by;
+  } else if (key === "applications") {
+    counts.applications += by;
+    if (waits(row)) counts.waiting += by;
+  }
 }
 
 /** Choose a partition and a resource type that there are. */

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
     from licorne.proxy.scheduler.engine_names import EngineName
 
+WAITING = """
+async () => {
+  const { store, waits } = await import("/store.js");
+  const known = store.partitions[store.name];
+  return [known.counts.waiting, Object.values(known.applications).filter(waits).length];
+}
+"""
 VIEWS = ("queues", "nodes", "applications", "timeline", "usage", "events", "locks")
 ANEW = "partitions: [{name: default, queues: [{name: root, queues: [{name: anew}]}]}]"
 COLUMNS = """
@@ -215,6 +222,27 @@ def test_what_changes_is_shown_without_a_reload(visit: Visit, scheduler: Schedul
     ask(scheduler, "newcomer", "n1", memory=100 * GIB)
     visit.page.get_by_label("Find applications").fill("newcomer")
     expect(visit.page.locator(".table-row")).to_contain_text("100 GiB")
+
+
+def test_the_summary_counts_nodes_and_what_waits_as_they_change(visit: Visit, scheduler: Scheduler) -> None:
+    """A node that is cordoned, one that goes, and the last that waits."""
+    visit.open("queues")
+    summary = visit.page.locator("#summary")
+    expect(summary).to_contain_text("2 cordoned")
+    scheduler.update_node(
+        si.NodeRequest(rmID="rm", nodes=[si.NodeInfo(nodeID="node-0", action=si.NodeInfo.DRAIN_NODE)])
+    )
+    expect(summary).to_contain_text("3 cordoned")
+    scheduler.update_node(
+        si.NodeRequest(rmID="rm", nodes=[si.NodeInfo(nodeID="node-5", action=si.NodeInfo.DECOMISSION)])
+    )
+
+    expect(summary).to_contain_text("2 cordoned")
+    expect(summary.locator(".figure", has_text="Nodes").locator("strong")).to_have_text("23")
+    scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node("huge", memory=8192 * GIB, vcore=900_000)]))
+    expect(summary.locator(".figure", has_text="Nodes").locator("strong")).to_have_text("24")
+    counted, recounted = visit.page.evaluate(WAITING)
+    assert recounted == counted
 
 
 def test_the_page_comes_back_when_the_server_does(browser: Browser, scheduler: Scheduler) -> None:

@@ -12,7 +12,7 @@ from support.proxy.manager_requests import ONE, node_request
 
 from licorne import Scheduler
 from licorne.proxy.page import feed as feed_module
-from licorne.proxy.page.feed import LiveFeed, TooManyViewersError, Viewer
+from licorne.proxy.page.feed import LiveFeed, TooManyViewersError, Viewer, next_reading
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -72,6 +72,18 @@ def test_nothing_is_read_while_nobody_looks(scheduler: Scheduler) -> None:
         await feed.close()
 
     asyncio.run(look())
+
+
+@pytest.mark.parametrize(
+    ("due", "began", "ended", "expected"),
+    [(7.0, 7.0, 7.02, 7.1), (7.0, 7.03, 7.05, 7.1), (7.0, 7.0, 7.3, 7.6), (7.0, 9.0, 9.01, 9.02)],
+    ids=["in time", "late", "long", "after a pause"],
+)
+def test_the_next_reading_is_due_a_tenth_of_a_second_after_the_last_one_was(
+    due: float, began: float, ended: float, expected: float
+) -> None:
+    """What one is late takes nothing from the pace; after a long one the pause is as long."""
+    assert expected == pytest.approx(next_reading(due, began, ended))
 
 
 def test_all_viewers_share_one_reading(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """How fluid the page is with a large cluster, and what its live data costs the scheduler: `make page-frames`.
 
 Frames are measured in chromium, as the time between two calls of `requestAnimationFrame`, while tasks end and
-begin all the time. The cost is the pace of the scheduler with a viewer, in a process of its own, and without.
+begin all the time. Those of a document that does nothing, in the same browser, say what the machine itself
+delays; the time of the page's own scripts and its tasks of more than 50 ms say what the page does. The cost
+is the pace of the scheduler with a viewer, in a process of its own, and without.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from licorne.proxy.si import si_pb2 as si
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import CDPSession, Page
 
 NODES: Final = 10_000
 APPLICATIONS: Final = 5_000
@@ -38,13 +40,15 @@ SWITCH_SECONDS: Final = 0.001
 FRAMES: Final = """
 (seconds) => new Promise((resolve) => {
   const frames = [];
+  const tasks = [];
+  new PerformanceObserver((list) => tasks.push(...list.getEntries())).observe({ entryTypes: ["longtask"] });
   const began = performance.now();
   let last = began;
   const step = (now) => {
     frames.push(now - last);
     last = now;
     if (now - began < seconds * 1000) requestAnimationFrame(step);
-    else resolve(frames.slice(1));
+    else resolve([frames.slice(1), tasks.map((task) => task.duration)]);
   };
   requestAnimationFrame(step);
 })
@@ -121,22 +125,37 @@ def churning(cluster: Cluster) -> Iterator[None]:
 
 
 def measure_frames(page: Page, origin: str, view: str) -> dict[str, float | str]:
-    """Return how long the frames of a view take, in milliseconds."""
-    page.goto(f"{origin}/#{view}")
-    page.wait_for_selector('#connection[data-state="live"]')
+    """Return how long the frames of a view take, in milliseconds; without a view, of an empty document."""
+    page.goto(f"{origin}/#{view}" if view else f"{origin}/icon.svg")
+    if view:
+        page.wait_for_selector('#connection[data-state="live"]')
     page.wait_for_timeout(2000)
-    before = page.evaluate(MESSAGES)
-    frames = sorted(page.evaluate(FRAMES, MEASURED_SECONDS))
-    messages = page.evaluate(MESSAGES) - before
+    before = page.evaluate(MESSAGES) if view else 0
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    scripts_before = script_seconds(session)
+    frames, tasks = page.evaluate(FRAMES, MEASURED_SECONDS)
+    frames.sort()
+    scripts = script_seconds(session) - scripts_before
+    session.detach()
+    messages = page.evaluate(MESSAGES) - before if view else 0
     return {
-        "view": view,
+        "view": view or "(empty document)",
         "updates a second": round(messages / MEASURED_SECONDS, 1),
+        "scripts %": round(scripts / MEASURED_SECONDS * 100, 1),
+        "longest task ms": round(max(tasks, default=0)),
         "frames": len(frames),
         "median ms": round(statistics.median(frames), 1),
         "p95 ms": round(frames[int(len(frames) * 0.95)], 1),
         "p99 ms": round(frames[int(len(frames) * 0.99)], 1),
         "most ms": round(frames[-1], 1),
     }
+
+
+def script_seconds(session: CDPSession) -> float:
+    """Return for how long the scripts of a document have run."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return float(next(each["value"] for each in metrics if each["name"] == "ScriptDuration"))
 
 
 def pace(cluster: Cluster) -> float:
@@ -171,7 +190,7 @@ def main() -> None:
         with serving_page(scheduler) as origin:
             with chromium() as browser, churning(cluster):
                 page = browser.new_page(viewport={"width": 1280, "height": 800})
-                for view in ("queues", "nodes", "applications", "usage"):
+                for view in ("", "queues", "nodes", "applications", "usage"):
                     print(json.dumps(measure_frames(page, origin, view)), flush=True)  # noqa: T201
             print(json.dumps({"tasks a second": measure_cost(cluster, origin)}), flush=True)  # noqa: T201
 
