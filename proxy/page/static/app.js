@@ -9,7 +9,7 @@ import * as locks from "./locks.js";
 import * as nodes from "./nodes.js";
 import * as queues from "./queues.js";
 import { QUEUE, choose, isPaused, open, partition, pause, store, watch } from "./store.js";
-import { setToken } from "./stream.js";
+import { setToken, token } from "./stream.js";
 import * as timeline from "./timeline.js";
 import * as usage from "./usage.js";
 
@@ -165,7 +165,10 @@ function showConnection() {
   setText(pill, STATES[store.state] ?? store.state);
   pill.title = store.state === "unavailable" ? store.why : "";
   const dialog = element("token");
-  if (store.state === "refused" && !dialog.open) dialog.showModal();
+  if (store.state !== "refused" || dialog.open) return;
+  setText(element("token-wrong"), token() ? "This server does not know that token." : "");
+  element("token-text").value = "";
+  dialog.showModal();
 }
 
 function watchVisibility() {
@@ -187,6 +190,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 });
 element("partition").addEventListener("change", (event) => choose({ name: event.target.value }));
 element("resource").addEventListener("change", (event) => choose({ type: event.target.value }));
+element("token").addEventListener("cancel", (event) => event.preventDefault()); // Without a token there is nothing to see.
 element("token").addEventListener("close", () => {
   setToken(element("token-text").value);
   open();

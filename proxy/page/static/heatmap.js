@@ -8,6 +8,15 @@ const SIZE_MAX = 132;
 const GAP_FROM = 13;
 const LABEL_FROM = 60;
 
+/** A colour of this luminance stands out from black as much as from white. */
+const EVEN_LUMINANCE = 0.179;
+
+/** The relative luminance of a colour, from 0 to 1, as WCAG defines it. */
+function luminance(colour) {
+  const [red, green, blue] = colour.map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
 export class HeatMap {
   constructor(canvas) {
     this.canvas = canvas;
@@ -22,10 +31,11 @@ export class HeatMap {
   readColours() {
     const parse = (name) => colour(name).match(/[\d.]+/g).slice(0, 3).map(Number);
     const [from, to] = [parse("--heat-from"), parse("--heat-to")];
-    this.scale = Array.from({ length: STEPS + 1 }, (_, step) => {
-      const mixed = from.map((part, each) => Math.round(part + ((to[each] - part) * step) / STEPS));
-      return `rgb(${mixed.join(" ")})`;
+    const mixed = Array.from({ length: STEPS + 1 }, (_, step) => {
+      return from.map((part, each) => Math.round(part + ((to[each] - part) * step) / STEPS));
     });
+    this.labels = mixed.map((each) => (luminance(each) > EVEN_LUMINANCE ? "black" : "white"));
+    this.scale = mixed.map((each) => `rgb(${each.join(" ")})`);
     this.text = colour("--text");
     this.surface = colour("--surface");
     this.muted = colour("--muted");
@@ -89,7 +99,7 @@ export class HeatMap {
   label(node, x, y, inner) {
     const { context } = this;
     const step = Math.max(0, Math.min(STEPS, Math.round(node.share * STEPS)));
-    context.fillStyle = step > STEPS / 2 ? this.surface : this.text;
+    context.fillStyle = this.labels[step];
     context.textBaseline = "alphabetic";
     context.font = `650 ${Math.round(inner / 5)}px system-ui, sans-serif`;
     context.fillText(`${Math.round(node.share * 100)} %`, x + inner * 0.1, y + inner * 0.88, inner * 0.8);

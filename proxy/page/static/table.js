@@ -33,7 +33,7 @@ export class Table {
   }
 
   title(column, onOrder) {
-    const button = h("button", { type: "button", tabindex: "-1", onclick: () => onOrder(column.key) }, column.title);
+    const button = h("button", { type: "button", onclick: () => onOrder(column.key) }, column.title);
     const kind = `cell c-${column.key}${column.numeric ? " numeric" : ""}`;
     column.head = h("div", { class: kind, role: "columnheader", "aria-sort": "none" }, button);
     return column.head;
