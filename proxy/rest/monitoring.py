@@ -41,7 +41,10 @@ def _container_history(request: Request) -> Response:
 
 
 def _health(request: Request) -> Response:
-    report = scheduler_of(request).health()
+    scheduler = scheduler_of(request)
+    report = scheduler.health()
+    if report is None and not scheduler.stepped:
+        report = scheduler.check_health()  # The checks begin with a registration: there has been none yet.
     if report is None:
         raise RestError(HTTPStatus.NOT_FOUND, "Health check is not available")
     return json_response(health_document(report))
