@@ -10,6 +10,7 @@ import dataclasses
 import json
 from enum import Enum
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...model.errors import LicorneError
@@ -57,8 +58,8 @@ def _tree(value: object) -> Json:
         return [_tree(each) for each in value]
     if isinstance(value, list):
         return {_KIND: "list", "of": [_tree(each) for each in value]}
-    if isinstance(value, dict):
-        return {_KIND: "dict", "of": [[_tree(key), _tree(each)] for key, each in value.items()]}
+    if isinstance(value, dict | MappingProxyType):
+        return {_KIND: type(value).__name__, "of": [[_tree(key), _tree(each)] for key, each in value.items()]}
     if isinstance(value, frozenset):
         return {_KIND: "frozenset", "of": [_tree(each) for each in sorted(value)]}
     names = [each.name for each in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
@@ -85,6 +86,8 @@ def _value(tree: Any) -> object:
             return [_value(each) for each in tree["of"]]
         case "dict":
             return {_value(key): _value(each) for key, each in tree["of"]}
+        case "mappingproxy":
+            return MappingProxyType({_value(key): _value(each) for key, each in tree["of"]})
         case "frozenset":
             return frozenset(_value(each) for each in tree["of"])
     found = _class(kind)

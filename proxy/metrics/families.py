@@ -55,20 +55,20 @@ _HISTOGRAMS: Final = (
     ),
 )
 _EVENTS: Final = {
-    "created": "Events that have happened",
-    "channeled": "Events that were kept",
-    "not_channeled": "Events that were dropped: more happened at once than can be taken",
-    "processed": "Events that have an id",
-    "stored": "Events that were kept for a resource manager",
-    "not_stored": "Events that were not kept for a resource manager, since its store was full",
-    "collected": "Events that were sent to a resource manager",
+    "yunikorn_event_total_created": "Events that have happened",
+    "yunikorn_event_total_channeled": "Events that were kept",
+    "yunikorn_event_total_not_channeled": "Events that were dropped: more happened at once than can be taken",
+    "yunikorn_event_total_processed": "Events that have an id",
+    "yunikorn_event_total_stored": "Events that were kept for a resource manager",
+    "yunikorn_event_total_not_stored": "Events that a resource manager has not got, since its store was full",
+    "yunikorn_event_total_collected": "Events that were sent to a resource manager",
 }
 
 
 def shared_families(figures: SchedulerFigures) -> Iterator[Metric]:
     """Return the families of one scrape."""
     yield from (
-        single(f"yunikorn_event_total_{name}", text, getattr(figures.events, name))
+        single(name, text, getattr(figures.events, name.removeprefix("yunikorn_event_total_")))
         for name, text in _EVENTS.items()
     )
     yield from _counts(figures)

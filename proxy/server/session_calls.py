@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Final, final
 
 import grpc
@@ -114,8 +114,9 @@ class SessionCalls:
         self._peer.check_may_speak_for(rm_id)
         found = self._scheduler.extra_configuration(rm_id)
         return found, {
-            **asdict(found),
+            **{field.name: getattr(found, field.name) for field in fields(found)},
             "log_levels": {name: level.name for name, level in found.log_levels.items()},
+            "texts": dict(found.texts),
         }
 
     def _refuse_bound(self, question: str) -> None:

@@ -11,6 +11,7 @@ from support.proxy.processes import serving
 from support.proxy.waiting import wait_until
 
 from licorne import RemoteScheduler, RequestError
+from licorne.model.configuration.extra import LogLevel
 from licorne.proxy.server.configuration_file import ConfigurationFile, FileRefusedError
 
 if TYPE_CHECKING:
@@ -49,6 +50,17 @@ def test_the_text_of_the_rm_counts_else_the_file(serve: Callable[..., Served], f
         scheduler.update_configuration(configuration_request(OTHER, rm_id="none"))
         assert "root.from-file" in _leaves(scheduler, "own")
         assert "root.changed" in _leaves(scheduler, "none")
+
+
+def test_a_client_sees_the_extra_configuration(serve: Callable[..., Served]) -> None:
+    """As it is read, and as it came."""
+    extra = {"log.core.level": "warn", "event.maxStreams": "7", "service.policyGroup": "queues"}
+    served = serve()
+    with RemoteScheduler(served.address) as scheduler:
+        scheduler.register("rm", Listener(), configuration=ONE, extra_configuration=extra)
+        found = scheduler.extra_configuration("rm")
+
+    assert (7, LogLevel.WARN, extra) == (found.event_max_streams, found.level_of("core"), dict(found.texts))
 
 
 def test_without_a_file_the_default_counts(serve: Callable[..., Served]) -> None:
