@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
+from .limits.user_limits import holder_names
 from .marks import reads, writes
 from .partition_monitor import PartitionMonitor
 from .partition_views import (
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .configuration.schema import PartitionConfig
     from .explanation.dry_run import DryRun
     from .explanation.values import Explanation
+    from .limits.limits import HolderKind
     from .partition_views import ListedApplications, PartitionValues, ShownNode, ShownPartition
     from .placement.rules import PlacementRule
     from .queues.views import ShownQueue
@@ -363,14 +365,14 @@ class PartitionReports:
         return self._state.rules.all()
 
     @reads
-    def users(self, name: str | None) -> list[Document]:
-        """Return what users have and may have, by name: of one user, or of all (`None`)."""
-        return self._state.limits.user_views(name)
+    def holder_names(self, kind: HolderKind) -> tuple[str, ...]:
+        """Return the names of all users, or of all groups, that have limits or use something; sorted."""
+        return tuple(sorted(holder_names(self._state.limits, kind)))
 
     @reads
-    def groups(self, name: str | None) -> list[Document]:
-        """Return what groups have and may have, likewise."""
-        return self._state.limits.group_views(name)
+    def holders(self, *, users: Sequence[str] = (), groups: Sequence[str] = ()) -> list[Document]:
+        """Return what some users and groups have and may have; those that are not known are left out."""
+        return self._state.limits.user_views(users) + self._state.limits.group_views(groups)
 
     @reads
     def validate(self) -> None:

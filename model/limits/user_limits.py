@@ -24,6 +24,8 @@ from .usage_tree import UsageTree, usage_rows
 from .user_accounts import Link, SavedLimits, UserAccount
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..configuration.schema import QueueConfig
     from ..resources.resource import Resource
     from ..values.documents import Document, Json
@@ -277,14 +279,14 @@ class UserLimits:
         document["queues"] = tree.view()
         return document
 
-    def user_views(self, name: str | None = None) -> list[Document]:
-        """Return the documents of one user, or of all, sorted by name; the caller owns the list."""
-        names = sorted(self._users) if name is None else [name]
+    def user_views(self, names: Sequence[str] | None = None) -> list[Document]:
+        """Return the documents of some users that are known, or of all by name; the caller owns the list."""
+        names = sorted(self._users) if names is None else names
         return [view for each in names if (view := self.user_view(each)) is not None]
 
-    def group_views(self, name: str | None = None) -> list[Document]:
-        """Return the documents of one group, or of all, likewise."""
-        names = sorted(self._groups) if name is None else [name]
+    def group_views(self, names: Sequence[str] | None = None) -> list[Document]:
+        """Return the documents of some groups, or of all, likewise."""
+        names = sorted(self._groups) if names is None else names
         return [view for each in names if (view := self.group_view(each)) is not None]
 
     def validate(self) -> None:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from ...model.applications.views import ShownApplication
     from ...model.partition_views import ShownNode
+    from ...model.values.documents import Document, Json
 
-__all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_node"]
+__all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_holder", "size_of_node"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -56,3 +57,15 @@ def size_of_node(node: ShownNode) -> int:
 def size_of_application(application: ShownApplication) -> int:
     """Return how many items the row of an application has."""
     return 1 + len(application.asks) + len(application.allocations)
+
+
+def size_of_holder(document: Document) -> int:
+    """Return how many items the row of a user or group has: each queue counts four times."""
+    return 4 * _queues_in(document.get("queues"))
+
+
+def _queues_in(tree: Json) -> int:
+    if not isinstance(tree, dict):
+        return 1
+    below = tree.get("children")
+    return 1 + sum(map(_queues_in, below)) if isinstance(below, list) else 1

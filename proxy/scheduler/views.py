@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, final
 
 from ...model.errors import RequestError
 from ...model.values.messages import short_partition_name
-from ..documents.paging import paged, size_of_application, size_of_node
+from ..documents.paging import paged, size_of_application, size_of_holder, size_of_node
 from .questions import ask_each
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...model.applications.views import ShownApplication
     from ...model.cluster import Cluster
     from ...model.configuration.schema import SchedulerConfig
+    from ...model.limits.limits import HolderKind
     from ...model.partition import Partition, PartitionReports
     from ...model.partition_views import ListedApplications, PartitionValues, ShownNode
     from ...model.placement.rules import PlacementRule
@@ -116,12 +117,14 @@ class Views:
         return self._ask(partition, lambda reports: reports.placement_rules())
 
     def users(self, partition: str, name: str | None = None) -> list[Document]:
-        """Return what users have and may have, by name: of one user, or of all (`None`)."""
-        return self._ask(partition, lambda reports: reports.users(name))
+        """Return what users have and may have, by name: of one user, or of all (`None`), in pages."""
+        names = self._holder_names(partition, "user") if name is None else (name,)
+        return self._holders(partition, names, lambda reports, page: reports.holders(users=page))
 
     def groups(self, partition: str, name: str | None = None) -> list[Document]:
         """Return what groups have and may have, likewise."""
-        return self._ask(partition, lambda reports: reports.groups(name))
+        names = self._holder_names(partition, "group") if name is None else (name,)
+        return self._holders(partition, names, lambda reports, page: reports.holders(groups=page))
 
     def node(self, partition: str, node_id: str) -> ShownNode | None:
         """Return what a node shows, `None` if there is none of that id."""
@@ -151,6 +154,17 @@ class Views:
         return self._pages(
             partition, names, lambda reports, page: reports.rejected(page), size_of_application
         )
+
+    def _holder_names(self, partition: str, kind: HolderKind) -> tuple[str, ...]:
+        return self._ask(partition, lambda reports: reports.holder_names(kind))
+
+    def _holders(
+        self,
+        partition: str,
+        names: Sequence[str],
+        question: Callable[[PartitionReports, Sequence[str]], Sequence[Document]],
+    ) -> list[Document]:
+        return [row for page in self._pages(partition, names, question, size_of_holder) for row in page]
 
     def _pages(
         self,

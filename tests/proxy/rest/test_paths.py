@@ -23,6 +23,7 @@ from support.proxy.rest_clients import Reader, reader, status_of_path
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.reader import DEFAULT_CONFIGURATION
 from licorne.model.nodes.node import NodeFacts
+from licorne.model.partition import PartitionReports
 from licorne.model.partition_views import ShownNode
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.proxy.documents.nodes import utilizations_document
@@ -31,7 +32,7 @@ from licorne.proxy.documents.times import time_text
 from licorne.proxy.rest import configurations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 BELOW = "/ws/v1/partition/default"
 MANY = 4 * ROWS_MAX + 1
@@ -319,3 +320,30 @@ def test_configurations_are_checked_one_at_a_time(served: Reader, monkeypatch: p
         assert [{"allowed": True}] * 3 == [post.result().json() for post in posts]
 
     assert [1, 1, 1] == at_once
+
+
+def test_users_are_copied_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No turn of a partition is long, however many users there are; the list has each once, by name."""
+    turns: list[int] = []
+    holders = PartitionReports.holders
+
+    def counted(reports: PartitionReports, *, users: Sequence[str]) -> object:
+        turns.append(len(users))
+        return holders(reports, users=users)
+
+    monkeypatch.setattr(PartitionReports, "holders", counted)
+    names = [f"u{number:04d}" for number in range(1_000)]
+    limits = f"limits: [{{limit: all, maxapplications: 5, users: [{', '.join(names)}]}}]"
+    queues = f"{{name: root, submitacl: '*', {limits}, queues: [{{name: leaf}}]}}"
+    with reader(f"partitions: [{{name: default, queues: [{queues}]}}]") as served:
+        for name in names:
+            request = application_request(f"app-{name}")
+            request.new[0].ugi.user = name
+            served.scheduler.update_application(request)
+        served.scheduler.run_until_idle()
+        shown = served.document(f"{BELOW}/usage/users")
+        assert [served.document(f"{BELOW}/usage/user/u0007")] == [shown[7]]  # type: ignore[index]
+
+    assert names == [row["userName"] for row in shown]  # type: ignore[attr-defined]
+    assert len(turns) > 4
+    assert max(turns) <= ROWS_MAX
