@@ -34,8 +34,9 @@ _RESTORES: Final = threading.Condition._acquire_restore.__code__  # type: ignore
 _TIMES: Final = frozenset({int, float})
 
 
-def _absent(_: object) -> NoReturn:
-    raise AttributeError
+def _of_plain(name: str) -> property:
+    """Return a property that the plain lock has, or says to be absent; `__getattr__` would slow all down."""
+    return property(lambda lock: getattr(lock._plain, name))  # noqa: SLF001 - the property is a part of it
 
 
 class _OwnWait:
@@ -63,9 +64,10 @@ class AdoptedLock(CheckedLock):
     __slots__ = ()
 
     _is_over = staticmethod(sys.is_finalizing)
-    _is_owned = property(_absent)  # conditions ask whether a lock has these
-    _release_save = property(_absent)
-    _acquire_restore = property(_absent)
+    _is_owned = _of_plain("_is_owned")  # conditions ask whether a lock has these
+    _release_save = _of_plain("_release_save")
+    _acquire_restore = _of_plain("_acquire_restore")
+    _recursion_count = _of_plain("_recursion_count")
 
     @property  # type: ignore[misc] # it cannot be set, as that of any lock
     def __class__(self) -> type:  # for `isinstance`
@@ -85,29 +87,27 @@ class AdoptedLock(CheckedLock):
         self._plain.__reduce_ex__(protocol)  # type: ignore[arg-type] # which refuses
         raise TypeError("a lock cannot be pickled")
 
-    def __getattr__(self, name: str) -> object:
-        if name in CheckedLock.__slots__:  # the lock was not made completely
-            raise AttributeError(name)
-        return getattr(self._plain, name)
+    def acquire_lock(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock: an older name."""
+        return self.acquire(blocking, timeout)
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        """Take the lock, as that of `threading` does, and refuse the same arguments."""
-        if timeout == -1 and type(timeout) in _TIMES and type(blocking) is bool:
-            return self._acquire("block" if blocking else "try", -1)
-        _PLAIN().acquire(blocking, timeout)  # refuses what any lock refuses
-        return self._acquire(
-            "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed", timeout
-        )
+    def release_lock(self) -> None:
+        """Release the lock: an older name."""
+        self.release()
 
-    def release(self) -> None:
+    @staticmethod
+    def _attempt(blocking: bool, timeout: float) -> Attempt:  # noqa: FBT001 - as in threading
+        """Return how long an acquisition waits; refuse what that of `threading` refuses."""
+        if timeout != -1 or type(timeout) not in _TIMES or type(blocking) is not bool:
+            _PLAIN().acquire(blocking, timeout)
+        return CheckedLock._attempt(blocking, timeout)  # noqa: SLF001 - the base class
+
+    def _release_elsewhere(self) -> None:
         """Release the lock; one that another thread took is a signal, not a lock."""
-        if local.execution.node is self._at or any(holds_of(self.identity, local.execution.node)):
-            super().release()
+        if any(holds_of(self.identity, local.execution.node)):
+            super()._release_elsewhere()
         else:
             self._release_of_another()
-
-    acquire_lock = acquire
-    release_lock = release
 
     def locked(self) -> bool:
         """Return whether the lock is held, by whatever thread."""
@@ -147,10 +147,10 @@ class AdoptedRLock(AdoptedLock):
 
     reentrant = True
 
-    acquire_lock = property(_absent)
-    release_lock = property(_absent)
-    locked_lock = property(_absent)
-    locked = property(_absent)
+    acquire_lock = _of_plain("acquire_lock")
+    release_lock = _of_plain("release_lock")
+    locked_lock = _of_plain("locked_lock")
+    locked = _of_plain("locked")
 
     def _release_of_another(self) -> None:
         self._plain.release()  # raises, unless the lock was taken before it was known
@@ -168,7 +168,7 @@ class AdoptedRLock(AdoptedLock):
     def _acquire_restore(self, state: tuple[int, int]) -> None:  # type: ignore[override]
         """Take the lock again, however long that takes: the program goes on to release it."""
         for _ in range(state[0]):
-            self._acquire("block", -1, breakable=False)
+            self._acquire_again()
 
 
 @final
@@ -190,8 +190,9 @@ class SignalLock(AdoptedLock):
         self._plain.release()
         self._forget_holds()
 
-    def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:  # noqa: ARG002
-        return self._try(attempt != "try", timeout if attempt == "timed" else -1)
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock."""
+        return self._try(blocking, timeout)
 
 
 @final

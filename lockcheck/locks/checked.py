@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 
     from ..holding.chains import Attempt
 
-__all__ = ["CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
+__all__ = ["FOREVER", "CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
+FOREVER: Final = -1
+"""What `acquire` has as its timeout if none was given; other numbers are other objects, and just slower."""
 _AT_ONCE: Final = (False,)
 """The arguments of an attempt that does not wait; made once, as the interpreter would make them each time."""
 
@@ -78,6 +80,22 @@ class CheckedLock:
         self._at = execution.node = after
         return True
 
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock, as `threading.Lock.acquire` does."""
+        if blocking is True and timeout is FOREVER:
+            acquisition = self._acquisition
+        else:
+            acquisition = self._asked(self._attempt(blocking, timeout))
+        execution = local.execution
+        try:
+            after = execution.node.next[acquisition]
+        except KeyError:
+            after = take_slow_path(execution, acquisition)
+        if not self._try(*_AT_ONCE) and not self._waited(execution, after, timeout):
+            return False
+        self._at = execution.node = after
+        return True
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -89,28 +107,37 @@ class CheckedLock:
         else:
             self.release()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        """Take the lock, as `threading.Lock.acquire` does."""
-        return self._acquire(
-            "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed", timeout
-        )
+    def release(self) -> None:
+        """Release the lock.
 
-    def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
-        acquisition = self._asked(attempt)
-        execution = local.execution
-        after = execution.node.next.get(acquisition)
-        if after is None:
-            after = take_slow_path(execution, acquisition)
-        elif self.counts:
-            after = here(execution, acquisition, after)
-        if not self._try(False) and (
-            attempt == "try" or not self._wait(execution, after, timeout, breakable=breakable)
+        Raises:
+            LockOrderError: the caller does not hold it.
+        """
+        after = self._at
+        execution = after.execution
+        node = execution.node
+        # The plain lock, if it is re-entrant, refuses other threads itself.
+        if (node is after or node.acquisition is self._acquisition) and (
+            self.reentrant or local.execution is execution
         ):
-            return False
-        if self.counts:
-            entered(execution.node, after)
-        self._at = execution.node = after
-        return True
+            try:
+                self._plain.release()
+            except RuntimeError:
+                self._release_elsewhere()
+            else:
+                execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+        else:
+            self._release_elsewhere()
+
+    def _release_elsewhere(self) -> None:
+        """Release the lock where it is not the innermost one, or not held."""
+        release_held(local.execution, self.identity, "W")
+        self._plain.release()
+
+    @staticmethod
+    def _attempt(blocking: bool, timeout: float) -> Attempt:  # noqa: FBT001 - as in threading
+        """Return how long an acquisition with these arguments waits."""
+        return "try" if not blocking or timeout == 0 else "block" if timeout < 0 else "timed"
 
     def _asked(self, attempt: Attempt) -> Acquisition:
         if attempt == "block":
@@ -120,16 +147,6 @@ class CheckedLock:
         return self._asking.get(attempt) or self._asking.setdefault(
             attempt, Acquisition(self.identity, "W", attempt)
         )
-
-    def release(self) -> None:
-        """Release the lock.
-
-        Raises:
-            LockOrderError: the caller does not hold it.
-        """
-        execution = local.execution
-        release_held(execution, self.identity, "W")
-        self._plain.release()
 
     def locked(self) -> bool:
         """Return whether the lock is held."""
@@ -143,6 +160,12 @@ class CheckedLock:
         self._plain._at_fork_reinit()  # type: ignore[union-attr] # noqa: SLF001 - as in threading
         while take_out(local.execution, self.identity, "W"):
             pass
+
+    def _waited(self, execution: Execution, after: TrieNode, timeout: float) -> bool:
+        """Wait for the lock, unless it is only tried; return whether it was taken."""
+        acquisition = after.acquisition
+        assert acquisition is not None, "please report: a wait for nothing"
+        return acquisition.attempt != "try" and self._wait(execution, after, timeout)
 
     def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
         return wait_noted(
@@ -165,7 +188,21 @@ class CheckedLock:
     def _acquire_restore(self, times: int) -> None:
         """Take the lock again, however long that takes: the program goes on to release it."""
         for _ in range(times):
-            self._acquire("block", -1, breakable=False)
+            self._acquire_again()
+
+    def _acquire_again(self) -> None:
+        """Take the lock again after a condition was waited for: that cannot be given up."""
+        execution, acquisition = local.execution, self._acquisition
+        after = execution.node.next.get(acquisition)
+        if after is None:
+            after = take_slow_path(execution, acquisition)
+        elif self.counts:
+            after = here(execution, acquisition, after)
+        if not self._try(*_AT_ONCE):
+            self._wait(execution, after, -1.0, breakable=False)
+        if self.counts:
+            entered(execution.node, after)
+        self._at = execution.node = after
 
 
 class CheckedRLock(CheckedLock):
@@ -204,6 +241,55 @@ class FullLock(CheckedLock):
                 many_members(node, after)
         self._at = execution.node = after
         return True
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock, as `threading.Lock.acquire` does."""
+        if blocking is True and timeout is FOREVER:
+            acquisition = self._acquisition
+        else:
+            acquisition = self._asked(self._attempt(blocking, timeout))
+        execution = local.execution
+        node = execution.node
+        frame = _getframe(1)
+        try:
+            after = node.next[acquisition]
+            if after.instruction != frame.f_lasti or after.code is not frame.f_code:
+                after = here(execution, acquisition, after)
+        except KeyError:
+            after = take_slow_path(execution, acquisition)
+        if not self._try(*_AT_ONCE) and not self._waited(execution, after, timeout):
+            return False
+        after.since = perf_counter_ns()
+        after.visits = 0
+        if after.parent_since != node.since:
+            after.parent_since = node.since
+            node.visits += 1
+            if node.visits > 2:
+                many_members(node, after)
+        self._at = execution.node = after
+        return True
+
+    def release(self) -> None:
+        """Release the lock; errors as of `CheckedLock.release`."""
+        after = self._at
+        execution = after.execution
+        node = execution.node
+        if (node is after or node.acquisition is self._acquisition) and (
+            self.reentrant or local.execution is execution
+        ):
+            now = perf_counter_ns()
+            try:
+                self._plain.release()
+            except RuntimeError:
+                self._release_elsewhere()
+                return
+            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+            holds = node.holds
+            holds.append(now - node.since)
+            if len(holds) > PENDING_MAX:
+                fold(node)
+        else:
+            self._release_elsewhere()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, final
 
 from ..checking.slow_path import release_held
 from ..holding.runtime import local, runtime
-from .checked import FullLock
+from .checked import FOREVER, FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode
+    from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 
 __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
 
@@ -86,10 +86,17 @@ class _Recording(FullLock):
         else:
             self.release()
 
-    def _acquire(self, attempt: Attempt, timeout: float, *, breakable: bool = True) -> bool:
-        execution, acquisition = local.execution, self._asked(attempt)
-        _asks(execution, acquisition)
-        taken = super()._acquire(attempt, timeout, breakable=breakable)
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        """Take the lock, as `threading.Lock.acquire` does."""
+        if blocking is True and timeout is FOREVER:
+            if runtime.steering is not None:
+                _asks(local.execution, self._acquisition)
+            _enter(self, 2)
+            _took(self._at)
+            return True
+        acquisition = self._asked(self._attempt(blocking, timeout))
+        _asks(local.execution, acquisition)
+        taken = super().acquire(blocking, timeout)
         if taken:
             _took(self._at)
         else:
@@ -97,8 +104,25 @@ class _Recording(FullLock):
         return taken
 
     def release(self) -> None:
+        """Release the lock; errors as of `CheckedLock.release`."""
+        after = self._at
+        execution = after.execution
+        node = execution.node
+        if (node is after or node.acquisition is self._acquisition) and local.execution is execution:
+            _leaves(node)
+            self._plain.release()
+            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+        else:
+            self._release_elsewhere()
+
+    def _release_elsewhere(self) -> None:
         _record_release(self.identity, "W")
-        super().release()
+        super()._release_elsewhere()
+
+    def _acquire_again(self) -> None:
+        _asks(local.execution, self._acquisition)
+        super()._acquire_again()
+        _took(self._at)
 
 
 class RecordedLock(_Recording):
