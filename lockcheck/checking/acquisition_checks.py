@@ -16,7 +16,7 @@ from .graph import Dependency, HeldLock
 from .scheduling_points import points_of_cycle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..findings.class_edges import ClassEdge
     from ..holding.chains import TrieNode
@@ -106,9 +106,10 @@ def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
     if cycle is not None:
         watch.report(_cycle_finding(cycle))
         return
-    if wanted.attempt != "try":
+    if wanted.attempt != "try" and edges:
+        paths = watch.graph.class_paths(wanted.lock.name)
         for edge in edges:
-            _report_classes(watch, edge)
+            _report_classes(watch, edge, paths)
 
 
 def _cycle_finding(cycle: Cycle) -> Finding:
@@ -157,14 +158,29 @@ def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:
     )
 
 
-def _report_classes(watch: Watch, edge: ClassEdge) -> None:
-    """Report a cycle of classes that is no cycle of instances."""
+def _path_to(name: str, paths: Mapping[str, ClassEdge]) -> list[ClassEdge]:
+    """Return the edges of the path that ends at a class; none if there is no path."""
+    found: list[ClassEdge] = []
+    while name in paths:
+        found.append(paths[name])
+        name = paths[name].held
+    return found[::-1]
+
+
+def _report_classes(watch: Watch, edge: ClassEdge, paths: Mapping[str, ClassEdge]) -> None:
+    """Report a cycle of classes that is no cycle of instances.
+
+    Args:
+        watch: the watch.
+        edge: an edge that is new.
+        paths: the last edge of the shortest path from the class that it leads to, by class.
+    """
     if edge.held == edge.wanted:
         if (order := watch.policy.order) is not None and order.rule_of(edge.held).nests:
             return
         path, reason = [edge], "no two locks of the class were taken in both orders"
     else:
-        back = watch.graph.class_path(edge.wanted, edge.held)
+        back = _path_to(edge.held, paths)
         if not back:
             return
         path, reason = [edge, *back], "no instances close it: the locks of these classes that met are others"

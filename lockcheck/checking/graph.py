@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final, final
 
 from ..findings.class_edges import ClassEdge
@@ -75,6 +76,8 @@ class Graph:
         """How many edges of each kind were learned."""
         self.examples: dict[ClassEdge, Dependency] = {}
         """The first dependency of each."""
+        self._leading: dict[str, list[tuple[int, ClassEdge]]] = defaultdict(list)
+        """The edges that begin at each class, with the number at which each was learned."""
         self.sites: dict[ClassEdge, set[RawStack]] = defaultdict(set)
         """Where the second lock is wanted, one frame each."""
         self.waited: set[ClassEdge] = set()
@@ -83,6 +86,10 @@ class Graph:
         """Those of them that had no limit of time."""
         self.unexamined = 0
         """How many occurrences were left out."""
+        self._after: dict[int, dict[int, None]] = defaultdict(dict)
+        """The locks that were wanted while one was held, by lock."""
+        self._has_cycle = False
+        """Whether a cycle of locks was found, of whatever threads and modes."""
         self._known: set[tuple[object, ...]] = set()
         self._segments: Counter[tuple[object, ...]] = Counter()
         self._wanting: dict[int, list[Dependency]] = defaultdict(list)
@@ -96,7 +103,8 @@ class Graph:
         """Write a dependency down.
 
         Returns:
-            Whether it is new, and the edges of classes that are new with it.
+            Whether it may close a cycle of locks that was not looked at yet, and the edges of classes that
+            are new with it.
         """
         edge_key = (
             tuple(held.acquisition for held in dependency.held),
@@ -119,7 +127,22 @@ class Graph:
             self.holding[held.acquisition.lock.serial].append(dependency)
             self._locks[held.acquisition.lock.serial] = held.acquisition.lock
         self._locks[wanted.serial] = wanted
-        return True, list(self._add_classes(dependency))
+        grows = self._add_pairs(dependency)
+        return grows or self._has_cycle, list(self._add_classes(dependency))
+
+    def _add_pairs(self, dependency: Dependency) -> bool:
+        """Note which lock was wanted while which were held; return whether any pair of them is new.
+
+        Without a new pair, and without a cycle so far, there is none: so to nest locks at further places
+        needs no search.
+        """
+        wanted, grows = dependency.wanted.lock.serial, False
+        for held in dependency.held:
+            after = self._after[held.acquisition.lock.serial]
+            if wanted not in after:
+                after[wanted] = None
+                grows = True
+        return grows
 
     def site_counts(self) -> dict[str, int]:
         """Return how many places in the code make each edge."""
@@ -127,44 +150,43 @@ class Graph:
             return {str(edge): len(sites) for edge, sites in self.sites.items()}
 
     def reaches(self, start: int, targets: set[int]) -> bool:
-        """Return whether a path of edges leads from a lock to one of some locks, in one step or more."""
+        """Return whether a path of edges leads from a wanted lock to one that was held, in a step or more."""
         pending, seen = [start], {start}
         while pending:
-            for dependency in self.holding.get(pending.pop(), ()):
-                after = dependency.wanted.lock.serial
+            for after in self._after.get(pending.pop(), ()):
                 if after in targets:
+                    self._has_cycle = True
                     return True
                 if after not in seen:
                     seen.add(after)
                     pending.append(after)
         return False
 
-    def class_path(self, start: str, target: str) -> list[ClassEdge]:
-        """Return a shortest path of edges from one class to another one; empty if there is none."""
-        paths: dict[str, list[ClassEdge]] = {start: []}
+    def class_paths(self, start: str) -> dict[str, ClassEdge]:
+        """Return the last edge of a shortest path from one class to each other one that it leads to."""
+        last: dict[str, ClassEdge] = {}
         layer = [start]
         while layer:
             found: list[str] = []
-            for edge in self.classes:
-                if edge.held in layer and edge.wanted not in paths:
-                    paths[edge.wanted] = [*paths[edge.held], edge]
+            for _, edge in sorted(chain.from_iterable(self._leading.get(name, ()) for name in layer)):
+                if edge.wanted not in last and edge.wanted != start:
+                    last[edge.wanted] = edge
                     found.append(edge.wanted)
-            if target in paths:
-                return paths[target]
             layer = found
-        return []
+        return last
 
     def _add_classes(self, dependency: Dependency) -> Iterator[ClassEdge]:
-        wanted = dependency.wanted
+        wanted, site = dependency.wanted, dependency.stack[:1]
         for held in dependency.held:
             edge = ClassEdge(held.acquisition.lock.name, held.acquisition.mode, wanted.lock.name, wanted.mode)
             self.classes[edge] += 1
-            self.sites[edge].add(dependency.stack[:1])
+            self.sites[edge].add(site)
             if wanted.attempt != "try" and not dependency.fresh:
                 self.waited.add(edge)
                 if wanted.attempt == "block":
                     self.endless.add(edge)
             if edge not in self.examples:
+                self._leading[edge.held].append((len(self.examples), edge))
                 self.examples[edge] = dependency
                 yield edge
 
@@ -184,6 +206,11 @@ class Graph:
                 index[serial] = [one for one in index[serial] if not _touches(one, gone)]
                 if serial in gone:
                     del index[serial]
+        for serial in gone:
+            self._after.pop(serial, None)
+        for after in self._after.values():
+            for serial in gone & after.keys():
+                del after[serial]
         dead = {known for known in self._known if _names(known, gone)}
         self._known -= dead
         edge_keys = [edge_key for edge_key in self._segments if _names(edge_key, gone)]
