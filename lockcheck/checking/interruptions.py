@@ -40,7 +40,7 @@ INTERRUPTIONS_MAX: Final = 4096
 
 _FINALIZE: Final = weakref.finalize.__call__.__code__
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
-_GETSIGNAL: Final[Callable[[int], object]] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
 """The function below the one of `signal`, which makes an enumeration of each result."""
 _collecting: Final[set[int]] = set()
 """The threads in which the garbage collector runs now."""
@@ -116,8 +116,10 @@ def _handlers() -> set[CodeType]:
     """Return the functions that handle signals; only the main thread runs them."""
     if threading.current_thread() is not threading.main_thread():
         return set()
-    handlers = [handler for handler in map(_GETSIGNAL, _SIGNALS) if callable(handler)]
-    found = (getattr(handler, "__code__", None) for handler in handlers)
+    every = list(map(_GETSIGNAL, _SIGNALS))
+    # Few signals have handlers of their own; there are many, so nothing is done in Python for each of them.
+    handlers = dict(zip(map(id, every), every, strict=True)).values()
+    found = (getattr(handler, "__code__", None) for handler in handlers if callable(handler))
     return {code for code in found if code is not None}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 import weakref
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from licorne.lockcheck import Kind, Lock, RLock, Rung, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from licorne.lockcheck import Finding
     from licorne.lockcheck.locks.exclusive import ExclusiveLock
@@ -156,3 +158,24 @@ def test_the_collector_is_left_alone_when_no_session_is_open() -> None:
         assert before != gc.callbacks
 
     assert before == gc.callbacks
+
+
+def test_what_is_new_runs_no_function_for_each_signal() -> None:
+    """There are more than sixty signals, and few have handlers."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_filename)
+
+    with session(level="full"):
+        lock = Lock("lock")
+        sys.setprofile(note)
+        try:
+            lock.acquire()
+        finally:
+            sys.setprofile(None)
+            lock.release()
+
+    assert signal.__file__ not in called
+    assert len(called) < 60
