@@ -7,20 +7,27 @@ orientation.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from threading import RLock
-from typing import TYPE_CHECKING, Final, final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any, Final, final
 
 from condition_lock import ConditionRWLock
 from figure import Figure
 
 from licorne import lockcheck
+from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
 from licorne.lockcheck.findings.statistics import PENDING_MAX
+from licorne.lockcheck.sessions.recording import recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+
+    from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 __all__ = ["CLASSES", "ORDER", "LockCost", "added_by_chain", "measure_lock_costs", "time_taking"]
 
@@ -29,6 +36,9 @@ ORDER: Final = " < ".join(CLASSES)
 TIMES: Final = PENDING_MAX + 1
 """How often a round takes and releases a lock: so often that the checker sorts the times of a place once."""
 _LEVELS: Final = (lockcheck.Level.ORDER, lockcheck.Level.FULL)
+_NAMED_LEVELS: Final = (*_LEVELS, lockcheck.Level.RECORD)
+_SEGMENT_BYTES: Final = 1 << 17
+"""More than a round writes: to begin a segment is not what a lock costs."""
 _CHAIN: Final = "a chain of four locks"
 
 
@@ -59,6 +69,8 @@ class _Kind:
     make: Callable[[], AbstractContextManager[object]]
     limits: tuple[tuple[str, float | None], ...]
     """The kind it is compared with, and the largest ratio that is wanted."""
+    is_named: bool = False
+    """Whether it is taken by `acquire` and released by `release`, not by `with`."""
 
 
 @final
@@ -83,6 +95,7 @@ def _kinds() -> Sequence[_Kind]:
     kinds = [_base(plain, RLock), _Kind("RLock, off", lockcheck.Level.OFF, lock, ((plain, 1.05),))]
     for level, limit in zip(_LEVELS, (2.5, 6.0), strict=True):
         kinds.append(_Kind(f"RLock, {level.name.lower()}", level, lock, ((plain, limit),)))
+    kinds.extend(_named_kinds())
     for mode in ("read", "write"):
         ours = f"RWLock, {mode}"
         theirs = f"on a condition, {mode}"
@@ -100,8 +113,24 @@ def _kinds() -> Sequence[_Kind]:
     return kinds
 
 
-def _base(subject: str, make: Callable[[], AbstractContextManager[object]]) -> _Kind:
-    return _Kind(subject, lockcheck.Level.OFF, make, ((subject, None),))
+def _named_kinds() -> Iterator[_Kind]:
+    """Yield the locks that are taken by name: our own, and those that take the place of plain ones."""
+    for name, plain, own, adopted in (
+        ("Lock", Lock, lockcheck.Lock, LOCKS),
+        ("RLock", RLock, lockcheck.RLock, RLOCKS),
+    ):
+        base = f"threading.{name}, by name"
+        yield _base(base, plain, is_named=True)
+        for level, limit, adopted_at in zip(_NAMED_LEVELS, (3.0, 6.0, 8.0), adopted, strict=True):
+            for how, make in (("", own), ("adopted, ", adopted_at)):
+                subject = f"{name}, {how}{level.name.lower()}, by name"
+                yield _Kind(subject, level, partial(make, "queue"), ((base, limit),), is_named=True)
+
+
+def _base(
+    subject: str, make: Callable[[], AbstractContextManager[object]], *, is_named: bool = False
+) -> _Kind:
+    return _Kind(subject, lockcheck.Level.OFF, make, ((subject, None),), is_named=is_named)
 
 
 def _guard(mode: str) -> AbstractContextManager[object]:
@@ -164,27 +193,39 @@ def _fastest(
     assert times > 0, times
     assert rounds > 0, rounds
     fastest: dict[str, float] = {}
-    for _ in range(rounds):
-        for kind in kinds:
-            seconds = _round(kind, clock_seconds, times)
-            fastest[kind.subject] = min(seconds, fastest.get(kind.subject, seconds))
+    with TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.lct"
+        for _ in range(rounds):
+            for kind in kinds:
+                with _checking(kind.level, trace):
+                    take = _take_by_name if kind.is_named else _take
+                    seconds = time_taking(kind.make(), clock_seconds, times, take=take)
+                fastest[kind.subject] = min(seconds, fastest.get(kind.subject, seconds))
     return fastest
 
 
-def _round(kind: _Kind, clock_seconds: Callable[[], float], times: int) -> float:
-    if kind.level is lockcheck.Level.OFF:
-        return time_taking(kind.make(), clock_seconds, times)
-    with lockcheck.session(lockcheck.Order(ORDER), level=kind.level):
-        return time_taking(kind.make(), clock_seconds, times)
+def _checking(level: lockcheck.Level, trace: Path) -> AbstractContextManager[object]:
+    """Return the session in which locks of a level are timed; at `record` it writes a trace."""
+    if level is lockcheck.Level.OFF:
+        return nullcontext()
+    order = lockcheck.Order(ORDER)
+    if level is lockcheck.Level.RECORD:
+        return recording(trace, order, segment_bytes=_SEGMENT_BYTES, segments=2)
+    return lockcheck.session(order, level=level)
 
 
 def time_taking(
-    lock: AbstractContextManager[object], clock_seconds: Callable[[], float], times: int
+    lock: AbstractContextManager[object],
+    clock_seconds: Callable[[], float],
+    times: int,
+    *,
+    take: Callable[[Any, int], None] | None = None,
 ) -> float:
-    """Return how many seconds it takes to take and release a lock so often."""
-    _take(lock, 2)  # What is done once for a new lock and place is not what a nesting costs.
+    """Return how many seconds it takes to take and release a lock so often, by default by `with`."""
+    take = take or _take
+    take(lock, 2)  # What is done once for a new lock and place is not what a nesting costs.
     start = clock_seconds()
-    _take(lock, times)
+    take(lock, times)
     return clock_seconds() - start
 
 
@@ -192,3 +233,9 @@ def _take(lock: AbstractContextManager[object], times: int) -> None:
     for _ in range(times):
         with lock:
             pass
+
+
+def _take_by_name(lock: ExclusiveLock, times: int) -> None:
+    for _ in range(times):
+        lock.acquire()
+        lock.release()
