@@ -41,6 +41,7 @@ def joins(wanted_mode: Mode, held_mode: Mode, *, readers_first: bool) -> bool:
 
 def find_strong_cycle(steps: Sequence[OrderStep], readers_first: Collection[str]) -> tuple[OrderStep, ...]:
     """Return a shortest strong cycle of steps, or nothing if there is none."""
+    steps = _in_cycles_of_classes(steps)
     following = {
         step: [
             other
@@ -52,6 +53,22 @@ def find_strong_cycle(steps: Sequence[OrderStep], readers_first: Collection[str]
     }
     found = [path for step in steps if step.held != step.wanted for path in [_round(step, following)] if path]
     return min(found, key=len, default=())
+
+
+def _in_cycles_of_classes(steps: Sequence[OrderStep]) -> list[OrderStep]:
+    """Return the steps that may be part of a cycle: of most orders, none.
+
+    The others begin at a class that no other class leads to, or end at one that leads to no other one,
+    once those of such classes are left out.
+    """
+    left = list(steps)
+    while True:
+        between = [step for step in left if step.held != step.wanted]
+        classes = {step.held for step in between} & {step.wanted for step in between}
+        kept = [step for step in left if step.held in classes and step.wanted in classes]
+        if len(kept) == len(left):
+            return left
+        left = kept
 
 
 def _round(start: OrderStep, following: dict[OrderStep, list[OrderStep]]) -> tuple[OrderStep, ...]:
