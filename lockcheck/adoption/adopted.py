@@ -20,7 +20,7 @@ from ..holding.chains import holds_of
 from ..holding.runtime import local
 from ..holding.stacks import caller_code_is
 from ..locks.checked import CheckedLock, CheckedRLock, FullLock, FullRLock
-from ..locks.recorded import RecordedLock, RecordedRLock
+from ..locks.recorded import RecordedLock, RecordedRLock, record_release
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -235,6 +235,12 @@ class RecordedAdoptedRLock(AdoptedRLock, RecordedRLock):
     """At the levels `record` and `confirm`."""
 
     __slots__ = ()
+
+    def _release_save(self) -> object:  # type: ignore[override]
+        """Release the lock completely, as a condition does while it waits; that is recorded first."""
+        for _ in holds_of(self.identity, local.execution.node):
+            record_release(self.identity, "W")
+        return super()._release_save()
 
 
 LOCKS: Final = (OrderLock, FullAdoptedLock, RecordedAdoptedLock)

@@ -93,13 +93,15 @@ class WitnessLock:
 @final
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a thread that is waited for, and where."""
+    """The end of a thread that is waited for, or what the thread signals later, and where."""
 
     role: str
     place: SourcePlace
+    what: str | None = None
+    """What the thread signals, in words, such as an event; `None` for its end."""
 
     def __str__(self) -> str:
-        return f"the end of {self.role}"
+        return f"the end of {self.role}" if self.what is None else f"{self.what}, from {self.role}"
 
 
 @final

@@ -170,7 +170,8 @@ def _lock(witness_lock: WitnessLock) -> dict[str, JsonValue]:
 
 
 def _ending(ending: Ending) -> dict[str, JsonValue]:
-    return {"end_of": ending.role, **_place(ending.place)}
+    signal: dict[str, JsonValue] = {} if ending.what is None else {"signal": ending.what}
+    return {"end_of": ending.role, **signal, **_place(ending.place)}
 
 
 def _place(place: SourcePlace) -> dict[str, JsonValue]:
@@ -179,7 +180,8 @@ def _place(place: SourcePlace) -> dict[str, JsonValue]:
 
 def _read_wanted(fields: Fields) -> WitnessLock | Ending:
     if fields.has("end_of"):
-        return Ending(fields.text("end_of"), _read_place(fields))
+        what = fields.text("signal") if fields.has("signal") else None
+        return Ending(fields.text("end_of"), _read_place(fields), what)
     return _read_lock(fields)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..findings.evidence import Mode
     from ..findings.findings import Finding
-    from .chains import Acquisition, LockIdentity
+    from .chains import Acquisition, Attempt, LockIdentity
 
 __all__ = ["LATCH", "EventSink", "Runtime", "Steerer", "go_on_as", "local", "next_segment", "runtime"]
 
@@ -46,11 +46,23 @@ class EventSink(Protocol):
     def released(self, lock: LockIdentity, mode: Mode) -> None:
         """Write that a lock is released that is not the innermost."""
 
-    def signalled(self, thing: object) -> None:
-        """Write a signal, for which others may wait."""
+    def signalled(self, thing: object, mode: Mode, *, begins: bool = False) -> None:
+        """Write a signal, for which others may wait.
 
-    def awaited(self, thing: object) -> None:
-        """Write that the execution went on, maybe only because of earlier signals on a thing."""
+        Args:
+            thing: what they wait for.
+            mode: `R` if it ends no wait.
+            begins: whether it is no signal, but a wait of the execution begins.
+        """
+
+    def awaited(self, thing: object, mode: Mode, attempt: Attempt) -> None:
+        """Write that the execution went on, maybe only because of earlier signals on a thing.
+
+        Args:
+            thing: what was waited for.
+            mode: `R` if the execution took one of several items.
+            attempt: how long it would have waited.
+        """
 
     def joined(self, ended: Execution, *, endless: bool) -> None:
         """Write that another execution has ended."""

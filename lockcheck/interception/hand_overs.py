@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
 from ..holding.runtime import LATCH, local, next_segment
-from .hooks import Hooks
+from .hooks import IS_SET, Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -88,7 +88,7 @@ def _set(method: Callable[[threading.Event], None]) -> Callable[[threading.Event
             execution = local.execution
             with LATCH:
                 known = _events.get(self)
-                if known is None and not self.is_set():
+                if known is None and not IS_SET(self):
                     _events.put(self, _Setting(execution.segment))
                 elif known is not None and known.segment and known.segment.line != execution.serial:
                     known.segment = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
 from typing import TYPE_CHECKING, Final, final
 
 from ..holding.runtime import LATCH
@@ -9,7 +11,11 @@ from ..holding.runtime import LATCH
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Hooks"]
+__all__ = ["DONE", "IS_SET", "Hooks"]
+
+IS_SET: Final = threading.Event.is_set
+DONE: Final = concurrent.futures.Future.done
+"""The methods as they are while nothing is checked: what the checker asks is no event of the program."""
 
 _MISSING: Final = object()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import local, runtime
-from .hooks import Hooks
+from .hooks import DONE, Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -97,7 +97,7 @@ class _FutureWait:
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - the same for all that wait
         """Return the executions that work for each task that is not over."""
-        left = [future for future in self._futures if not future.done()]
+        left = [future for future in self._futures if not DONE(future)]
         if self._return_when == FIRST_COMPLETED and len(left) < len(self._futures):
             return []  # it is over, and the waiter is about to notice
         tasks = [_tasks.get(future) for future in left]
@@ -134,7 +134,7 @@ def _ended(thread: threading.Thread, seconds: float) -> bool:
 def _result(method: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(method)
     def result(self: _Future, timeout: float | None = None) -> Result:
-        if timeout is None and not self.done():
+        if timeout is None and not DONE(self):
             wait_in_slices(local.execution, _FutureWait([self]), lambda seconds: _done(self, seconds), -1)
         return method(self, timeout)
 
@@ -145,7 +145,7 @@ def _done(future: _Future, seconds: float) -> bool:
     try:
         _EXCEPTION(future, seconds)
     except TimeoutError:
-        return future.done()
+        return DONE(future)
     except concurrent.futures.CancelledError:
         return True
     return True
@@ -195,7 +195,7 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
 
 
 def _await_first(left: set[_Future]) -> None:
-    if not any(future.done() for future in left):
+    if not any(DONE(future) for future in left):
         waited = _FutureWait(left, FIRST_COMPLETED)
         wait_in_slices(
             local.execution, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1

@@ -28,7 +28,7 @@ from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from .hand_overs import end_of, note_end
-from .hooks import Hooks
+from .hooks import DONE, IS_SET, Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,7 +123,7 @@ def _of_socket(method: Callable[..., Result]) -> Callable[..., Result]:
 def _event_wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[..., bool]:
     @functools.wraps(method)
     def wait(self: threading.Event, timeout: float | None = None) -> bool:
-        if waits_with(timeout) and not self.is_set():
+        if waits_with(timeout) and not IS_SET(self):
             blocks("event")
         return method(self, timeout)
 
@@ -193,7 +193,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
 
     @functools.wraps(method)
     def wait(self: concurrent.futures.Future[object], timeout: float | None = None) -> Result:
-        if waits_with(timeout) and not self.done():
+        if waits_with(timeout) and not DONE(self):
             blocks("future")
         try:
             return method(self, timeout)

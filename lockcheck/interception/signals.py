@@ -3,6 +3,10 @@
 Each is a *signal* on a thing before it happens, and what goes on after it is an *await* of all signals on
 it so far. This may order more than is true, such as that a get from a queue needed every put before it, but
 never less. So what is predicted can happen.
+
+A wait without a limit, for an event, a future, an item of a queue or a notification, is noted as such, also
+if it was over at once: in another order of the same events it is a wait. What it waits for inside, such as
+the condition of an event, only orders.
 """
 
 from __future__ import annotations
@@ -11,43 +15,60 @@ import concurrent.futures
 import functools
 import queue
 import threading
+from concurrent.futures import ALL_COMPLETED
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
+from ..findings.foreign import ByIdentity
 from ..holding.runtime import runtime
+from ..traces.trace import TracedThing
 from .hooks import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..findings.evidence import Mode
     from ..holding.runtime import EventSink
+    from ..traces.trace import ThingKind
 
-__all__ = ["awaited", "signalled", "signals_heard"]
+__all__ = ["awaited", "signalled", "signals_heard", "traced_thing"]
 
 Result = TypeVar("Result")
 
-_HEARD: Final[tuple[tuple[type, str, bool, bool], ...]] = (
-    (threading.Thread, "start", True, False),
-    (threading.Event, "set", True, False),
-    (threading.Event, "clear", True, False),
-    (threading.Event, "wait", False, True),
-    (threading.Event, "is_set", False, True),
-    (threading.Condition, "notify", True, False),
-    (threading.Condition, "wait", False, True),
-    (threading.Semaphore, "acquire", True, True),
-    (threading.Semaphore, "__enter__", True, True),
-    (threading.Semaphore, "release", True, False),
-    (threading.BoundedSemaphore, "release", True, False),
-    (threading.Barrier, "wait", True, True),
-    (queue.Queue, "put", True, True),
-    (queue.Queue, "get", True, True),
-    (queue.Queue, "task_done", True, False),
-    (queue.Queue, "join", False, True),
-    (concurrent.futures.Future, "result", False, True),
-    (concurrent.futures.Future, "exception", False, True),
-    (concurrent.futures.Future, "done", False, True),
+_HEARD: Final[tuple[tuple[type, str, Mode | None, Mode | None], ...]] = (
+    (threading.Thread, "start", "W", None),
+    (threading.Event, "set", "W", None),
+    (threading.Event, "clear", "R", None),
+    (threading.Event, "wait", None, "W"),
+    (threading.Event, "is_set", None, "W"),
+    (threading.Condition, "notify", "W", None),
+    (threading.Condition, "wait", None, "W"),
+    (threading.Semaphore, "acquire", "R", "W"),
+    (threading.Semaphore, "__enter__", "R", "W"),
+    (threading.Semaphore, "release", "W", None),
+    (threading.BoundedSemaphore, "release", "W", None),
+    (threading.Barrier, "wait", "W", "W"),
+    (queue.Queue, "put", "W", "W"),
+    (queue.Queue, "get", "R", "R"),
+    (queue.Queue, "task_done", "R", None),
+    (queue.Queue, "join", None, "W"),
+    (concurrent.futures.Future, "done", None, "W"),
 )
-"""The owner of a method, its name, whether others wait for it, and whether it waits for others."""
+"""The owner of a method, its name, the mode of what others wait for, and that of its own wait for others."""
+
+_LIMITS: Final = {"wait": 0, "get": 1}
+"""The methods that may wait without a limit, by name, and which argument is the limit."""
+
+_WAIT_ARGUMENTS: Final = 3
+"""How many arguments `concurrent.futures.wait` has, of which the last one says what it waits for."""
+
+_KINDS: Final[tuple[tuple[type, str, ThingKind], ...]] = (
+    (threading.Event, "an event", "flag"),
+    (threading.Condition, "a notification", "wakeups"),
+    (queue.Queue, "an item of a queue", "items"),
+    (concurrent.futures.Future, "a result", "flag"),
+)
+"""What is waited for without a limit, by class."""
 
 
 def _put_all() -> None:
@@ -55,6 +76,8 @@ def _put_all() -> None:
     for owner, name, signals, awaits in _HEARD:
         _HOOKS.put(owner, name, _heard(getattr(owner, name), signals=signals, awaits=awaits))
     _HOOKS.put(thread, "join", _join(thread.join))
+    _HOOKS.put(future, "result", _result(future.result))
+    _HOOKS.put(future, "exception", _result(future.exception))
     _HOOKS.put(future, "set_result", _ends(future.set_result))
     _HOOKS.put(future, "set_exception", _ends(future.set_exception))
     _HOOKS.put(pool, "submit", _submit(pool.submit))
@@ -75,18 +98,43 @@ def signals_heard() -> Iterator[None]:
         _HOOKS.uninstall()
 
 
-def signalled(thing: object) -> None:
+def signalled(thing: object, mode: Mode = "W") -> None:
     """Record a signal, for which others may wait, if this process is recorded."""
     recorder = _recorder()
     if recorder is not None:
-        recorder.signalled(thing)
+        recorder.signalled(thing, mode)
 
 
-def awaited(thing: object) -> None:
+def awaited(thing: object, mode: Mode = "W", *, endless: bool = False) -> None:
     """Record that the current execution went on after earlier signals, if this process is recorded."""
     recorder = _recorder()
     if recorder is not None:
-        recorder.awaited(thing)
+        recorder.awaited(thing, mode, "block" if endless else "try")
+
+
+def traced_thing(thing: object) -> TracedThing | None:
+    """Return the description of what executions wait for without a limit; `None` if they do not."""
+    if isinstance(thing, _TaskEnd):
+        return TracedThing(f"the result of {thing.name}", "flag")
+    return next((TracedThing(text, kind) for owner, text, kind in _KINDS if isinstance(thing, owner)), None)
+
+
+class _Waits(threading.local):
+    """Whether the thread is in a wait that is recorded, so that what is in it is not."""
+
+    inside = False
+
+
+_waits: Final = _Waits()
+
+
+def _is_endless(method: str, given: tuple[object, ...], named: dict[str, object]) -> bool:
+    """Return whether a call waits without a limit."""
+    place = _LIMITS.get(method)
+    if place is None or _waits.inside:
+        return False
+    blocks = place == 0 or named.get("block", given[0] if given else True)
+    return bool(blocks) and named.get("timeout", given[place] if len(given) > place else None) is None
 
 
 def _recorder() -> EventSink | None:
@@ -95,18 +143,59 @@ def _recorder() -> EventSink | None:
     return runtime.recorder if known else None
 
 
-def _heard(method: Callable[..., Result], *, signals: bool, awaits: bool) -> Callable[..., Result]:
+def _heard(
+    method: Callable[..., Result], *, signals: Mode | None, awaits: Mode | None
+) -> Callable[..., Result]:
+    name = method.__name__ if awaits is not None else ""
+
     @functools.wraps(method)
     def recorded(self: object, *given: object, **named: object) -> Result:
-        if signals:
-            signalled(self)
+        if signals is not None:
+            signalled(self, signals)
+        outer, endless = _waits.inside, _is_endless(name, given, named)
+        _waits.inside = outer or name in _LIMITS
+        if endless:
+            _begins_to_wait(self)
         try:
             return method(self, *given, **named)
         finally:
-            if awaits:
-                awaited(self)
+            _waits.inside = outer
+            if awaits is not None:
+                awaited(self, awaits, endless=endless)
 
     return recorded
+
+
+def _result(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Wrap a wait for a future: it is for its task, if it is known, and for what sets its result."""
+
+    @functools.wraps(method)
+    def result(self: concurrent.futures.Future[object], timeout: float | None = None) -> Result:
+        outer, endless = _waits.inside, timeout is None and not _waits.inside
+        _waits.inside = True
+        if endless:
+            _begins_to_wait(_task_ends.get(self) or self)
+        try:
+            return method(self, timeout)
+        finally:
+            _waits.inside = outer
+            _awaited_result(self, endless=endless)
+
+    return result
+
+
+def _begins_to_wait(thing: object) -> None:
+    """Record that a wait without a limit begins: what it does inside is part of it."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.signalled(thing, "R", begins=True)
+
+
+def _awaited_result(future: concurrent.futures.Future[object], *, endless: bool) -> None:
+    task = _task_ends.get(future)
+    if task is not None:
+        awaited(task, endless=endless)
+    awaited(future, endless=endless and task is None)
 
 
 def _join(method: Callable[..., None]) -> Callable[..., None]:
@@ -141,8 +230,11 @@ def _wait(
     @functools.wraps(function)
     def wait(*given: object, **named: object) -> concurrent.futures._base.DoneAndNotDoneFutures[object]:
         futures = function(*given, **named)
+        limit = named.get("timeout", given[1] if len(given) > 1 else None)
+        which = named.get("return_when", given[2] if len(given) == _WAIT_ARGUMENTS else ALL_COMPLETED)
+        endless = limit is None and which == ALL_COMPLETED and not _waits.inside
         for future in futures.done:
-            awaited(future)
+            _awaited_result(future, endless=endless)
         return futures
 
     return wait
@@ -162,6 +254,18 @@ class _Handed:
     """A task that is being submitted to a pool."""
 
 
+@final
+class _TaskEnd:
+    """The end of a task, of which the result of its future is a consequence."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+_task_ends: Final[ByIdentity[_TaskEnd]] = ByIdentity()
+"""The end of the task of each future."""
+
+
 def _submit(method: Callable[..., object]) -> Callable[..., object]:
     """Wrap `submit`: a task comes after its submitter, and after the tasks that its thread ran before.
 
@@ -170,7 +274,7 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(method)
     def submit(self: object, work: Callable[..., object], /, *given: object, **named: object) -> object:
-        handed = _Handed()
+        handed, end = _Handed(), _TaskEnd(getattr(work, "__qualname__", "a task"))
         signalled(handed)
 
         @functools.wraps(work)
@@ -179,8 +283,11 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
             try:
                 return work(*given, **named)
             finally:
+                signalled(end)
                 signalled(threading.current_thread())
 
-        return method(self, run)
+        future = method(self, run)
+        _task_ends.put(future, end)
+        return future
 
     return submit

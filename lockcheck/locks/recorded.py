@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..findings.evidence import Mode
     from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 
-__all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock"]
+__all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock", "record_release"]
 
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__
 
@@ -51,7 +51,7 @@ def _failed(acquisition: Acquisition) -> None:
         runtime.recorder.failed(acquisition)
 
 
-def _record_release(lock: LockIdentity, mode: Mode) -> None:
+def record_release(lock: LockIdentity, mode: Mode) -> None:
     """Write that a lock is released, wherever it is among the held ones."""
     recorder = runtime.recorder
     if recorder is not None:
@@ -116,7 +116,7 @@ class _Recording(FullLock):
             self._release_elsewhere()
 
     def _release_elsewhere(self) -> None:
-        _record_release(self.identity, "W")
+        record_release(self.identity, "W")
         super()._release_elsewhere()
 
     def _acquire_again(self) -> None:
@@ -160,7 +160,7 @@ class _RecordedGuard(FullGuard):
             _leaves(node)
             execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
-            _record_release(self._acquisition.lock, self._acquisition.mode)
+            record_release(self._acquisition.lock, self._acquisition.mode)
             release_held(execution, self._acquisition.lock, self._acquisition.mode)
         self._release()
 
@@ -175,12 +175,12 @@ class RecordedRWLock(FullRWLock):
 
     def release_read(self) -> None:
         """Release the lock for reading."""
-        _record_release(self.identity, "R")
+        record_release(self.identity, "R")
         super().release_read()
 
     def release_write(self) -> None:
         """Release the lock for writing."""
-        _record_release(self.identity, "W")
+        record_release(self.identity, "W")
         super().release_write()
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:

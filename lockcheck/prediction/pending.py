@@ -1,14 +1,15 @@
 """Pending acquisitions: what executions of a trace want while they hold locks, and which others block them.
 
 Only those that can lie on a cycle are kept. Edges lead from a lock that is held to the one that is wanted,
-and from the end of an execution, for which others wait in a join, to all that the execution wants. Most of
+from the end of an execution, for which others wait in a join, to all that the execution wants, and from a
+thing that others wait for to all that an execution wants before it signals that. Most of
 a trace lies on no cycle. So the cost of the search depends not on the length of the trace, but on how much
 of it can be part of a cycle.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from ..traces.trace import EventKind
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from .trace_index import TraceIndex
 
 __all__ = ["PendingAcquisition", "PendingAcquisitions"]
+
+_Target: TypeAlias = "tuple[EventKind, int]"
 
 
 @final
@@ -41,9 +44,9 @@ class PendingAcquisition:
         self.number = 0
 
     @property
-    def target(self) -> int:
-        """The lock that is wanted; for a join the execution, as a negative number."""
-        return -self.object if self.kind is EventKind.JOIN else self.object
+    def target(self) -> tuple[EventKind, int]:
+        """The lock, the execution or the thing that is waited for."""
+        return self.kind, self.object
 
     def can_stand_beside(self, other: PendingAcquisition) -> bool:
         """Return whether two executions can hold their locks at the same time."""
@@ -61,20 +64,16 @@ class PendingAcquisitions:
     def __init__(self, index: TraceIndex) -> None:
         self._index = index
         every = _all_pending(index)
-        joined = {pending.object for pending in every if pending.kind is EventKind.JOIN}
+        awaited = {pending.target for pending in every if pending.kind is not EventKind.TOOK}
+        blocked = {pending: set(self._blocked_by(pending, awaited)) for pending in every}
         on_cycles = _on_cycles(
-            {(lock, pending.target) for pending in every for lock in pending.held}
-            | {(-pending.execution, pending.target) for pending in every if pending.execution in joined}
+            {(thing, pending.target) for pending, things in blocked.items() for thing in things}
         )
         self.all = [
             pending
             for pending in every
             if pending.target in on_cycles
-            and (
-                not on_cycles.isdisjoint(pending.held)
-                or -pending.execution in on_cycles
-                or self._may_stand_between(pending)
-            )
+            and (not on_cycles.isdisjoint(blocked[pending]) or self._may_stand_between(pending))
         ]
         self._holding: dict[int, list[PendingAcquisition]] = {}
         self._writing: dict[int, list[PendingAcquisition]] = {}
@@ -96,6 +95,15 @@ class PendingAcquisitions:
                 if other.execution != pending.execution
             )
             return
+        if pending.kind is EventKind.AWAIT:
+            for execution in self._index.things.signallers(pending.object):
+                if execution != pending.execution:
+                    yield from (
+                        other
+                        for other in self._of_execution.get(execution, ())
+                        if self._index.things.is_due(pending.object, execution, other.events[0])
+                    )
+            return
         lock, reads = pending.object, pending.mode == "R"
         for other in self._holding.get(lock, ()):
             if other.execution != pending.execution and (not reads or lock in other.written):
@@ -104,6 +112,16 @@ class PendingAcquisitions:
             yield from (
                 other for other in self._writing.get(lock, ()) if other.execution != pending.execution
             )
+
+    def _blocked_by(self, pending: PendingAcquisition, awaited: set[_Target]) -> Iterator[_Target]:
+        """Yield the locks, ends and things that others cannot have while an execution waits."""
+        yield from ((EventKind.TOOK, lock) for lock in pending.held)
+        yield from {(EventKind.JOIN, pending.execution)} & awaited
+        for kind, thing in awaited:
+            if kind is EventKind.AWAIT and self._index.things.is_due(
+                thing, pending.execution, pending.events[0]
+            ):
+                yield kind, thing
 
     def _may_stand_between(self, pending: PendingAcquisition) -> bool:
         """Return whether it is of a writer that makes readers wait while it waits."""
@@ -120,18 +138,24 @@ def _all_pending(index: TraceIndex) -> list[PendingAcquisition]:
     pending_acquisitions: dict[tuple[object, ...], PendingAcquisition] = {}
     for at, taken in index.held.items():
         event = events[at]
-        if at < index.given or event.attempt != "block" or at in index.inner:
+        if at < index.given or at in index.inner:
             continue
         held = frozenset([(events[one].object, events[one].mode) for one in taken])
-        key = event.execution, event.kind, event.object, event.mode, held
-        pending = pending_acquisitions.get(key)
-        if pending is None:
-            pending = pending_acquisitions[key] = PendingAcquisition(*key)
-        pending.events.append(at)
+        waits = [event] if event.kind in {EventKind.TOOK, EventKind.JOIN} else []
+        if at in index.waits:
+            waits.append(events[index.waits[at]])
+        for one in waits:
+            if one.attempt != "block":
+                continue
+            key = one.execution, one.kind, one.object, one.mode, held
+            pending = pending_acquisitions.get(key)
+            if pending is None:
+                pending = pending_acquisitions[key] = PendingAcquisition(*key)
+            pending.events.append(at)
     return list(pending_acquisitions.values())
 
 
-def _on_cycles(edges: Iterable[tuple[int, int]]) -> set[int]:
+def _on_cycles(edges: Iterable[tuple[_Target, _Target]]) -> set[_Target]:
     """Return what lies on a cycle of edges, or between two cycles: what has an edge on both sides."""
     left = set(edges)
     while True:

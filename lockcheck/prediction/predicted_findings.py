@@ -53,7 +53,8 @@ def _finding(trace: Trace, prediction: Prediction) -> Finding:
 
 def _edge(trace: Trace, point: PredictedPoint, before: PredictedPoint) -> Edge:
     """Return the edge of an execution: the lock that the one before wants, and what it wants itself."""
-    shared_lock = next((event for event in point.held if event.object == before.wanted.object), None)
+    wanted = before.wanted.object if before.wanted.kind is EventKind.TOOK else None
+    shared_lock = next((event for event in point.held if event.object == wanted), None)
     return Edge(
         execution=trace.executions[point.wanted.execution].name,
         held=_said(trace, shared_lock) if shared_lock is not None else None,
@@ -67,7 +68,7 @@ def _edge(trace: Trace, point: PredictedPoint, before: PredictedPoint) -> Edge:
 
 def _class_edge(trace: Trace, held: Event | None, wanted: Event) -> str | None:
     """Return classes and modes of an edge between two locks."""
-    if held is None or wanted.kind is EventKind.JOIN:
+    if held is None or wanted.kind is not EventKind.TOOK:
         return None
     return str(
         ClassEdge(trace.locks[held.object].name, held.mode, trace.locks[wanted.object].name, wanted.mode)
@@ -78,5 +79,7 @@ def _said(trace: Trace, event: Event) -> str:
     if event.kind is EventKind.JOIN:
         other = trace.executions.get(event.object)
         return f"the end of {other.name if other is not None else 'a thread'}"
+    if event.kind is EventKind.AWAIT:
+        return trace.things[event.object].text
     lock = trace.locks[event.object]
     return f"{lock} [{event.mode}]" if lock.policy is not None else str(lock)

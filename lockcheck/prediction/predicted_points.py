@@ -52,20 +52,23 @@ def points_of_prediction(trace: Trace, prediction: Prediction) -> tuple[Scheduli
     def place(event: Event) -> SourcePlace:
         return place_of(trace.sites.get(event.site, NOWHERE))
 
-    def wanted(event: Event) -> WitnessLock | Ending:
-        if event.kind is EventKind.JOIN:
-            return Ending(trace.executions[event.object].role, place(event))
-        return witness_lock(event)
+    def wanted(event: Event, following: Event) -> WitnessLock | Ending:
+        if event.kind is EventKind.TOOK:
+            return witness_lock(event)
+        role = trace.executions[following.execution].role
+        what = trace.things[event.object].text if event.kind is EventKind.AWAIT else None
+        return Ending(role, place(event), what)
 
+    points = prediction.points
     return tuple(
         SchedulingPoint(
             execution=trace.executions[point.wanted.execution].name,
             role=trace.executions[point.wanted.execution].role,
             held=tuple(witness_lock(event) for event in point.held),
-            wanted=wanted(point.wanted),
+            wanted=wanted(point.wanted, following.wanted),
             occurrence=1 + sum(_alike(event, point.wanted) for event in prediction.witness),
         )
-        for point in prediction.points
+        for point, following in zip(points, (*points[1:], points[0]), strict=True)
     )
 
 

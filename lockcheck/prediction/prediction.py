@@ -10,7 +10,8 @@ For executions that each wait before a given event, their scheduling point, ther
 is found by adding what is missing until nothing is (`reordering`). If it contains one of the points itself,
 no reordering ends there, and none ends at an earlier one; so the next equal event of that execution is
 tried. This makes the search linear for each pattern. The idea is that of "Sound Dynamic Deadlock Prediction
-in Linear Time" (2023); readers, writers that wait between them, joins and failed attempts are ours.
+in Linear Time" (2023); readers, writers that wait between them, joins, failed attempts, and waits for events,
+results, items and notifications (`things`) are ours.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
+from ..traces.trace import EventKind
 from .pending import PendingAcquisitions
 from .reordering import Reordering
 from .trace_index import TraceIndex
@@ -88,7 +90,7 @@ class _PredictionSearch:
             if self.steps > PATTERNS_MAX:
                 return
             if other is path[0]:
-                found = self._reached(path)
+                found = self._reached(path) if any(one.kind is EventKind.TOOK for one in path) else None
                 if found is not None:
                     yield found
             elif other.number > path[0].number and all(map(other.can_stand_beside, path)):
@@ -103,17 +105,59 @@ class _PredictionSearch:
                 reordering.include_before(pending.events[place])
             if not reordering.close():
                 return None
-            moved = False
-            for which, pending in enumerate(path):
-                while reordering.includes(pending.events[places[which]]):
-                    moved = True
-                    places[which] += 1
-                    if places[which] == len(pending.events):
-                        return None
-            if not moved:
-                points = [pending.events[place] for pending, place in zip(path, places, strict=True)]
-                return Prediction(tuple(map(self._point, points)), reordering.events())
+            moved = self._later(path, places, reordering)
+            if moved is None:
+                return None
+            if moved == places:
+                break
+            places = moved
+        if not self._are_stuck(path, places, reordering):
+            return None
+        points = tuple(
+            self._point(pending, pending.events[place]) for pending, place in zip(path, places, strict=True)
+        )
+        return Prediction(points, reordering.events())
 
-    def _point(self, at: int) -> PredictedPoint:
+    def _later(
+        self, path: Sequence[PendingAcquisition], places: Sequence[int], reordering: Reordering
+    ) -> list[int] | None:
+        """Return the next places at which a path can wait; `None` if one of it has none left."""
+        later = []
+        for pending, before in zip(path, places, strict=True):
+            place = before
+            while place < len(pending.events) and reordering.includes(pending.events[place]):
+                place += 1
+            if place == len(pending.events):
+                return None
+            later.append(place)
+        if later != places:
+            return later
+        for which, (pending, place) in enumerate(zip(path, places, strict=True)):
+            if pending.kind is EventKind.AWAIT and self._index.things.is_signalled(
+                pending.object, pending.events[place], reordering.includes
+            ):
+                later[which] += 1
+                if later[which] == len(pending.events):
+                    return None
+        return later
+
+    def _are_stuck(
+        self, path: Sequence[PendingAcquisition], places: Sequence[int], reordering: Reordering
+    ) -> bool:
+        """Return whether only the next of the path can signal what each waits for, and does so later."""
+        things = self._index.things
+        executions = {pending.execution for pending in path}
+        following = [(other.execution, other.events[at]) for other, at in zip(path, places, strict=True)]
+        return all(
+            pending.kind is not EventKind.AWAIT
+            or (
+                things.is_due(pending.object, *after)
+                and not things.may_be_signalled(pending.object, executions, reordering.includes)
+            )
+            for pending, after in zip(path, (*following[1:], following[0]), strict=True)
+        )
+
+    def _point(self, pending: PendingAcquisition, at: int) -> PredictedPoint:
         events = self._index.events
-        return PredictedPoint(events[at], tuple(events[one] for one in self._index.held[at]))
+        wanted = self._index.waits[at] if pending.kind is EventKind.AWAIT else at
+        return PredictedPoint(events[wanted], tuple(events[one] for one in self._index.held[at]))

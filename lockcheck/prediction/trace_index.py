@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from ..traces.trace import Event, EventKind, TraceFileError
+from .things import Things
 
 if TYPE_CHECKING:
     from ..findings.evidence import RWPolicy
@@ -55,10 +56,13 @@ class TraceIndex:
         self.position: list[int] = []
         """The place of each event among those of its execution."""
         self.held: dict[int, tuple[int, ...]] = {}
-        """For each event that takes or joins, the events that took what its execution holds."""
+        """For each event that takes, joins or awaits, the events that took what its execution holds."""
         self.sections: dict[int, Section] = {}
         self.inner: set[int] = set()
         """Events that take a lock again that their execution holds: they never wait."""
+        self.waits: dict[int, int] = {}
+        """The waits without a limit for things besides locks and ends of threads, by the event before which
+        each begins: for a condition, what takes its lock again."""
         self.needs: dict[int, tuple[int, ...] | None] = {}
         """The events that must come before an event; `None` if they are not known."""
         self.needing: dict[int, list[int]] = defaultdict(list)
@@ -71,6 +75,8 @@ class TraceIndex:
         self._holding: dict[int, list[int]] = defaultdict(list)
         self._holders: dict[int, dict[int, Section]] = defaultdict(dict)
         self._signals: dict[int, dict[int, int]] = defaultdict(dict)
+        self._begun: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
+        self.things = Things(self.events, {} if trace.late else trace.things)
         for at, event in enumerate(self.events):
             mine = self.of_execution[event.execution]
             self.position.append(len(mine))
@@ -95,14 +101,33 @@ class TraceIndex:
         if event.kind is _FAILED:
             blocking = [one.taken for one in self._against(event)]
             self.needs[at] = tuple(blocking[:1]) if blocking else None
+        elif event.kind is _SIGNAL and event.attempt == "try":
+            self._begun[event.execution, event.object] = at, tuple(self._holding.get(event.execution, ()))
         elif event.kind is _SIGNAL:
             self._signals[event.object][event.execution] = at
+            self.things.note(at, event)
         elif event.kind is _AWAIT:
             self.needs[at] = tuple(self._signals.get(event.object, {}).values())
+            self.things.note(at, event)
+            self._waited_for_thing(at, event)
         else:
             assert event.kind is EventKind.JOIN, f"event {at}: {event.kind.name} is unknown: please report"
             self.held[at] = tuple(self._holding.get(event.execution, ()))
             self.needs[at] = tuple(self.of_execution.get(event.object, ())[-1:])
+
+    def _waited_for_thing(self, at: int, event: Event) -> None:
+        """Note a wait without a limit; one for a condition begins when its lock is released."""
+        kind = self.things.kind(event)
+        if kind == "wakeups":
+            mine = self.of_execution[event.execution]
+            before = mine[-2] if len(mine) > 1 else -1
+            if before in self.held and self.events[before].kind is _TOOK:
+                self.waits[before] = at
+        elif kind is not None:
+            name = event.execution, event.object
+            begun, held = self._begun.pop(name, (at, tuple(self._holding.get(event.execution, ()))))
+            self.waits[begun] = at
+            self.held[begun] = held
 
     def _took(self, at: int, event: Event) -> None:
         name = event.execution, event.object, event.mode

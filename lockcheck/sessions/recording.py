@@ -17,7 +17,7 @@ from ..findings.witness import role_of
 from ..holding.chains import Execution, LockIdentity
 from ..holding.runtime import local, runtime
 from ..holding.stacks import caller, is_ours, resolve
-from ..interception.signals import signals_heard
+from ..interception.signals import signals_heard, traced_thing
 from ..traces.trace import Event, EventKind, TracedExecution, TracedLock
 from ..traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
 from .session import Session
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["TraceRecorder", "events_written", "recording"]
 
 _WITH_PLACE: Final = (EventKind.FAILED, EventKind.JOIN)
-"""The events whose place is noted, besides acquisitions: reports show no places of others."""
+"""The events whose place is noted, besides acquisitions and waits: reports show no places of others."""
 CodePlace: TypeAlias = "tuple[CodeType, int]"
 """Code and instruction."""
 
@@ -79,13 +79,13 @@ class TraceRecorder:
         """Write that a lock is released that is not the innermost."""
         self._note(EventKind.LEFT, lock, mode)
 
-    def signalled(self, thing: object) -> None:
-        """Write a signal, for which others may wait."""
-        self._note(EventKind.SIGNAL, thing)
+    def signalled(self, thing: object, mode: Mode, *, begins: bool = False) -> None:
+        """Write a signal, for which others may wait, or that a wait begins."""
+        self._note(EventKind.SIGNAL, thing, mode, "try" if begins else "block")
 
-    def awaited(self, thing: object) -> None:
+    def awaited(self, thing: object, mode: Mode, attempt: Attempt) -> None:
         """Write that the execution went on, maybe only because of earlier signals on a thing."""
-        self._note(EventKind.AWAIT, thing)
+        self._note(EventKind.AWAIT, thing, mode, attempt)
 
     def joined(self, ended: Execution, *, endless: bool) -> None:
         """Write that another execution has ended."""
@@ -106,7 +106,8 @@ class TraceRecorder:
 
     def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
         execution = local.execution
-        place = _here() if kind in _WITH_PLACE else None
+        waited = kind is EventKind.AWAIT and attempt == "block"
+        place = _here() if waited or kind in _WITH_PLACE else None
 
         def write(writer: TraceWriter, words: Description | None) -> None:
             number = thing.serial if isinstance(thing, (LockIdentity, Execution)) else self._token(thing)
@@ -230,7 +231,7 @@ def _in_words(execution: Execution, thing: object, place: CodePlace | None) -> D
         return _traced(execution), _traced(thing), site
     if isinstance(thing, LockIdentity):
         return _traced(execution), TracedLock(thing.name, thing.key_text, thing.policy), site
-    return _traced(execution), None, site
+    return _traced(execution), traced_thing(thing), site
 
 
 def _traced(execution: Execution) -> TracedExecution:

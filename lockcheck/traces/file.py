@@ -24,7 +24,16 @@ from .format import (
     table_of,
     unpacked_event,
 )
-from .trace import Event, EventKind, Trace, TracedExecution, TracedLock, TraceFileError
+from .trace import (
+    THING_KINDS,
+    Event,
+    EventKind,
+    Trace,
+    TracedExecution,
+    TracedLock,
+    TracedThing,
+    TraceFileError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +92,7 @@ class _TraceReader:
         self._executions: dict[int, TracedExecution] = {}
         self._locks: dict[int, TracedLock] = {}
         self._sites: dict[int, Frame] = {}
+        self._things: dict[int, TracedThing] = {}
         self._numbers: dict[int, list[int]] = {}
         """For each kind of name, the numbers in the whole trace of those that the segment has numbered."""
 
@@ -112,7 +122,13 @@ class _TraceReader:
         if not ended:
             notices.append(f"the trace was not closed: it is cut off at offset {self._at}")
         return Trace(
-            tuple(self._events), self._executions, self._locks, self._sites, tuple(notices), late=first > 1
+            tuple(self._events),
+            self._executions,
+            self._locks,
+            self._sites,
+            tuple(notices),
+            late=first > 1,
+            things=self._things,
         )
 
     def _numbered(self) -> Iterator[tuple[int, int]]:
@@ -183,4 +199,6 @@ class _TraceReader:
             self._locks[number] = TracedLock(str(said[0]), None if said[1] is None else str(said[1]), policy)
         elif kind == SITE:
             self._sites[number] = Frame(str(said[0]), int(said[1]), str(said[2]), str(said[3]))
+        elif len(said) > 1 and said[1] in THING_KINDS:
+            self._things[number] = TracedThing(str(said[0]), THING_KINDS[said[1]])
         return length + -length % WORD_BYTES

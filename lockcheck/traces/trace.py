@@ -6,9 +6,9 @@ exclude each other in the program do so in the trace, whichever thread wrote fir
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..findings.errors import LockCheckError
 from ..findings.evidence import Frame
@@ -19,7 +19,24 @@ if TYPE_CHECKING:
     from ..findings.evidence import Mode, RWPolicy
     from ..holding.chains import Attempt
 
-__all__ = ["Event", "EventKind", "Trace", "TraceFileError", "TracedExecution", "TracedLock"]
+__all__ = [
+    "THING_KINDS",
+    "Event",
+    "EventKind",
+    "ThingKind",
+    "Trace",
+    "TraceFileError",
+    "TracedExecution",
+    "TracedLock",
+    "TracedThing",
+]
+
+ThingKind: TypeAlias = Literal["flag", "items", "wakeups"]
+"""How signals end waits for a thing: a flag stays set, an item is for one that waits, and a wakeup is for one
+that waits already."""
+
+THING_KINDS: Final[Mapping[str, ThingKind]] = {"flag": "flag", "items": "items", "wakeups": "wakeups"}
+"""As traces name them."""
 
 
 class TraceFileError(LockCheckError, ValueError):
@@ -60,6 +77,15 @@ class TracedLock:
         return self.name if self.key is None else f"{self.name} {self.key}"
 
 
+@dataclass(frozen=True, slots=True)
+class TracedThing:
+    """Something that executions wait for without a limit, besides locks and ends of threads."""
+
+    text: str
+    """What is waited for, in words."""
+    kind: ThingKind
+
+
 @dataclass(slots=True, unsafe_hash=True)
 class Event:
     """One thing that one execution did.
@@ -73,7 +99,10 @@ class Event:
     object: int
     """The lock, what was signalled, or the execution that ended; by number."""
     mode: Mode = "W"
+    """Of a lock; a signal that ends no wait, and what takes one of several items, are `R`."""
     attempt: Attempt = "block"
+    """How long it would have waited; what only comes after signals is a `try`. A signal that is a
+    `try` is none: the execution begins to wait for the thing."""
     site: int = 0
 
 
@@ -89,6 +118,8 @@ class Trace:
     """What is missing, in words."""
     late: bool = False
     """Whether the beginning is missing."""
+    things: Mapping[int, TracedThing] = field(default_factory=dict)
+    """What executions waited for without a limit; other objects of signals only order events."""
 
 
 NOWHERE: Final = Frame("?", 0, "?", "")

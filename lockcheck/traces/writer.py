@@ -35,7 +35,7 @@ from .format import (
     packed_segment_head,
     table_of,
 )
-from .trace import Event, EventKind, TracedExecution, TracedLock
+from .trace import Event, EventKind, TracedExecution, TracedLock, TracedThing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
 
-Said: TypeAlias = "TracedExecution | TracedLock | Frame | None"
+Said: TypeAlias = "TracedExecution | TracedLock | TracedThing | Frame | None"
 """The contents of a name besides its number."""
 Description: TypeAlias = "tuple[Said, Said, Said]"
-"""The execution of an event, its object (a lock or another execution), and the place."""
+"""The execution of an event, its object (a lock, another execution, or a thing), and the place."""
 Write: TypeAlias = "Callable[[bytes], object]"
 """Writes a record; raises `ValueError` if the segment has no room for it, or was left."""
 _CANNOT_RESERVE: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP})
@@ -278,6 +278,8 @@ def _words(said: Said) -> list[str | int | None]:
         return [_cut(said.name), _cut(said.role)]
     if isinstance(said, TracedLock):
         return [_cut(said.name), None if said.key is None else _cut(said.key), said.policy]
+    if isinstance(said, TracedThing):
+        return [_cut(said.text), said.kind]
     if said is None:
         return []
     return [_cut(said.file), said.line, _cut(said.function), _cut(said.source)]
