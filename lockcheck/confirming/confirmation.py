@@ -19,6 +19,7 @@ from ..findings.findings import Finding
 from ..findings.levels import Level
 from ..findings.witness_file import with_replay
 from ..holding.runtime import LATCH, runtime
+from ..interception.steered_waits import HOOKS
 from ..sessions.session import Session
 from .participants import edges_of
 from .point_matching import ATTEMPTS_MAX
@@ -169,9 +170,11 @@ def steering_to(
         if runtime.steering is not None:
             raise LockUsageError("another run is being steered")
         runtime.steering = steering
+    HOOKS.install()
     try:
         yield steering
     finally:
+        HOOKS.uninstall()
         runtime.steering = None
 
 

@@ -48,7 +48,7 @@ class Joining:
         self.times = {place: 1}
         self.began = time.monotonic()
         self.ends = executions_awaited(execution, wait)
-        """The executions that it waits for."""
+        """The executions that it waits for; none if anything may end the wait, then the witness says who."""
         self._wait = wait
 
     @property
@@ -68,7 +68,7 @@ def executions_awaited(execution: Execution, wait: ExecutionWait) -> list[Execut
 def blocks(following: Participant, one: Participant) -> bool:
     """Return whether an execution has to wait for the one that follows it, as its holder or in its queue."""
     if isinstance(one, Joining):
-        return one.waits and following.execution in one.ends
+        return one.waits and (not one.ends or following.execution in one.ends)
     wanted = one.acquisition
     held = modes_held(wanted.lock, following.execution.node)
     if held:

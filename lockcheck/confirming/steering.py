@@ -45,6 +45,8 @@ PAUSE_SECONDS: Final = 0.5
 """How long an execution is paused in the first attempt; twice as long in each further one."""
 PAUSES_MAX: Final = 4
 """After so many full pauses without result, a run goes on unsteered."""
+STANDSTILL_SECONDS: Final = 0.2
+"""How long all participants wait before a wait counts that anything might end, such as one for an event."""
 POLL_SECONDS: Final = 0.001
 """How often a paused execution checks whether it may go on, or whether its pause cannot help."""
 
@@ -95,6 +97,8 @@ class Steering:
         self._joins = any(isinstance(point.wanted, Ending) for point in witness.points)
         self._held_back: list[Execution] = []
         """Executions that wait before their first lock."""
+        self._still_since: float | None = None
+        """Since when all participants wait."""
         self._beginning: list[int] = []
         """Points of those that come late and are before their first lock."""
         self.participants: Sequence[Participant] = ()
@@ -126,6 +130,19 @@ class Steering:
                 self._pause(execution, places, acquisition)
         finally:
             execution.inside = False
+
+    def following(self, waiting: Execution) -> list[Execution]:
+        """Return the participant that one waits for by the witness, if all have stood still for a while."""
+        participants = list(self.participants)
+        now = time.monotonic()
+        if not participants or not all(one.waits for one in participants):
+            self._still_since = None
+            return []
+        self._still_since = self._still_since or now
+        executions = [one.execution for one in participants]
+        if now - self._still_since < STANDSTILL_SECONDS or waiting not in executions:
+            return []
+        return [executions[(executions.index(waiting) + 1) % len(executions)]]
 
     def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
         """Return the finding of a deadlock, if its executions are stuck as the witness says.

@@ -77,6 +77,9 @@ class Steerer(Protocol):
     def wants(self, execution: Execution, acquisition: Acquisition) -> None:
         """Pause an execution that is about to want a lock, if it has to wait there for others."""
 
+    def following(self, waiting: Execution) -> list[Execution]:
+        """Return the execution that one waits for by the witness, if all of that stand still."""
+
     def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
         """Return the finding of executions that wait for each other, if they were steered into that."""
 

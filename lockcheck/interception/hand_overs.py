@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..holding.happens_before import Segment
 
-__all__ = ["HOOKS", "end_of", "note_end"]
+__all__ = ["HOOKS", "end_of", "is_checked", "note_end"]
 
 Result = TypeVar("Result")
 _Future = concurrent.futures.Future[object]
@@ -58,7 +58,7 @@ def note_end(future: object, segment: Segment) -> None:
     ends.put(future, segment)
 
 
-def _is_checked() -> bool:
+def is_checked() -> bool:
     """Return whether the program calls a hook, on a thread that has an execution."""
     if threading.get_ident() not in threading._active:  # type: ignore[attr-defined] # noqa: SLF001 - a new thread wakes its starter before it is known
         return False
@@ -84,7 +84,7 @@ class _Setting:
 def _set(method: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
     @functools.wraps(method)
     def set_(self: threading.Event) -> None:
-        if _is_checked():
+        if is_checked():
             execution = local.execution
             with LATCH:
                 known = _events.get(self)
@@ -102,7 +102,7 @@ def _set(method: Callable[[threading.Event], None]) -> Callable[[threading.Event
 def _clear(method: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
     @functools.wraps(method)
     def clear(self: threading.Event) -> None:
-        if _is_checked():
+        if is_checked():
             _events.put(self, _Setting(None))
         method(self)
 
@@ -113,7 +113,7 @@ def _wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[.
     @functools.wraps(method)
     def wait(self: threading.Event, timeout: float | None = None) -> bool:
         done = method(self, timeout)
-        if timeout is None and _is_checked():
+        if timeout is None and is_checked():
             known = _events.get(self)
             if known is not None and known.segment is not None:
                 next_segment(local.execution, known.segment)
@@ -149,7 +149,7 @@ def _items(self: queue.Queue[object]) -> _Items:
 def _put(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def put(self: queue.Queue[object], *given: object, **named: object) -> None:
-        if not _is_checked():
+        if not is_checked():
             method(self, *given, **named)
             return
         items, execution = _items(self), local.execution
@@ -171,7 +171,7 @@ def _put(method: Callable[..., None]) -> Callable[..., None]:
 def _get(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def get(self: queue.Queue[object], *given: object, **named: object) -> object:
-        if not _is_checked():
+        if not is_checked():
             return method(self, *given, **named)
         items, execution = _items(self), local.execution
         found = method(self, *given, **named)
@@ -200,7 +200,7 @@ class _Rounds:
 def _pass(method: Callable[[threading.Barrier, float | None], int]) -> Callable[..., int]:
     @functools.wraps(method)
     def wait(self: threading.Barrier, timeout: float | None = None) -> int:
-        if not _is_checked():
+        if not is_checked():
             return method(self, timeout)
         execution = local.execution
         with LATCH:

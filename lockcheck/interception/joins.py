@@ -95,13 +95,15 @@ class _FutureWait:
         self._futures = list(futures)
         self._return_when = return_when
 
-    def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - the same for all that wait
-        """Return the executions that work for each task that is not over."""
+    def needs(self, waiting: Execution) -> list[list[Execution]]:
+        """Return the executions that work for each task that is not over; for promises, who keeps them."""
         left = [future for future in self._futures if not DONE(future)]
         if self._return_when == FIRST_COMPLETED and len(left) < len(self._futures):
             return []  # it is over, and the waiter is about to notice
         tasks = [_tasks.get(future) for future in left]
         groups = [task.workers() if task is not None else [] for task in tasks]
+        if not any(groups) and runtime.steering is not None:
+            return [runtime.steering.following(waiting)]
         if self._return_when == ALL_COMPLETED:
             return [group for group in groups if group]
         return [[execution for group in groups for execution in group]] if all(groups) else []

@@ -5,16 +5,25 @@ In each recorded run the thing was done already, or was done in time; another or
 
 from __future__ import annotations
 
-import _thread
-import concurrent.futures
 import queue
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from support.lockcheck.waiting_programs import (
+    SECONDS_MAX,
+    all_results,
+    event,
+    in_turn,
+    item,
+    notification,
+    promise,
+    result,
+    through_a_third,
+    under,
+)
 
-from licorne.lockcheck import Condition, Lock
+from licorne.lockcheck import Lock
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
@@ -22,135 +31,6 @@ from licorne.lockcheck.traces.file import read_trace
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
-
-SECONDS_MAX = 10
-
-
-def in_turn(first: Callable[[], object], second: Callable[[], object]) -> None:
-    """Run two in threads, the second one when the first is over, without anything that is recorded."""
-    over = _thread.allocate_lock()
-    over.acquire()
-
-    def run_first() -> None:
-        try:
-            first()
-        finally:
-            over.release()
-
-    def run_second() -> None:
-        assert over.acquire(timeout=SECONDS_MAX)
-        second()
-
-    threads = [threading.Thread(target=run) for run in (run_first, run_second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS_MAX)
-        assert not thread.is_alive()
-
-
-def under(lock: ExclusiveLock, work: Callable[[], object]) -> Callable[[], None]:
-    """Return what does something under a lock."""
-
-    def run() -> None:
-        with lock:
-            work()
-
-    return run
-
-
-def event() -> None:
-    """It is set under the lock, under which it is waited for."""
-    lock, done = Lock("lock"), threading.Event()
-    in_turn(under(lock, done.set), under(lock, done.wait))
-
-
-def item() -> None:
-    """Of a queue."""
-    lock, items = Lock("lock"), queue.Queue[int]()
-    in_turn(under(lock, lambda: items.put(1)), under(lock, items.get))
-
-
-def result() -> None:
-    """Of a task that takes the lock."""
-    lock, over = Lock("lock"), _thread.allocate_lock()
-    over.acquire()
-
-    def task() -> None:
-        under(lock, int)()
-        over.release()
-
-    with ThreadPoolExecutor(2) as pool:
-        future = pool.submit(task)
-        assert over.acquire(timeout=SECONDS_MAX)
-        under(lock, future.result)()
-
-
-def all_results() -> None:
-    """Waited for by one call."""
-    lock, over = Lock("lock"), _thread.allocate_lock()
-    over.acquire()
-
-    def task() -> None:
-        under(lock, int)()
-        over.release()
-
-    with ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(int), pool.submit(task)]
-        assert over.acquire(timeout=SECONDS_MAX)
-        under(lock, lambda: concurrent.futures.wait(futures))()
-
-
-def promise() -> None:
-    """A result that a thread sets itself."""
-    lock, future = Lock("lock"), Future[int]()
-    in_turn(under(lock, lambda: future.set_result(1)), under(lock, future.result))
-
-
-def notification() -> None:
-    """The notifier takes another lock before, and that is held meanwhile."""
-    lock, changed = Lock("lock"), Condition(name="changed")
-    passed, waits = _thread.allocate_lock(), _thread.allocate_lock()
-    passed.acquire()
-    waits.acquire()
-    ready: list[int] = []
-
-    def notify() -> None:
-        under(lock, passed.release)()
-        assert waits.acquire(timeout=SECONDS_MAX)
-        with changed:
-            ready.append(1)
-            changed.notify()
-
-    def wait_for_it() -> None:
-        assert passed.acquire(timeout=SECONDS_MAX)
-        with lock, changed:
-            waits.release()
-            while not ready:
-                changed.wait()
-
-    threads = [threading.Thread(target=work) for work in (notify, wait_for_it)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS_MAX)
-        assert not thread.is_alive()
-
-
-def through_a_third() -> None:
-    """Who sets the event waits for a thread that needs the lock."""
-    lock, one, other = Lock("lock"), threading.Event(), threading.Event()
-
-    def relay() -> None:
-        other.wait()
-        one.set()
-
-    relayed = threading.Thread(target=relay)
-    relayed.start()
-    in_turn(under(lock, other.set), under(lock, one.wait))
-    relayed.join()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""Waits for events, items of queues and notifications, while a run is steered into a deadlock over them.
+
+Anything may end such a wait, so it has no edge in the wait-for graph. In a steered run it has one: the
+witness says who signals later. It counts after all have stood there for a while, and is made in slices
+meanwhile, so that a signal from elsewhere still ends it.
+"""
+
+from __future__ import annotations
+
+import functools
+import queue
+import threading
+from typing import TYPE_CHECKING, Final, final
+
+from ..checking.waiting import wait_in_slices
+from ..holding.runtime import local, runtime
+from .hand_overs import is_checked
+from .hooks import Hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..holding.chains import Execution
+
+__all__ = ["HOOKS"]
+
+
+@final
+class _ThingWait:
+    """The wait for something that other executions signal."""
+
+    endless = True
+    breakable = True
+    steerable = False
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def needs(self, waiting: Execution) -> list[list[Execution]]:
+        """Return the execution that signals it by the witness, if all of that stand still."""
+        steering = runtime.steering
+        return [steering.following(waiting)] if steering is not None else []
+
+    def describe(self) -> str:
+        """Return what is waited for, in words."""
+        return self._text
+
+
+def _wait(method: Callable[..., bool], text: str) -> Callable[..., bool]:
+    """Wrap the wait of an event or a condition."""
+
+    @functools.wraps(method)
+    def wait(self: object, timeout: float | None = None) -> bool:
+        if timeout is not None or not is_checked():
+            return method(self, timeout)
+        return wait_in_slices(local.execution, _ThingWait(text), lambda seconds: method(self, seconds), -1)
+
+    return wait
+
+
+def _get(method: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(method)
+    def get(self: queue.Queue[object], block: bool = True, timeout: float | None = None) -> object:  # noqa: FBT001, FBT002 - as in queue
+        if not block or timeout is not None or not is_checked():
+            return method(self, block, timeout)
+        found: list[object] = []
+
+        def attempt(seconds: float) -> bool:
+            try:
+                found.append(method(self, timeout=seconds))
+            except queue.Empty:
+                return False
+            return True
+
+        wait_in_slices(local.execution, _ThingWait("an item of a queue"), attempt, -1)
+        return found[0]
+
+    return get
+
+
+def _put_all() -> None:
+    HOOKS.put(threading.Event, "wait", _wait(threading.Event.wait, "an event"))
+    HOOKS.put(threading.Condition, "wait", _wait(threading.Condition.wait, "a notification"))
+    HOOKS.put(queue.Queue, "get", _get(queue.Queue.get))
+
+
+HOOKS: Final = Hooks(_put_all)

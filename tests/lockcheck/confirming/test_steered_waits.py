@@ -1,0 +1,89 @@
+"""Steering to waits for events, results, items and notifications, which anything might end."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from support.lockcheck.waiting_programs import (
+    SECONDS_MAX,
+    event,
+    in_turn,
+    item,
+    notification,
+    promise,
+    result,
+    under,
+)
+
+from licorne.lockcheck import Lock, Rung
+from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.confirming.confirmation import confirm
+from licorne.lockcheck.findings.witness_file import from_json, to_json
+from licorne.lockcheck.holding.runtime import runtime
+from licorne.lockcheck.prediction.predicted_findings import findings_of
+from licorne.lockcheck.sessions.recording import recording
+from licorne.lockcheck.traces.file import read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from licorne.lockcheck.findings.witness import Witness
+
+
+def wait_until_both_wait(done: threading.Event) -> None:
+    """Set an event as soon as a thread waits for it and another one for the lock of that."""
+    pause = _thread.allocate_lock()
+    pause.acquire()
+    for _ in range(SECONDS_MAX * 1000):
+        if sum(execution.wait is not None for execution in runtime.all_executions()) > 1:
+            break
+        pause.acquire(timeout=0.001)
+    done.set()
+
+
+def predicted(program: Callable[[], None], folder: Path) -> Witness:
+    """Return the witness of the one deadlock that a recorded run predicts."""
+    with recording(folder / "locks.lct"):
+        program()
+    (finding,) = findings_of(read_trace(folder / "locks.lct"))[0]
+    witness = witness_of(finding)
+    assert witness is not None
+    return witness
+
+
+@pytest.mark.parametrize("program", [event, item, promise, result, notification])
+def test_threads_are_steered_to_where_they_wait_for_each_other(
+    program: Callable[[], None], tmp_path: Path
+) -> None:
+    """The file of the witness has what is waited for, and so has the one for a replay."""
+    witness = predicted(program, tmp_path)
+    outcome = confirm(from_json(to_json(witness), "it"), program, folder=tmp_path)
+
+    assert outcome.finding is not None, outcome.reasons
+    assert Rung.R4 is outcome.finding.rung
+    assert outcome.finding.replay is not None
+    assert {str(point.wanted) for point in witness.points} == {
+        str(point.wanted) for point in from_json(to_json(witness), "it").points
+    }
+
+
+def test_a_wait_that_something_else_ends_is_no_deadlock(tmp_path: Path) -> None:
+    """The witness says who sets the event; in the steered run a third thread does, after all stand there."""
+    witness = predicted(event, tmp_path)
+
+    def program() -> None:
+        lock, done = Lock("lock"), threading.Event()
+        others = [threading.Thread(target=wait_until_both_wait, args=(done,), name="third")]
+        for thread in others:
+            thread.start()
+        in_turn(under(lock, done.set), under(lock, done.wait))
+        for thread in others:
+            thread.join(SECONDS_MAX)
+
+    outcome = confirm(witness, program, pause_seconds=0.05)
+
+    assert outcome.finding is None
