@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames attacks proto soak mutants oracle corpus pykka-contract pictures clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames attacks proto soak drop-in mutants oracle corpus pykka-contract pictures clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -57,6 +57,10 @@ attacks: $(VENV)/.ready
 
 soak: $(VENV)/.ready
 	$(BIN)/pytest -q -m soak --timeout 0
+
+# CPython's own tests of threads, with all locks adopted at each level as without: about five minutes.
+drop-in: $(VENV)/.ready
+	$(BIN)/pytest -q -m soak --timeout 0 -rs tests/lockcheck/adoption/test_interpreter_tests.py
 
 # Lockcheck against a search through all schedules, for all small programs; goes on where it was stopped.
 oracle: $(VENV)/.ready

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["LOCKS", "RLOCKS", "AdoptedLock", "AdoptedRLock", "is_adopted"]
 
 _PLAIN: Final = _thread.allocate_lock
+_plain_rlock: Final = threading.RLock
 _RESTORES: Final = threading.Condition._acquire_restore.__code__  # type: ignore[attr-defined] # noqa: SLF001 - no public name
 _TIMES: Final = frozenset({int, float})
 
@@ -73,10 +74,18 @@ class AdoptedLock(CheckedLock):
     def __class__(self) -> type:  # for `isinstance`
         return type(self._plain)
 
+    def __init__(self, name: str | None = None, *, key: object = None) -> None:
+        if name is None:  # the program calls the type of a lock
+            type(_plain_rlock() if self.reentrant else _PLAIN())()  # which may refuse
+        super().__init__(name or type(self).__name__, key=key)
+
     def __del__(self) -> None:
         """Forget a hold of this thread: none can wait for a lock that was dropped while it was held."""
-        if self.identity.alive:
-            self.identity.alive = False
+        identity = getattr(self, "identity", None)  # none if the lock was refused
+        if identity is None:
+            return
+        if identity.alive:
+            identity.alive = False
         if not self._is_over() and self._at.execution is local.execution:
             self._forget_holds()
 
@@ -246,6 +255,11 @@ class RecordedAdoptedRLock(AdoptedRLock, RecordedRLock):
 LOCKS: Final = (OrderLock, FullAdoptedLock, RecordedAdoptedLock)
 RLOCKS: Final = (OrderRLock, FullAdoptedRLock, RecordedAdoptedRLock)
 """The classes by level, from `order` on; the last one is for all above."""
+
+for _kinds, _original in ((LOCKS, _PLAIN()), (RLOCKS, _plain_rlock())):
+    for _kind in _kinds:  # messages, and programs that look at the name of a type, are to see no difference
+        _kind.__module__ = type(_original).__module__
+        _kind.__name__ = _kind.__qualname__ = type(_original).__name__
 
 
 def is_adopted(lock: object) -> bool:

@@ -20,7 +20,7 @@ from .naming import name_at
 from .scope import NONE, Scope, is_of_library
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import FrameType, TracebackType
 
     from .adopted import AdoptedLock
@@ -44,9 +44,10 @@ _libraries: Final[dict[str, bool]] = {}
 """Whether each file belongs to the standard library."""
 
 
-def Lock() -> object:  # noqa: N802 - as in threading
+def Lock(*given: object, **named: object) -> object:  # noqa: N802 - as in threading
     """Return a lock: an adopted one if the caller's locks are, else a plain one."""
-    return _made(LOCKS) or _OWN_LOCK()
+    plain = _OWN_LOCK(*given, **named)  # which may refuse the arguments
+    return _made(LOCKS) or plain
 
 
 def RLock(*given: object, **named: object) -> object:  # noqa: N802 - as in threading
@@ -55,7 +56,26 @@ def RLock(*given: object, **named: object) -> object:  # noqa: N802 - as in thre
     return _made(RLOCKS) or plain
 
 
-_FACTORIES: Final = {"Lock": Lock, "RLock": RLock}
+def _like(original: Callable[..., object], factory: Callable[..., object]) -> Callable[..., object]:
+    """Return a factory that is a class where the original is one: `threading.Lock` is since Python 3.13."""
+    factory.__module__ = threading.__name__  # as which `pickle` finds it
+    if not isinstance(original, type):
+        return factory
+    kind: type = original
+
+    class Made(type):
+        __call__ = staticmethod(factory)
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, kind)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, kind)
+
+    return Made(factory.__name__, (), {"__module__": factory.__module__, "__doc__": kind.__doc__})
+
+
+_FACTORIES: Final = {"Lock": _like(_OWN_LOCK, Lock), "RLock": _like(_OWN_RLOCK, RLock)}
 
 
 def _made(classes: tuple[type[AdoptedLock], ...]) -> AdoptedLock | None:
