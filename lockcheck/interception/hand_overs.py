@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
 from ..holding.runtime import LATCH, local, next_segment
-from .hooks import IS_SET, Hooks
+from .hooks import IS_SET, Hooks, passed_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -239,7 +239,7 @@ def _wait_all(function: Callable[..., Result]) -> Callable[..., Result]:
         futures = list(fs)
         done = function(futures, timeout, return_when)
         if timeout is None and (return_when == concurrent.futures.ALL_COMPLETED or len(futures) == 1):
-            _learn_ends(futures)
+            _learn(map(ends.get, futures))
         return done
 
     return wait
@@ -250,15 +250,15 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
 
     @functools.wraps(function)
     def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
-        futures = list(fs)
-        yield from function(futures, timeout)
-        _learn_ends(futures)
+        known: list[Segment | None] = []
+        yield from passed_on(function(fs, timeout), lambda future: known.append(ends.get(future)))
+        _learn(known)
 
     return as_completed
 
 
-def _learn_ends(futures: Iterable[_Future]) -> None:
-    known = [segment for future in futures if (segment := ends.get(future)) is not None]
+def _learn(segments: Iterable[Segment | None]) -> None:
+    known = [segment for segment in segments if segment is not None]
     if known:
         next_segment(local.execution, together(known))
 

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..holding.runtime import LATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ["DONE", "IS_SET", "Hooks"]
+__all__ = ["DONE", "IS_SET", "Hooks", "passed_on"]
+
+Result = TypeVar("Result")
 
 IS_SET: Final = threading.Event.is_set
 DONE: Final = concurrent.futures.Future.done
 """The methods as they are while nothing is checked: what the checker asks is no event of the program."""
 
 _MISSING: Final = object()
+
+
+def passed_on(found: Iterator[Result], note: Callable[[Result], object]) -> Iterator[Result]:
+    """Yield what is found, after a note of each; meanwhile only the program has it, and may drop it."""
+    while True:
+        try:
+            one = [next(found)]
+        except StopIteration:
+            return
+        note(one[0])
+        yield one.pop()
 
 
 @final

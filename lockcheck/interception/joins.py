@@ -189,9 +189,9 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
         while left:
             if timeout is None:
                 _await_first(left)
-            future = next(found)
-            left.discard(future)
-            yield future
+            one = [next(found)]
+            left.discard(one[0])
+            yield one.pop()  # the program alone has it then, and may drop it
 
     return as_completed
 

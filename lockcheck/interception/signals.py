@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import runtime
 from ..traces.trace import TracedThing
-from .hooks import Hooks
+from .hooks import Hooks, passed_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,9 +243,7 @@ def _wait(
 def _as_completed(function: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
     @functools.wraps(function)
     def as_completed(*given: object, **named: object) -> Iterator[object]:
-        for future in function(*given, **named):
-            awaited(future)
-            yield future
+        yield from passed_on(function(*given, **named), awaited)
 
     return as_completed
 

@@ -90,3 +90,32 @@ def test_a_program_ends_and_says_what_it_says_without_lockcheck(
 
     assert (0, printed) == (ran.returncode, ran.stdout)
     assert "Traceback" not in ran.stderr
+
+
+DROPS_ITS_RESULTS: Final = """
+import gc, weakref
+from concurrent.futures import Future, as_completed
+gc.disable()
+results = [Future() for _ in range(3)]
+for one in results:
+    one.set_result(1)
+for one in as_completed(results):
+    results.remove(one)
+    dropped = weakref.ref(one)
+    del one
+    print(dropped() is None)
+"""
+
+
+@pytest.mark.parametrize("level", ["order", "full", "record"])
+def test_a_program_may_drop_each_result_as_soon_as_it_comes(tmp_path: Path, level: str) -> None:
+    """Whatever hooks into `as_completed` keeps none of them."""
+    path = tmp_path / "program.py"
+    path.write_text(DROPS_ITS_RESULTS, "utf-8")
+    command = ["record"] if level == "record" else ["run", f"--level={level}"]
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "licorne.lockcheck", *command, str(path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert ["True"] * 3 == ran.stdout.splitlines()[:3]

@@ -29,7 +29,7 @@ OF_LOCKS: Final = tuple(
         "ThreadTests.test_disallow_instantiation",
     )
 )  # fmt: skip
-"""The tests of `test.lock_tests`, and others that are short."""
+"""The tests of locks and what is made of them, and others that are short."""
 MODULES: Final = ("test_threading", "test_logging", "test_queue", "test_thread", "test_concurrent_futures")
 
 
