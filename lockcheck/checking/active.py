@@ -13,5 +13,6 @@ __all__ = ["current"]
 
 
 def current() -> Watch | None:
-    """Return the watch of the active session, or `None` if no session is open."""
-    return runtime.watch  # type: ignore[return-value] # only a session puts something there: its watch
+    """Return the watch of the active session, or `None` if no session is open or a fault switched it off."""
+    watch: Watch | None = runtime.watch  # type: ignore[assignment] # a session puts it there
+    return watch if watch is not None and not watch.off else None

@@ -11,7 +11,6 @@ calls, such as callbacks of weak references; a handler by its function, which th
 from __future__ import annotations
 
 import gc
-import signal
 import threading
 import weakref
 from dataclasses import dataclass
@@ -21,10 +20,10 @@ from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..holding.chains import Acquisition, class_edge_text
 from ..holding.stacks import resolve
+from .handlers import handlers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import CodeType, FrameType
+    from types import FrameType
 
     from ..holding.chains import TrieNode
     from ..holding.stacks import RawStack
@@ -39,9 +38,6 @@ INTERRUPTIONS_MAX: Final = 4096
 """How many locks of finalizers are remembered; then it begins anew, since most of them are gone."""
 
 _FINALIZE: Final = weakref.finalize.__call__.__code__
-_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
-_GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
-"""The function below the one of `signal`, which makes an enumeration of each result."""
 _collecting: Final[set[int]] = set()
 """The threads in which the garbage collector runs now."""
 
@@ -99,28 +95,17 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
 
 def _interruption(frame: FrameType) -> str | None:
     """Return what interrupts a thread in a frame, or nothing."""
-    handlers = _handlers()
+    handling = handlers()
     at: FrameType | None = frame
     for _ in range(FRAMES_MAX):
         if at is None:
             break
         if at.f_code.co_name == "__del__" or at.f_code is _FINALIZE:
             return "a finalizer"
-        if at.f_code in handlers:
+        if at.f_code in handling:
             return "a signal handler"
         at = at.f_back
     return "the garbage collector" if threading.get_ident() in _collecting else None
-
-
-def _handlers() -> set[CodeType]:
-    """Return the functions that handle signals; only the main thread runs them."""
-    if threading.current_thread() is not threading.main_thread():
-        return set()
-    every = list(map(_GETSIGNAL, _SIGNALS))
-    # Few signals have handlers of their own; there are many, so nothing is done in Python for each of them.
-    handlers = dict(zip(map(id, every), every, strict=True)).values()
-    found = (getattr(handler, "__code__", None) for handler in handlers if callable(handler))
-    return {code for code in found if code is not None}
 
 
 def _report(watch: Watch, interruption: Interruption) -> bool:

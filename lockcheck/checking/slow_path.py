@@ -13,7 +13,7 @@ from ..findings.evidence import Kind, Rung
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
 from ..holding.chains import NONE_BELOW, SWEEP_MIN, Acquisition, TrieNode, held_nodes, holds_of
-from ..holding.runtime import LATCH, runtime
+from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller
 from .acquisition_checks import check_acquisition
 from .active import current
@@ -276,6 +276,7 @@ def _noted(node: TrieNode) -> Iterator[TrieNode]:
         at = at.parent
 
 
+@fails_open(False)
 def take_out(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
     """Remove the innermost acquisition of a lock from what is held; return whether there was one."""
     above: list[TrieNode] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Kind, Rung
@@ -18,7 +18,7 @@ from ..findings.foreign import shown
 from ..findings.text import finding_text
 from ..findings.witness_file import with_replay
 from ..holding.chains import class_edge_text, held_names, held_nodes, modes_held
-from ..holding.runtime import LATCH, runtime
+from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller, capture, resolve
 from .active import current
 from .blocked_execution import blocked_execution
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..findings.witness import SchedulingPoint
     from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
+    from ..holding.stacks import RawStack
     from .policy import VictimPolicy
     from .watch import Watch
 
@@ -118,7 +119,7 @@ def wait_in_slices(
         execution.check_due,
     )  # a finalizer or a handler may wait in the middle of a wait
     execution.check_due = closes
-    execution.wait, execution.stack = wait, capture(frame or caller())
+    execution.wait, execution.stack = wait, _stack(frame)
     try:
         if closes and watch is not None and not execution.inside and _may_close(execution, wait):
             _check_deadlock(watch, execution, lambda _: execution)
@@ -139,6 +140,13 @@ def wait_in_slices(
         execution.wait, execution.stack, execution.check_due = outer
 
 
+@fails_open(cast("RawStack", ()))
+def _stack(frame: FrameType | None) -> RawStack:
+    """Return the stack of a wait, in a frame or where the program called lockcheck."""
+    return capture(frame or caller())
+
+
+@fails_open(False)
 def _may_close(execution: Execution, wait: ExecutionWait) -> bool:
     """Return whether any execution that a wait is for waits itself; if not, there is nothing to search."""
     return any(other.wait is not None for group in wait.needs(execution) for other in group)

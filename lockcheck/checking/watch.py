@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
@@ -16,6 +18,7 @@ from ..holding.runtime import LATCH, local
 from ..holding.stacks import caller, capture
 from .actions import act_on, act_on_elsewhere, edge_of
 from .graph import Graph
+from .handlers import raised_by_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,6 +55,8 @@ class Watch:
         """How many acquisitions were not checked, because the checker itself had triggered them."""
         self.faults: list[str] = []
         """The first errors of the checker itself; the program went on without it."""
+        self.off = False
+        """Whether a fault has switched the checks off: what it left behind could mislead them."""
         self.searches_given_up = 0
         self.deadlocks: set[frozenset[ExecutionWait]] = set()
         """The waits of each real deadlock that was reported."""
@@ -178,12 +183,21 @@ class Watch:
             self._found[finding.fingerprint] = finding
 
     def guarded(self, work: Callable[[], Result], fallback: Callable[[], Result]) -> Result:
-        """Run a check; an error of the check itself is counted, and the program goes on."""
+        """Run a check; an error of the check itself switches the checks off, and the program goes on.
+
+        An error that a signal handler of the program raises in the middle of a check is the program's. A
+        stack that is too deep is no fault: this check is left out.
+        """
         try:
             return work()
         except (LockCheckError, LockOrderWarning) as error:
             raise error from None
-        except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
+        except RecursionError:
+            self.skipped += 1
+            return fallback()
+        except Exception as error:
+            if raised_by_handler(error):
+                raise
             self.note_fault(error)
             return fallback()
 
@@ -198,6 +212,16 @@ class Watch:
             execution.inside = inside
 
     def note_fault(self, error: Exception) -> None:
-        """Count an error of the checker itself."""
+        """Count an error of the checker itself, say so once, and switch the checks off.
+
+        An error of our own kind is a wrong argument of the program, such as a policy, and is only counted.
+        """
+        said = f"{type(error).__name__}: {shown(error)}"
         if len(self.faults) < FAULTS_MAX:
-            self.faults.append(f"{type(error).__name__}: {shown(error)}")
+            self.faults.append(said)
+        if self.off or isinstance(error, LockCheckError):
+            return
+        self.off = True
+        if sys.stderr is not None:
+            with suppress(OSError, ValueError):
+                sys.stderr.write(f"lockcheck: switched off by a fault of its own, please report: {said}\n")

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..findings.errors import LockCheckError
+from ..findings.errors import LockCheckError, fault_said
 from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
 from ..findings.json_values import said
@@ -48,6 +48,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m licor
     except (LockCheckError, OSError) as error:
         _say(said(error))
         code = USAGE
+    except Exception as error:  # noqa: BLE001 - a program that ran under the command has ended as it does
+        _say(fault_said(error))
+        code = FAULT
     return code if _is_output_whole() else USAGE
 
 

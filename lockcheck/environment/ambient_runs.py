@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ..checking.active import current
 from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import outcome_of, steering_to
+from ..findings.errors import fault_said
 from ..findings.levels import Level
 from ..findings.witness_file import FOLDER, read_witness, write_witness
 from ..holding.runtime import runtime
@@ -83,7 +84,16 @@ def _write_witnesses(watch: Watch, folder: Path) -> None:
 def _at_end(work: Callable[[], None]) -> None:
     """Register work for the end of this process, but not for that of its forks."""
     me = os.getpid()
-    atexit.register(lambda: work() if os.getpid() == me else None)
+
+    def end() -> None:
+        if os.getpid() != me:
+            return
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
+            _say(fault_said(error))
+
+    atexit.register(end)
 
 
 def _say(text: str, *more: str) -> None:

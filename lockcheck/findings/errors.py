@@ -15,6 +15,7 @@ __all__ = [
     "LockOrderWarning",
     "LockUsageError",
     "OrderDeclarationError",
+    "fault_said",
 ]
 
 
@@ -52,3 +53,8 @@ class OrderDeclarationError(LockCheckError, ValueError):
 
 class LockOrderWarning(RuntimeWarning):
     """A finding of a session whose policy is to warn."""
+
+
+def fault_said(error: Exception) -> str:
+    """Return what is said of an error of the checker itself."""
+    return f"a fault of its own, please report: {type(error).__name__}: {error}"

@@ -6,11 +6,13 @@ nature, so this module is the only exception: every check finds the active sessi
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar, cast, final
 
+from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.foreign import ByIdentity
 from .chains import Execution, TrieNode
 from .happens_before import Segment, begin, learn
@@ -22,13 +24,55 @@ if TYPE_CHECKING:
     from ..findings.findings import Finding
     from .chains import Acquisition, Attempt, LockIdentity
 
-__all__ = ["LATCH", "EventSink", "Runtime", "Steerer", "go_on_as", "local", "next_segment", "runtime"]
+__all__ = [
+    "LATCH",
+    "EventSink",
+    "Runtime",
+    "Steerer",
+    "fails_open",
+    "go_on_as",
+    "local",
+    "next_segment",
+    "runtime",
+]
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 LATCH: Final = threading.RLock()
 """Held for a moment while something new is noted. Meanwhile the checker does not wait, does not use the
 disk, and does not call, show, compare or drop anything of the program. It is re-entrant, since the garbage
 collector may
 run a finalizer that takes it too."""
+
+
+class _Faults(Protocol):
+    """Hears of faults of the checker."""
+
+    def note_fault(self, error: Exception) -> None:
+        """Switch the checker off, and say so."""
+
+
+def fails_open(result: Result) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Let a hook return a result if it fails: a fault of the checker does not change the program."""
+
+    def decorated(hook: Callable[Given, Result]) -> Callable[Given, Result]:
+        @functools.wraps(hook)
+        def guarded(*given: Given.args, **named: Given.kwargs) -> Result:
+            try:
+                return hook(*given, **named)
+            except (LockCheckError, LockOrderWarning):
+                raise
+            except RecursionError:  # the stack of the program is too deep
+                return result
+            except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
+                if runtime.watch is not None:
+                    cast("_Faults", runtime.watch).note_fault(error)
+                return result
+
+        return guarded
+
+    return decorated
 
 
 class EventSink(Protocol):
@@ -187,20 +231,21 @@ def _below(node: TrieNode) -> Iterator[TrieNode]:
 runtime: Final = Runtime()
 
 
+@fails_open(None)
 def _forked() -> None:
     """Forget all threads but the calling one: a forked process has no others.
 
     The latch is not taken before the fork: another thread may want it while it has what an older hook waits
     for. Its holder, if there is one, is gone in the child.
     """
+    LATCH._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as threading does for its own locks
     mine = local.execution
     runtime.executions = {mine.serial: mine}
     runtime.running = {threading.get_ident(): mine}
     runtime.opens = False
     if runtime.recorder is not None:
-        runtime.recorder.forget()
-        runtime.recorder = None
-    LATCH._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as threading does for its own locks
+        recorder, runtime.recorder = runtime.recorder, None
+        recorder.forget()
 
 
 if hasattr(os, "register_at_fork"):
@@ -220,19 +265,26 @@ class _ThreadEnd:
         self._runtime, self._process_now = process, os.getpid  # the names of this module may be gone then
         self._is_over = sys.is_finalizing
 
+    @fails_open(None)
     def __del__(self) -> None:
+        self._runtime.executions.pop(self._execution.serial, None)
+        self._runtime.running.pop(self._thread, None)
         ended, is_here = self._runtime.ended, self._process == self._process_now()
         if ended is not None and is_here and not self._is_over():  # names of other modules may be gone
             ended(self._execution)
-        self._runtime.executions.pop(self._execution.serial, None)
-        self._runtime.running.pop(self._thread, None)
+
+
+@fails_open(cast("Segment | None", None))
+def _born_after() -> Segment | None:
+    """Return the segment after which the calling thread was started, if that is known."""
+    return runtime.born() if runtime.born is not None else None
 
 
 class _Local(threading.local):
     """The execution that runs on this thread."""
 
     def __init__(self) -> None:
-        after = runtime.born() if runtime.born is not None else None
+        after = _born_after()
         # A thread that `threading` did not start, or not yet, gets no `Thread` object by being looked at.
         thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined] # noqa: SLF001
         name = f"thread {threading.get_ident()}" if thread is None else thread.name
@@ -255,6 +307,7 @@ def go_on_as(execution: Execution) -> None:
     runtime.running[threading.get_ident()] = execution
 
 
+@fails_open(None)
 def next_segment(execution: Execution, ended: Segment | None = None) -> None:
     """Begin the next segment of an execution, if there is a reason; its edges are learned anew then."""
     if execution.segment.silent and ended is None:

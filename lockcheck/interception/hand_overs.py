@@ -16,11 +16,11 @@ import functools
 import queue
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
-from ..holding.runtime import LATCH, local, next_segment
+from ..holding.runtime import LATCH, fails_open, local, next_segment
 from .hooks import IS_SET, Hooks, passed_on
 
 if TYPE_CHECKING:
@@ -48,16 +48,19 @@ _queues: Final[ByIdentity[_Items]] = ByIdentity()
 _barriers: Final[ByIdentity[_Rounds]] = ByIdentity()
 
 
+@fails_open(cast("Segment | None", None))
 def end_of(future: object) -> Segment | None:
     """Return the segment that comes before the result of a future, if it is known."""
     return ends.get(future)
 
 
+@fails_open(None)
 def note_end(future: object, segment: Segment) -> None:
     """Note the segment that comes before the result of a future."""
     ends.put(future, segment)
 
 
+@fails_open(False)
 def is_checked() -> bool:
     """Return whether the program calls a hook, on a thread that has an execution."""
     if threading.get_ident() not in threading._active:  # type: ignore[attr-defined] # noqa: SLF001 - a new thread wakes its starter before it is known
@@ -257,6 +260,7 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
     return as_completed
 
 
+@fails_open(None)
 def _learn(segments: Iterable[Segment | None]) -> None:
     known = [segment for segment in segments if segment is not None]
     if known:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ..checking.blocking import blocks, waits_with
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
-from ..holding.runtime import go_on_as, local, next_segment, runtime
+from ..holding.runtime import fails_open, go_on_as, local, next_segment, runtime
 from .hand_overs import end_of, note_end
 from .hooks import DONE, IS_SET, Hooks
 
@@ -240,6 +240,7 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
     return submit
 
 
+@fails_open(None)
 def _note_task(segment: Segment) -> None:
     """Note the end of a task on the calling thread."""
     thread = threading.current_thread()

@@ -13,6 +13,8 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from ..checking.active import current
+from ..findings.errors import LockUsageError
+from ..findings.foreign import shown
 from .hooks import Hooks
 
 if TYPE_CHECKING:
@@ -47,7 +49,10 @@ def _find_pykka() -> None:
     """Hook into the asks of Pykka's actors, if Pykka is there; an unknown kind of version is a fault."""
     watch = current()
     if watch is not None and hasattr(sys.modules.get("pykka"), "ThreadingFuture"):
-        watch.guarded(_hear, lambda: None)
+        try:
+            _hear()
+        except Exception as error:  # noqa: BLE001 - whatever that version is like
+            watch.note_fault(LockUsageError(f"this version of pykka is not known: {shown(error)}"))
 
 
 def _hear() -> None:

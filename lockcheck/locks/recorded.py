@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from ..checking.slow_path import release_held
-from ..holding.runtime import local, runtime
+from ..holding.runtime import fails_open, local, runtime
 from .checked import FOREVER, FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
 
@@ -20,6 +20,7 @@ __all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock", "record_release"]
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__
 
 
+@fails_open(None)
 def _asks(execution: Execution, acquisition: Acquisition) -> None:
     steering = runtime.steering
     if steering is not None:

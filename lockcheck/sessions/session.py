@@ -21,7 +21,7 @@ from ..findings.evidence import DEFAULT_FAIL_ON, Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.levels import Level, level_of
 from ..holding.chains import held_nodes
-from ..holding.runtime import LATCH, runtime
+from ..holding.runtime import LATCH, fails_open, runtime
 from ..interception import hand_overs, joins, patches, pykka_found
 from .summaries import summary_of
 from .text import text_report
@@ -252,6 +252,7 @@ def _activate(watch: Watch | None) -> list[object]:
     return runtime.cut_tries()
 
 
+@fails_open(None)
 def _thread_ended(execution: Execution) -> None:
     """Report locks that a thread held when it ended."""
     watch = current()

@@ -62,8 +62,8 @@ def test_an_error_of_the_checker_is_counted_and_the_program_goes_on(monkeypatch:
         assert lock.acquire(blocking=False)
         lock.release()
 
-    assert ["ZeroDivisionError: on purpose"] * 2 == opened.faults
-    assert "Faults of the checker: 2, the first: ZeroDivisionError" in opened.report_text()
+    assert ["ZeroDivisionError: on purpose"] == opened.faults
+    assert "Faults of the checker: 1, the first: ZeroDivisionError" in opened.report_text()
 
 
 def test_an_error_that_cannot_be_shown_is_counted_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,38 @@
+"""The functions that the program gave to `signal`: they run wherever the main thread is."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+
+__all__ = ["handlers", "raised_by_handler"]
+
+_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
+_GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
+"""The function below the one of `signal`, which makes an enumeration of each result."""
+
+
+def handlers() -> set[CodeType]:
+    """Return the functions that handle signals; only the main thread runs them."""
+    if threading.current_thread() is not threading.main_thread():
+        return set()
+    every = list(map(_GETSIGNAL, _SIGNALS))
+    # Few signals have handlers of their own; there are many, so nothing is done in Python for each of them.
+    distinct = dict(zip(map(id, every), every, strict=True)).values()
+    found = (getattr(handler, "__code__", None) for handler in distinct if callable(handler))
+    return {code for code in found if code is not None}
+
+
+def raised_by_handler(error: BaseException) -> bool:
+    """Return whether a handler of the program raised an error, or code that it called."""
+    codes, at = handlers(), error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code in codes:
+            return True
+        at = at.tb_next
+    return False
