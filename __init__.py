@@ -1,13 +1,12 @@
 """Licorne: a scheduler core for resource managers, on actors or on machine-checked locks.
 
 Importing it starts nothing and configures no logging. See `licorne.proxy.scheduler.Scheduler`. The scheduler
-itself is loaded when it is used, so that `licorne.lockcheck` is light for programs that schedule nothing.
+itself is loaded when it is used, so that `licorne.lockcheck` is light for programs that schedule nothing: it
+needs no other package, not even loguru.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from loguru import logger
 
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, RequestError
@@ -75,4 +74,9 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-logger.disable("licorne")
+try:
+    from loguru import logger
+except ModuleNotFoundError:  # installed without dependencies, for lockcheck alone: it does not log by loguru
+    pass
+else:
+    logger.disable("licorne")
