@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames attacks proto soak drop-in mutants oracle corpus pykka-contract pictures clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames attacks proto soak drop-in mutants oracle corpus suites pykka-contract pictures clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -69,6 +69,10 @@ oracle: $(VENV)/.ready
 # The known bugs and false alarms of locks: which case stands for which, and how many come out as they have to.
 corpus: $(VENV)/.ready
 	$(BIN)/python tests/lockcheck/corpus/counting.py
+
+# The tests of published packages, fetched from the package index, without and with checked locks; takes an hour.
+suites: $(VENV)/.ready
+	PYTHONPATH=tests $(BIN)/python -m support.lockcheck.suite_run
 
 # Mutants of how the engine `threads` takes its locks, and whether the tests kill them; takes most of an hour.
 mutants: $(VENV)/.ready
