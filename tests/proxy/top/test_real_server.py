@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 from support.proxy.golden_bodies import recorded_scheduler
+from support.proxy.listening import Listener
+from support.proxy.page_cluster import GIB, ask, node, serving, submit
 from support.proxy.processes import start_server
 from support.proxy.top_pilot import Terminal, in_terminal
 
+from licorne import Scheduler, rest_app
 from licorne.proxy.rest.running import RestServer
+from licorne.proxy.si import si_pb2 as si
 
+NAME = "größe-日本語-🦄"
+QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: leaf}]}]}]"
+TOKEN = "a-token-that-is-known"  # noqa: S105 - of this test alone
 ROWS = {
     "1": """\
 root                ██████▒▒▒▒▒▒▒▒▒▒▒▒▶    7.75       -    24.6      22       4
@@ -78,3 +85,33 @@ def test_what_a_real_server_lacks_is_no_error(key: str) -> None:
 
     with recorded_scheduler() as scheduler, RestServer(scheduler) as server:
         in_terminal(f"http://127.0.0.1:{server.port}", act)
+
+
+def test_a_server_that_wants_a_token_is_shown_with_names_of_any_letters() -> None:
+    """They are found by their letters, and say why they wait."""
+
+    async def act(terminal: Terminal) -> None:
+        assert NAME[:8] in await terminal.press("2")
+        assert "filter 'größe': 1 row" in await terminal.press("slash", *"größe")
+        detail = await terminal.press("enter", "enter")
+        assert f"application {NAME}: Accepted" in detail
+        assert "no node has room" in " ".join(detail.split())
+
+    with Scheduler() as scheduler:
+        scheduler.register("rm", Listener(), configuration=QUEUES)
+        scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node("node-1", memory=GIB)]))
+        submit(scheduler, "another", "root.leaf")
+        submit(scheduler, NAME, "root.leaf")
+        ask(scheduler, NAME, "ask-1", memory=9 * GIB)
+        with serving(rest_app(scheduler, tokens=[TOKEN])) as origin:
+            in_terminal(origin, act, token=TOKEN)
+
+
+def test_a_server_that_wants_another_token_is_said_to_want_it() -> None:
+    """The terminal stays, in case the server takes it later."""
+
+    async def act(terminal: Terminal) -> None:
+        assert "another token (status 401" in terminal.text()
+
+    with recorded_scheduler() as scheduler, serving(rest_app(scheduler, tokens=[TOKEN])) as origin:
+        in_terminal(origin, act, token="a-token-that-is-unknown")  # noqa: S106 - of this test alone

@@ -69,12 +69,18 @@ def in_terminal(
     state: ScreenState | None = None,
     size: tuple[int, int] = (80, 24),
     interval_seconds: float = _NEVER_SECONDS,
+    token: str | None = None,
 ) -> None:
     """Run the application against a server, and act with it; it reads by itself after the interval alone."""
     clock = [NOW_NS]
 
     async def run() -> None:
-        app = TopApp(RestClient(address), state, interval_seconds=interval_seconds, now_ns=lambda: clock[0])
+        app = TopApp(
+            RestClient(address, token=token),
+            state,
+            interval_seconds=interval_seconds,
+            now_ns=lambda: clock[0],
+        )
         async with app.run_test(size=size) as pilot:
             terminal = Terminal(pilot, app, clock)
             await terminal.settle()
