@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from ..checking.active import current
 from ..checking.slow_path import take_out
-from ..checking.waiting import wait_in_slices
+from ..checking.waiting import refuse_own, wait_in_slices
 from ..findings.evidence import Kind
 from ..holding.chains import holds_of
 from ..holding.runtime import local
@@ -142,6 +142,7 @@ class AdoptedLock(CheckedLock):
 
     def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
         if not self.reentrant and timeout < 0 and any(holds_of(self.identity, execution.node)):
+            refuse_own(execution, self._acquisition)
             name = str(self.identity)
             return wait_in_slices(execution, _OwnWait(name), lambda seconds: self._try(True, seconds), -1)
         if breakable and caller_code_is(sys._getframe(1), _RESTORES):  # noqa: SLF001 - the documented way

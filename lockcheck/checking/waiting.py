@@ -17,7 +17,7 @@ from ..findings.findings import Edge, Finding, fingerprint_of, fingerprint_of_st
 from ..findings.foreign import shown
 from ..findings.text import finding_text
 from ..findings.witness_file import with_replay
-from ..holding.chains import class_edge_text, held_names, held_nodes, modes_held
+from ..holding.chains import class_edge_text, held_names, held_nodes, holds_of, modes_held
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller, capture, resolve
 from .active import current
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .policy import VictimPolicy
     from .watch import Watch
 
-__all__ = ["LockWait", "wait_in_slices", "wait_noted", "wanted_lock"]
+__all__ = ["LockWait", "refuse_own", "wait_in_slices", "wait_noted", "wanted_lock"]
 
 SLICE_SECONDS: Final = 0.02
 """How long a waiter sleeps between two checks: a deadlock is found within two of them."""
@@ -152,6 +152,16 @@ def _may_close(execution: Execution, wait: ExecutionWait) -> bool:
     return any(other.wait is not None for group in wait.needs(execution) for other in group)
 
 
+def refuse_own(execution: Execution, acquisition: Acquisition) -> None:
+    """Refuse an endless wait for a lock of its own that a program begins while the checker shows a key of it.
+
+    Raises:
+        LockUsageError: it is such a wait. Without the checker the program would not be there.
+    """
+    if execution.inside and any(holds_of(acquisition.lock, execution.node)):
+        raise LockUsageError(f"{acquisition.lock} is wanted, by what shows a key, and held")
+
+
 def wait_noted(
     execution: Execution,
     after: TrieNode,
@@ -162,6 +172,8 @@ def wait_noted(
 ) -> bool:
     """Wait for a lock as `wait_in_slices` does, and note how long it took."""
     assert after.acquisition is not None, "please report: a wait for nothing"
+    if timeout_seconds < 0:
+        refuse_own(execution, after.acquisition)
     wait = LockWait(after.acquisition, endless=timeout_seconds < 0, breakable=breakable)
     began = time.perf_counter_ns()
     try:

@@ -119,3 +119,38 @@ def test_a_program_may_drop_each_result_as_soon_as_it_comes(tmp_path: Path, leve
     )  # fmt: skip
 
     assert ["True"] * 3 == ran.stdout.splitlines()[:3]
+
+
+SHOWS_ITS_KEYS: Final = """
+import threading
+from licorne.lockcheck import Lock
+guard = threading.Lock()
+class Guarded:
+    def __str__(self):
+        with guard:
+            return "guarded"
+class Refused:
+    def __str__(self):
+        raise ValueError
+one, two = Lock("job", key=Guarded()), Lock("job", key=Refused())
+with guard:
+    with one, two:
+        pass
+print("over")
+"""
+
+
+@pytest.mark.parametrize("adopted", ["program", "all"])
+def test_a_key_that_takes_a_lock_to_be_shown_may_be_recorded_while_that_is_held(
+    tmp_path: Path, adopted: str
+) -> None:
+    """The recorder waited for ever for the lock of its own thread; the key of that lock is not shown."""
+    path = tmp_path / "program.py"
+    path.write_text(SHOWS_ITS_KEYS, "utf-8")
+    ran = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "licorne.lockcheck", "record", f"--adopt={adopted}", str(path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert "over" in ran.stdout
+    assert "switched off" not in ran.stderr
