@@ -4,6 +4,10 @@ A lock that is not re-entrant, taken in one of them, and held elsewhere, is a de
 itself: the finalizer waits for the code that it interrupts. It does not matter that they did not meet in
 this run. That is the rule of Linux' lockdep for interrupts.
 
+A lock that ends with the object that is finalized is no such lock: what holds it uses the object, which is
+not finalized then. So a finding over a finalizer waits until the next new acquisition, or the end of the
+session, and is dropped if the lock is gone by then.
+
 A finalizer is recognized by the stack: `__del__`, `weakref.finalize`, or anything that the garbage collector
 calls, such as callbacks of weak references; a handler by its function, which the program gave to `signal`.
 """
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from ..holding.stacks import RawStack
     from .watch import Watch
 
-__all__ = ["Interruption", "check_interruption", "collections_noted"]
+__all__ = ["Interruption", "check_interruption", "collections_noted", "report_survivors"]
 
 FRAMES_MAX: Final = 256
 """How far out a finalizer is looked for."""
@@ -37,6 +41,7 @@ FRAMES_MAX: Final = 256
 INTERRUPTIONS_MAX: Final = 4096
 """How many locks of finalizers are remembered; then it begins anew, since most of them are gone."""
 
+_HANDLER: Final = "a signal handler"
 _FINALIZE: Final = weakref.finalize.__call__.__code__
 _collecting: Final[set[int]] = set()
 """The threads in which the garbage collector runs now."""
@@ -79,6 +84,7 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
         return True
     lock, what = acquisition.lock, _interruption(frame)
     if what is None:
+        report_survivors(watch)
         if lock.elsewhere is None:
             lock.elsewhere = acquisition.mode, node.stack
         interruption = watch.interruptions.get(lock.serial)
@@ -88,9 +94,23 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
         if len(watch.interruptions) >= INTERRUPTIONS_MAX:
             watch.interruptions.clear()
         watch.interruptions[lock.serial] = interruption
-        if lock.elsewhere is not None:
+        if lock.elsewhere is not None and what == _HANDLER:
             _report(watch, interruption)
+        elif lock.elsewhere is not None:
+            watch.finalized.append(interruption)
     return False
+
+
+def report_survivors(watch: Watch) -> None:
+    """Report the locks that finalizers took and that have not ended with the objects.
+
+    Raises:
+        DeadlockPossibleError: that is the policy for what was found.
+    """
+    while watch.finalized:
+        interruption = watch.finalized.pop(0)
+        if interruption.wanted.lock.alive:
+            _report(watch, interruption)
 
 
 def _interruption(frame: FrameType) -> str | None:
@@ -103,7 +123,7 @@ def _interruption(frame: FrameType) -> str | None:
         if at.f_code.co_name == "__del__" or at.f_code is _FINALIZE:
             return "a finalizer"
         if at.f_code in handling:
-            return "a signal handler"
+            return _HANDLER
         at = at.f_back
     return "the garbage collector" if threading.get_ident() in _collecting else None
 

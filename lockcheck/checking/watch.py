@@ -64,6 +64,8 @@ class Watch:
         """The waits of deadlocks that are being reported now."""
         self.interruptions: dict[int, Interruption] = {}
         """How finalizers and signal handlers take locks, by number."""
+        self.finalized: list[Interruption] = []
+        """Those of finalizers that are findings if their locks outlive the finalized objects."""
         self.named_executions: dict[str, Execution] = {}
         self.running_executions: set[str] = set()
         self.deferred: list[LockCheckError] = []

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Self, final
 
 from ..checking.actions import edge_of
 from ..checking.active import current
-from ..checking.interruptions import collections_noted
+from ..checking.interruptions import collections_noted, report_survivors
 from ..checking.long_holds import ANY, HoldWatch
 from ..checking.policy import DEFAULT_ACTIONS, Policy, youngest
 from ..checking.watch import Watch
-from ..findings.errors import LockUsageError
+from ..findings.errors import LockCheckError, LockUsageError
 from ..findings.evidence import DEFAULT_FAIL_ON, Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.levels import Level, level_of
@@ -156,6 +156,7 @@ class Session:
             patches.HOOKS.uninstall()
             hand_overs.HOOKS.uninstall()
             collections_noted(wanted=False)
+            _report_survivors(self.watch)
         if self.level >= Level.ORDER:
             pykka_found.HOOKS.uninstall()
             joins.HOOKS.uninstall()
@@ -250,6 +251,14 @@ def _activate(watch: Watch | None) -> list[object]:
     runtime.ended = _thread_ended if watch is not None else None
     runtime.born = patches.started_after if watch is not None else None
     return runtime.cut_tries()
+
+
+def _report_survivors(watch: Watch) -> None:
+    """Report the locks of finalizers that outlived them; an error is raised at the end of the session."""
+    try:
+        watch.guarded(lambda: report_survivors(watch), lambda: None)
+    except LockCheckError as error:
+        watch.deferred.append(error)
 
 
 @fails_open(None)

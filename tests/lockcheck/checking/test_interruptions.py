@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.lockcheck.lock_corpus import RECORD
 
-from licorne.lockcheck import Kind, Lock, RLock, Rung, session
+from licorne.lockcheck import DeadlockPossibleError, Kind, Lock, RLock, Rung, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +132,52 @@ def test_a_lock_that_is_taken_nowhere_else_is_no_finding(
         interrupt(Lock("own"))
 
     assert () == opened.findings
+
+
+class Closing:
+    """A thing with a lock of its own, which it takes to close, and closes when it ends."""
+
+    def __init__(self) -> None:
+        self.lock = Lock("own")
+
+    def close(self) -> None:
+        """Close it, once more or for the first time."""
+        take(self.lock)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+@pytest.mark.parametrize("afterwards", [True, False])
+@pytest.mark.parametrize("in_a_cycle", [True, False])
+def test_a_lock_that_ends_with_what_is_finalized_is_no_finding(*, in_a_cycle: bool, afterwards: bool) -> None:
+    """What holds it uses the object, which is not finalized then; whether or not more locks follow."""
+    with session(on=RECORD) as opened:
+        thing = Closing()
+        thing.close()
+        use(thing.lock)
+        if in_a_cycle:
+            vars(thing)["itself"] = thing
+        del thing
+        gc.collect()
+        if afterwards:
+            take(Lock("other"))
+
+    assert ((), []) == (opened.findings, opened.faults)
+
+
+def shares_a_lock() -> None:
+    """A thing ends that takes a lock of its user."""
+    with session():
+        lock = Lock("shared")
+        use(lock)
+        Resource(lock)
+
+
+def test_a_lock_that_outlives_what_is_finalized_is_raised_at_the_end_of_the_session() -> None:
+    """A finalizer cannot raise, and nothing follows it here."""
+    with pytest.raises(DeadlockPossibleError):
+        shares_a_lock()
 
 
 def test_a_finalizer_that_only_tries_is_no_finding() -> None:
