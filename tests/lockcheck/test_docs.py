@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from licorne import lockcheck
@@ -23,11 +25,25 @@ def test_the_page_shows_the_order_as_it_describes_itself() -> None:
 
 def test_the_example_of_the_page_runs() -> None:
     """As it stands there."""
-    example = PAGE.split("```python\n")[1].split("```")[0]
+    example = PAGE.split("```python\n")[2].split("```")[0]
     names: dict[str, object] = {}
     exec(example, names)  # noqa: S102 - our own page
 
     assert {"ORDER", "partition", "queue"} <= names.keys()
+
+
+def test_the_unchanged_program_of_the_page_gives_its_report(tmp_path: Path) -> None:
+    """A cycle, or the deadlock itself, between the two lines that the page shows."""
+    (tmp_path / "transfer.py").write_text(PAGE.split("```python\n")[1].split("```")[0], encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "licorne.lockcheck", "run", "transfer.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert 1 == done.returncode
+    assert re.search(r"^R[25] ", done.stderr, re.MULTILINE)
+    assert "transfer.py:11 in move: with source.lock:" in done.stderr
+    assert "transfer.py:12 in move: with target.lock:" in done.stderr
 
 
 def test_every_room_is_named_on_the_page_from_the_top_down() -> None:
