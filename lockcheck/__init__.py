@@ -31,6 +31,7 @@ from .order.same_class import forbid, key, tree, try_only
 if TYPE_CHECKING:
     from .adoption.installation import adopt
     from .checking import answering as answering
+    from .checking.standing import standing
     from .confirming import confirmation as confirmation
     from .reports import annotations as annotations
     from .reports import diagrams as diagrams
@@ -78,6 +79,7 @@ __all__ = [
     "publish",
     "requires",
     "session",
+    "standing",
     "tree",
     "try_only",
     "unexercised",
@@ -109,6 +111,15 @@ def _adopt_as_environment_says() -> None:
         adopt(whose)
 
 
+def _report_as_environment_says() -> None:
+    """Have a signal report where the threads are."""
+    name = os.environ.get("LOCKCHECK_SIGNAL")
+    if name:
+        from .checking.standing import report_on_signal  # noqa: PLC0415 - seldom used
+
+        report_on_signal(name)
+
+
 def __getattr__(name: str) -> object:
     """Load what analyses when it is used first: most programs only take locks.
 
@@ -118,6 +129,10 @@ def __getattr__(name: str) -> object:
         from .adoption.installation import adopt  # noqa: PLC0415
 
         return adopt
+    if name == "standing":
+        from .checking.standing import standing  # noqa: PLC0415
+
+        return standing
     if name in {"Session", "session"}:
         from .sessions import session as module  # noqa: PLC0415
 
@@ -128,3 +143,4 @@ def __getattr__(name: str) -> object:
 
 
 _adopt_as_environment_says()
+_report_as_environment_says()

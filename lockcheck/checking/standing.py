@@ -1,0 +1,82 @@
+"""Where the threads are now: what each holds, what it waits for, and its stack; also on a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from ..findings.errors import LockUsageError
+from ..holding.chains import held_nodes
+from ..holding.runtime import local, runtime
+from ..holding.stacks import capture, resolve
+from .active import current
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from ..holding.chains import Execution
+    from ..holding.stacks import RawStack
+
+__all__ = ["report_on_signal", "standing"]
+
+
+def standing() -> str:
+    """Return what all threads hold and wait for, and where they are, the innermost frame first.
+
+    Only threads that have taken a checked lock are listed.
+    """
+    watch = current()
+    if watch is None:
+        return "lockcheck: nothing is checked now\n"
+    return watch.guarded_on(local.execution, lambda: "\n".join(_lines()) + "\n", lambda: "")
+
+
+def report_on_signal(name: str) -> None:
+    """Write to standard error where the threads are whenever a signal comes; on the main thread.
+
+    Args:
+        name: of the signal, such as `SIGUSR1` or `USR1`.
+
+    Raises:
+        LockUsageError: there is no such signal, or it cannot be handled here.
+    """
+    number = getattr(signal, name if name.startswith("SIG") else f"SIG{name}", None)
+    if not isinstance(number, signal.Signals):
+        raise LockUsageError(f"LOCKCHECK_SIGNAL={name}: there is no such signal")
+    try:
+        signal.signal(number, _report)
+    except (OSError, ValueError) as error:
+        raise LockUsageError(f"LOCKCHECK_SIGNAL={name}: {error}") from error
+
+
+def _report(number: int, frame: FrameType | None) -> None:
+    """Write without the buffer of `sys.stderr`, which the interrupted code may be using."""
+    del number, frame
+    os.write(2, standing().encode(errors="replace"))
+
+
+def _lines() -> Iterator[str]:
+    executions = sorted(runtime.running.items(), key=lambda entry: entry[1].serial)
+    yield f"lockcheck: {len(executions)} threads have taken locks"
+    frames = sys._current_frames()  # noqa: SLF001 - the documented way to look at other threads
+    for thread, execution in executions:
+        yield from _of_execution(execution, capture(frames.get(thread)))
+
+
+def _of_execution(execution: Execution, stack: RawStack) -> Iterator[str]:
+    held = list(held_nodes(execution.node))[::-1]
+    yield f"{execution.name} holds {', '.join(str(node.acquisition) for node in held) or 'nothing'}"
+    for node in held:
+        if node.stack:
+            yield f"  {node.acquisition} was taken at"
+            yield from _frames(node.stack)
+    wait = execution.wait
+    yield "  it is at" if wait is None else f"  it waits for {wait.describe()} at"
+    yield from _frames(stack)
+
+
+def _frames(stack: RawStack) -> Iterator[str]:
+    yield from (f"    {frame}" for frame in resolve(stack))
