@@ -47,7 +47,7 @@ _collecting: Final[set[int]] = set()
 """The threads in which the garbage collector runs now."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Interruption:
     """A lock that is wanted in a finalizer or a signal handler."""
 
@@ -55,6 +55,8 @@ class Interruption:
     wanted: Acquisition
     execution: str
     """The name of the execution that was interrupted."""
+    serial: int
+    """Its number."""
     stack: RawStack
 
 
@@ -84,13 +86,13 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
         return True
     lock, what = acquisition.lock, _interruption(frame)
     if what is None:
-        report_survivors(watch)
+        report_survivors(watch, node.execution.serial)
         if lock.elsewhere is None:
             lock.elsewhere = acquisition.mode, node.stack
         interruption = watch.interruptions.get(lock.serial)
         return interruption is None or _report(watch, interruption)
     if acquisition.attempt == "block" and lock.fresh_for is None:
-        interruption = Interruption(what, acquisition, node.execution.name, node.stack)
+        interruption = Interruption(what, acquisition, node.execution.name, node.execution.serial, node.stack)
         if len(watch.interruptions) >= INTERRUPTIONS_MAX:
             watch.interruptions.clear()
         watch.interruptions[lock.serial] = interruption
@@ -101,14 +103,19 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
     return False
 
 
-def report_survivors(watch: Watch) -> None:
+def report_survivors(watch: Watch, serial: int | None = None) -> None:
     """Report the locks that finalizers took and that have not ended with the objects.
+
+    Args:
+        watch: has the finalizers, and takes the findings.
+        serial: number of the execution whose finalizers are over, while others may still run; `None` for all.
 
     Raises:
         DeadlockPossibleError: that is the policy for what was found.
     """
-    while watch.finalized:
-        interruption = watch.finalized.pop(0)
+    over = [one for one in watch.finalized if serial in {None, one.serial}]
+    watch.finalized = [one for one in watch.finalized if one not in over]
+    for interruption in over:
         if interruption.wanted.lock.alive:
             _report(watch, interruption)
 

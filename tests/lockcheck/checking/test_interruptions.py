@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import threading
 import weakref
 from typing import TYPE_CHECKING
 
@@ -164,6 +165,35 @@ def test_a_lock_that_ends_with_what_is_finalized_is_no_finding(*, in_a_cycle: bo
             take(Lock("other"))
 
     assert ((), []) == (opened.findings, opened.faults)
+
+
+def test_a_finalizer_that_another_thread_is_in_is_not_over() -> None:
+    """What other threads take meanwhile says nothing about the objects that it finalizes."""
+    entered, taken = threading.Event(), threading.Event()
+
+    class Waiting:
+        def __init__(self) -> None:
+            self.lock = Lock("own")
+
+        def __del__(self) -> None:
+            take(self.lock)
+            entered.set()
+            taken.wait()
+
+    def end() -> None:
+        thing = Waiting()
+        use(thing.lock)
+        del thing
+
+    with session(on=RECORD) as opened:
+        thread = threading.Thread(target=end)
+        thread.start()
+        entered.wait()
+        take(Lock("other"))
+        taken.set()
+        thread.join()
+
+    assert () == opened.findings
 
 
 def shares_a_lock() -> None:
