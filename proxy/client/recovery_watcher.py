@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ..si.api import ResourceManager
+from ..si.api import ResourceManager, StateDumpPlugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +41,8 @@ class Watcher(ResourceManager):
         reconnected = getattr(callback, "reconnected", None)
         if reconnected is not None:
             self.reconnected = reconnected  # A remote scheduler calls it, see `RemoteScheduler`.
+        if isinstance(callback, StateDumpPlugin):
+            self.get_state_dump = callback.get_state_dump  # A scheduler looks whether there is one.
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Take placements, releases and rejections; the RM gets those that it does not expect."""

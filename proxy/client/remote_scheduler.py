@@ -17,11 +17,12 @@ from ..scheduler.callback_threads import CallbackThreads
 from ..scheduler.calling import CallingSide
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.api import DeferredPredicates, ResourceManager
+from ..si.api import DeferredPredicates, ResourceManager, StateDumpPlugin
 from ..si.callbacks import check_callback
 from .callbacks import CallbackQueue, make_callback, predicate_answers, preemption_answers
 from .errors import ConnectionLostError
 from .questions import RemoteQuestions
+from .state_dumps import StateDumpAnswers
 from .transport import Transport
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         self._stopped = threading.Event()
         self._steps: queue.SimpleQueue[v1.SchedulerMessage | None] = queue.SimpleQueue()
         """What a stepped scheduler has sent; `None` when the connection is lost."""
+        self._state_dumps = StateDumpAnswers(self._callback_threads)
         self._connection: Connection | None = None
         self._stepping = threading.RLock()
         connection = self._connect()
@@ -120,7 +122,8 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         self._callback_threads.refuse("a registration")
         judges = isinstance(callback, DeferredPredicates)
         judges = judges or getattr(type(callback), "predicates", None) is not ResourceManager.predicates
-        registration = v1.Registration(request=request, predicates=judges)
+        dumps = isinstance(callback, StateDumpPlugin)
+        registration = v1.Registration(request=request, predicates=judges, state_dump=dumps)
         before = self._registered.get(request.rmID)
         self._registered[request.rmID] = _Registered(registration, callback)
         try:
@@ -261,6 +264,10 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
             self._predicates.submit(self._answer_predicates, message, range(0))
         elif message.HasField("preemption_predicates"):
             self._predicates.submit(self._answer_preemption, message)
+        elif message.HasField("state_dump"):
+            registered, connection = self._registered.get(message.rm_id), self._connection
+            if registered is not None and connection is not None:
+                self._state_dumps.answer(message, registered.callback, connection.send)
         else:
             self._callbacks.put(lambda: self._call_back(message), may_wait=self._may_wait)
 

@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 from .predicate_messages import (
     node_questions,
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
     from ..si import licorne_v1_pb2 as v1
 
-__all__ = ["AnswersLater", "LaterAnswers", "QuestionSender", "batch_of"]
+__all__ = ["AnswersLater", "LaterAnswers", "QuestionSender", "Questions", "batch_of"]
+
+Questions: TypeAlias = "v1.PredicateQuestions | v1.PreemptionQuestions | v1.StateDumpQuestion"
+"""A batch of questions; the one for a state dump is a batch of one."""
 
 _FORGOTTEN_SECONDS: Final = 10.0
 """After this time the scheduler has long taken the missing answer for a refusal."""
@@ -31,7 +34,7 @@ _FORGOTTEN_SECONDS: Final = 10.0
 
 def batch_of(message: v1.ManagerMessage) -> int:
     """Return the number of the batch that a message answers, 0 if it answers none."""
-    return message.predicate_answers.batch or message.preemption_answers.batch
+    return message.predicate_answers.batch or message.preemption_answers.batch or message.state_dump.batch
 
 
 class QuestionSender(Protocol):
@@ -41,7 +44,7 @@ class QuestionSender(Protocol):
         self,
         rm_id: str,
         name: str,
-        questions: v1.PredicateQuestions | v1.PreemptionQuestions,
+        questions: Questions,
         on_answer: Callable[[v1.ManagerMessage | None], None],
     ) -> None:
         """Send a batch of questions; `on_answer` gets the message with the answers, `None` if none comes."""
@@ -123,7 +126,7 @@ class LaterAnswers:
         self,
         rm_id: str,
         name: str,
-        questions: v1.PredicateQuestions | v1.PreemptionQuestions,
+        questions: Questions,
         on_answer: Callable[[v1.ManagerMessage | None], None],
     ) -> None:
         """Send a batch of questions; see `QuestionSender`."""
@@ -132,7 +135,8 @@ class LaterAnswers:
             self._count += 1
             questions.batch = number = self._count
             self._forget_old(now)
-            self._open[number] = _OpenBatch(now, on_answer, len(questions.questions))
+            count = len(getattr(questions, "questions", (None,)))
+            self._open[number] = _OpenBatch(now, on_answer, count)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="licorne-answers", daemon=True)
                 self._thread.start()

@@ -12,7 +12,7 @@ from .predicate_messages import node_questions, read_node_answers
 from .remote_managers import RemoteManager
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from google.protobuf.message import Message
 
@@ -45,6 +45,9 @@ class ManagedSession(QuestionSender, Protocol):
 
 class SessionManager(RemoteManager):
     """An RM that has registered in a session."""
+
+    get_state_dump: Callable[[], str]
+    """Asks for its part of a state dump; set only if the RM has one, which `StateDumpPlugin` looks for."""
 
     def __init__(
         self, session: ManagedSession, rm_id: str, extra: dict[str, str], *, uses_file: bool

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import grpc
@@ -22,6 +23,7 @@ from .messages import parsed
 from .session_calls import SessionCalls
 from .session_managers import DeferringManager, SessionManager, SteppedManager
 from .session_messages import Callback, SessionEnd, Written, merged_callbacks, size_of, wrapped
+from .state_dump_questions import ask_state_dump, refuse_state_dump
 from .statuses import NotRegisteredError, StatusError, status_of
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from .access import Peer
     from .core import ServerCore
+    from .later_answers import Questions
     from .remote_managers import RemoteManager
 
 __all__ = ["SERVICE", "Sessions"]
@@ -199,7 +202,7 @@ class _Session:
         self,
         rm_id: str,
         name: str,
-        questions: v1.PredicateQuestions | v1.PreemptionQuestions,
+        questions: Questions,
         on_answer: Callable[[v1.ManagerMessage | None], None],
     ) -> None:
         """Send a batch of questions; see `QuestionSender`."""
@@ -314,6 +317,9 @@ class _Session:
         if registration.predicates:
             kind = SteppedManager if self._core.scheduler.stepped else DeferringManager
         manager = kind(self, request.rmID, dict(request.extraConfig), uses_file=not request.config)
+        if registration.state_dump:
+            ask = refuse_state_dump if self._core.scheduler.stepped else ask_state_dump
+            manager.get_state_dump = partial(ask, self, request.rmID)
         before = self._managers.get(request.rmID)
         self._managers[request.rmID] = manager
         try:

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ManagerMessage(_message.Message):
-    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye")
+    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump")
     CALL_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,7 @@ class ManagerMessage(_message.Message):
     PREEMPTION_ANSWERS_FIELD_NUMBER: _ClassVar[int]
     RETURNED_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    STATE_DUMP_FIELD_NUMBER: _ClassVar[int]
     call: int
     hello: Hello
     register: Registration
@@ -36,7 +37,8 @@ class ManagerMessage(_message.Message):
     preemption_answers: PreemptionAnswers
     returned: Returned
     goodbye: Goodbye
-    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ...) -> None: ...
+    state_dump: StateDumpAnswer
+    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("version", "companion_of", "predicates")
@@ -49,12 +51,14 @@ class Hello(_message.Message):
     def __init__(self, version: _Optional[str] = ..., companion_of: _Optional[str] = ..., predicates: _Optional[bool] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("request", "predicates")
+    __slots__ = ("request", "predicates", "state_dump")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     PREDICATES_FIELD_NUMBER: _ClassVar[int]
+    STATE_DUMP_FIELD_NUMBER: _ClassVar[int]
     request: _si_pb2.RegisterResourceManagerRequest
     predicates: bool
-    def __init__(self, request: _Optional[_Union[_si_pb2.RegisterResourceManagerRequest, _Mapping[str, object]]] = ..., predicates: _Optional[bool] = ...) -> None: ...
+    state_dump: bool
+    def __init__(self, request: _Optional[_Union[_si_pb2.RegisterResourceManagerRequest, _Mapping[str, object]]] = ..., predicates: _Optional[bool] = ..., state_dump: _Optional[bool] = ...) -> None: ...
 
 class Goodbye(_message.Message):
     __slots__ = ("rm_id",)
@@ -222,8 +226,24 @@ class PreemptionAnswers(_message.Message):
     answers: _containers.RepeatedCompositeFieldContainer[_si_pb2.PreemptionPredicatesResponse]
     def __init__(self, batch: _Optional[int] = ..., answers: _Optional[_Iterable[_Union[_si_pb2.PreemptionPredicatesResponse, _Mapping[str, object]]]] = ...) -> None: ...
 
+class StateDumpQuestion(_message.Message):
+    __slots__ = ("batch",)
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    def __init__(self, batch: _Optional[int] = ...) -> None: ...
+
+class StateDumpAnswer(_message.Message):
+    __slots__ = ("batch", "json", "error")
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    json: str
+    error: str
+    def __init__(self, batch: _Optional[int] = ..., json: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+
 class SchedulerMessage(_message.Message):
-    __slots__ = ("call", "rm_id", "callback", "answer", "refusal", "update_node", "update_application", "update_allocation", "update_container_scheduling_state", "send_event", "predicates", "preemption_predicates")
+    __slots__ = ("call", "rm_id", "callback", "answer", "refusal", "update_node", "update_application", "update_allocation", "update_container_scheduling_state", "send_event", "predicates", "preemption_predicates", "state_dump")
     CALL_FIELD_NUMBER: _ClassVar[int]
     RM_ID_FIELD_NUMBER: _ClassVar[int]
     CALLBACK_FIELD_NUMBER: _ClassVar[int]
@@ -236,6 +256,7 @@ class SchedulerMessage(_message.Message):
     SEND_EVENT_FIELD_NUMBER: _ClassVar[int]
     PREDICATES_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_PREDICATES_FIELD_NUMBER: _ClassVar[int]
+    STATE_DUMP_FIELD_NUMBER: _ClassVar[int]
     call: int
     rm_id: str
     callback: int
@@ -248,7 +269,8 @@ class SchedulerMessage(_message.Message):
     send_event: Events
     predicates: PredicateQuestions
     preemption_predicates: PreemptionQuestions
-    def __init__(self, call: _Optional[int] = ..., rm_id: _Optional[str] = ..., callback: _Optional[int] = ..., answer: _Optional[_Union[Answer, _Mapping[str, object]]] = ..., refusal: _Optional[_Union[Refusal, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeResponse, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationResponse, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationResponse, _Mapping[str, object]]] = ..., update_container_scheduling_state: _Optional[_Union[_si_pb2.UpdateContainerSchedulingStateRequest, _Mapping[str, object]]] = ..., send_event: _Optional[_Union[Events, _Mapping[str, object]]] = ..., predicates: _Optional[_Union[PredicateQuestions, _Mapping[str, object]]] = ..., preemption_predicates: _Optional[_Union[PreemptionQuestions, _Mapping[str, object]]] = ...) -> None: ...
+    state_dump: StateDumpQuestion
+    def __init__(self, call: _Optional[int] = ..., rm_id: _Optional[str] = ..., callback: _Optional[int] = ..., answer: _Optional[_Union[Answer, _Mapping[str, object]]] = ..., refusal: _Optional[_Union[Refusal, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeResponse, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationResponse, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationResponse, _Mapping[str, object]]] = ..., update_container_scheduling_state: _Optional[_Union[_si_pb2.UpdateContainerSchedulingStateRequest, _Mapping[str, object]]] = ..., send_event: _Optional[_Union[Events, _Mapping[str, object]]] = ..., predicates: _Optional[_Union[PredicateQuestions, _Mapping[str, object]]] = ..., preemption_predicates: _Optional[_Union[PreemptionQuestions, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpQuestion, _Mapping[str, object]]] = ...) -> None: ...
 
 class Answer(_message.Message):
     __slots__ = ("number", "json", "stepped")
