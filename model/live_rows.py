@@ -202,7 +202,7 @@ def live_applications(
 def live_ended(state: PartitionState, serials: Iterable[int]) -> tuple[LiveEnded, ...]:
     """Return the rows of applications that have ended; this asks each of them, but a row changes no more."""
     wanted = frozenset(serials)
-    handles = {serial: state.completed[serial] for serial in wanted if serial in state.completed}
+    handles = {serial: state.completed[serial].application for serial in wanted if serial in state.completed}
     handles.update(
         (kept.serial, kept.application) for kept in state.rejected.values() if kept.serial in wanted
     )

@@ -254,7 +254,7 @@ class Partition:
 def _release_all(state: PartitionState) -> None:
     """Drop all applications, because the partition ends."""
     handles = [entry.application for entry in state.entries.values()]
-    handles += state.completed.values()
+    handles += [ended.application for ended in state.completed.values()]
     handles += [kept.application for kept in state.rejected.values()]
     for name in list(state.quarantine.applications):
         forget_quarantined(state, name)
@@ -289,7 +289,7 @@ class PartitionReports:
     def application_ids(self) -> tuple[str, ...]:
         """Return the ids of all applications that can be explained, sorted."""
         state = self._state
-        ended = (application.application_id for application in state.completed.values())
+        ended = (ended.application.application_id for ended in state.completed.values())
         return tuple(sorted({*state.entries, *state.rejected, *ended}))
 
     @reads

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from .applications.state import ApplicationState
 from .queues.views import shown_path, shown_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .applications.state import ApplicationState
     from .applications.views import ShownApplication
     from .nodes.node import NodeFacts
     from .queues.views import ShownQueue
@@ -81,10 +81,12 @@ def partition_values(state: PartitionState) -> PartitionValues:
 
 
 def _application_counts(state: PartitionState) -> Mapping[str, int]:
-    states = [entry.facts.state for entry in state.entries.values()]
-    states += [application.state() for application in state.completed.values()]
-    states += [kept.application.state() for kept in state.rejected.values()]
-    return Counter(entry.value for entry in states)
+    """Return how many applications are in each state; none of them is asked, since there may be many."""
+    counts = Counter([entry.facts.state.value for entry in state.entries.values()])
+    counts.update([ended.state for ended in state.completed.values()])
+    if state.rejected:
+        counts[ApplicationState.REJECTED.value] += len(state.rejected)
+    return counts
 
 
 class ShownNode(NamedTuple):
@@ -151,8 +153,8 @@ def shown_active(state: PartitionState, names: Iterable[str]) -> tuple[ShownAppl
 
 def shown_completed(state: PartitionState, serials: Iterable[int]) -> tuple[ShownApplication, ...]:
     """Copy what the documents of ended applications are made of, likewise."""
-    applications = (state.completed.get(serial) for serial in serials)
-    return tuple(application.shown() for application in applications if application is not None)
+    ended = (state.completed.get(serial) for serial in serials)
+    return tuple(entry.application.shown() for entry in ended if entry is not None)
 
 
 def shown_rejected(state: PartitionState, names: Iterable[str]) -> tuple[ShownApplication, ...]:

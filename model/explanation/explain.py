@@ -155,9 +155,9 @@ def _preemptions(
 def _explain_past(state: PartitionState, application_id: str, only_key: str | None) -> Explanation | None:
     """Explain the last application of that id that was rejected or has ended."""
     past: dict[int, tuple[Application, tuple[RuleOutcome, ...]]] = {
-        serial: (application, ())
-        for serial, application in state.completed.items()
-        if application.application_id == application_id
+        serial: (ended.application, ())
+        for serial, ended in state.completed.items()
+        if ended.application.application_id == application_id
     }
     rejected = state.rejected.get(application_id)
     if rejected is not None:

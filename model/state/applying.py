@@ -113,9 +113,7 @@ def _retire(state: PartitionState, entry: ApplicationEntry) -> None:
     drop_asks(state, entry, answer, is_reported=False)
     if answer.summary is not None:
         state.host.summarise(answer.summary)
-    state.completed[state.serials[entry.application_id]] = entry.application
-    state.ended[entry.queue.path, entry.facts.state] += 1
-    state.remove_entry(entry)
+    state.keep_terminated(entry)
 
 
 def _stop_counting_as_running(state: PartitionState, entry: ApplicationEntry) -> None:

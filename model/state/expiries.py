@@ -74,9 +74,10 @@ def _expire(state: PartitionState, timer: ApplicationTimer) -> None:
     name, serial = timer.application_id, timer.serial
     kept = state.rejected.get(name)
     rejected = kept is not None and kept.serial == serial
-    application = kept.application if kept is not None and rejected else state.completed.get(serial)
-    if application is None:
+    ended = kept if rejected else state.completed.get(serial)
+    if ended is None:
         return
+    application = ended.application
     answer = application.on_timer(timer.kind, timer.generation, state.now_ns())
     if answer is not None and answer.facts.state is ApplicationState.EXPIRED:
         for effect in answer.effects:

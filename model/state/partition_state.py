@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .host import PartitionHost
     from .reserved_skip import ReservedSkip
 
-__all__ = ["PartitionState", "RejectedApplication"]
+__all__ = ["PartitionState", "RejectedApplication", "TerminatedApplication"]
 
 
 class RejectedApplication(NamedTuple):
@@ -57,6 +57,13 @@ class RejectedApplication(NamedTuple):
     serial: int
     application: Application
     rules: tuple[RuleOutcome, ...]
+
+
+class TerminatedApplication(NamedTuple):
+    """An application that has terminated, and the name of the state that it stays in until it expires."""
+
+    application: Application
+    state: str
 
 
 @final
@@ -80,7 +87,7 @@ class PartitionState:
         self.capacity = EMPTY
         self.entries: dict[str, ApplicationEntry] = {}
         self.serials: dict[str, int] = {}
-        self.completed: dict[int, Application] = {}
+        self.completed: dict[int, TerminatedApplication] = {}
         """Terminated applications by serial, until they expire."""
         self.rejected: dict[str, RejectedApplication] = {}
         """The latest rejected application of each id, until it expires."""
@@ -171,6 +178,15 @@ class PartitionState:
         self.completed.pop(serial, None)
         self.expiries.forget(serial)
         self.host.release(entry.application)
+
+    def keep_terminated(self, entry: ApplicationEntry) -> None:
+        """Move an application to those that have terminated, until it expires."""
+        ended_in = entry.facts.state
+        self.completed[self.serials[entry.application_id]] = TerminatedApplication(
+            entry.application, ended_in.value
+        )
+        self.ended[entry.queue.path, ended_in] += 1
+        self.remove_entry(entry)
 
     def keep_rejected(
         self,

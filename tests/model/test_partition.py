@@ -5,6 +5,7 @@ from __future__ import annotations
 from support.model.builders import SECOND_NS, START_NS, FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.partition_views import partition_values
 from licorne.model.values.messages import (
     ApplicationChanged,
     NodeAction,
@@ -106,6 +107,26 @@ def test_a_rejected_application_that_comes_again_is_kept_for_its_own_three_days(
     h.advance(50)
 
     assert (["app"], {}) == (kept, h.state.rejected)
+
+
+def test_applications_are_counted_without_asking_those_that_have_ended() -> None:
+    """There may be many of them, for three days."""
+    h = busy("a")
+    h.run_until_idle()
+    h.submit("lost", "root.nowhere")
+    h.release("a")
+    h.advance(30)
+    h.submit("next")
+    asked: list[object] = []
+    handles = [ended.application for ended in h.state.completed.values()]
+    handles += [ended.application for ended in h.state.rejected.values()]
+    for handle in handles:
+        vars(handle)["state"] = lambda: asked.append(1)
+
+    counts = partition_values(h.state).applications
+
+    assert {"Completed": 1, "Rejected": 1, "New": 1} == counts
+    assert (2, []) == (len(handles), asked)
 
 
 def test_an_application_goes_through_its_end_by_itself() -> None:

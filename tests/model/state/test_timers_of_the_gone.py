@@ -176,7 +176,7 @@ def test_those_that_have_ended_share_one_timer() -> None:
     kept = []
     for seconds in (SECONDS_OF_THREE_DAYS - 64, 1, 31, 1, 29, 1):
         h.advance(seconds)
-        ended = (application.application_id for application in h.state.completed.values())
+        ended = (ended.application.application_id for ended in h.state.completed.values())
         kept.append("".join([*ended, *h.state.rejected]))
 
     assert ["abdc", "bdc", "dc", "d", "d", ""] == kept
