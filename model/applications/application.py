@@ -211,11 +211,6 @@ class Application:
         return application_facts(self._core)
 
     @reads
-    def state(self) -> ApplicationState:
-        """Return the state of the application."""
-        return self._core.life.state
-
-    @reads
     def report(self, *, only_key: str | None = None, first_of_shapes: bool = False) -> ApplicationReport:
         """Return what an explanation needs to know of the application, all of one moment.
 

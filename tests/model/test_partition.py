@@ -121,7 +121,7 @@ def test_applications_are_counted_without_asking_those_that_have_ended() -> None
     handles = [ended.application for ended in h.state.completed.values()]
     handles += [ended.application for ended in h.state.rejected.values()]
     for handle in handles:
-        vars(handle)["state"] = lambda: asked.append(1)
+        vars(handle)["facts"] = lambda: asked.append(1)
 
     counts = partition_values(h.state).applications
 
@@ -173,7 +173,7 @@ def test_a_timer_of_an_earlier_application_of_that_id_does_nothing() -> None:
 
     h.advance(15)
 
-    assert "Completing" == h.application().state().value
+    assert "Completing" == h.application().facts().state.value
 
 
 def test_a_gang_that_times_out_is_reported_in_one_message_for_all_releases() -> None:

@@ -345,7 +345,7 @@ def test_the_current_generation_does_not_limit_applications() -> None:
 
     h.advance(1000)
 
-    assert ApplicationState.RUNNING is h.application().state()
+    assert ApplicationState.RUNNING is h.application().facts().state
 
 
 def test_an_application_is_limited_from_its_first_older_ask_on() -> None:

@@ -38,7 +38,7 @@ def test_an_application_has_an_entry_in_its_queue() -> None:
     assert h.submit() is None
 
     assert (["app"], ["app"]) == (list(h.state.entries), list(h.queue().entries.by_id))
-    assert ([], "New") == (h.states(), h.application().state().value)
+    assert ([], "New") == (h.states(), h.application().facts().state.value)
 
 
 def test_an_active_id_is_taken_once() -> None:
@@ -51,7 +51,7 @@ def test_an_active_id_is_taken_once() -> None:
 
     why = "adding application app to partition [rm]default, but application already existed"
     assert Rejection("app", why) == rejection
-    assert ("Accepted", ["app"]) == (h.application().state().value, list(h.state.rejected))
+    assert ("Accepted", ["app"]) == (h.application().facts().state.value, list(h.state.rejected))
 
 
 def test_ids_of_rejected_and_completed_applications_can_be_used_again() -> None:

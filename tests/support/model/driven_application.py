@@ -104,7 +104,7 @@ class DrivenApplication:
     @property
     def state(self) -> ApplicationState:
         """Where it is in its life."""
-        return self.application.state()
+        return self.application.facts().state
 
     @property
     def states(self) -> list[str]:
