@@ -1,7 +1,7 @@
 """Guards of the engine `threads`: entities, and the parts of a partition, each with a read/write lock.
 
-Guards are the handles of entities. For each entity class one guard class is made. A method marked `@reads`
-runs with the lock held for reading, one marked `@writes` with it held for writing. A method that an entity
+Guards are the handles of entities. For each entity class one guard class is made. A method marked as reading
+runs with the lock held for reading, one marked as writing with it held for writing. A method that an entity
 calls on itself takes no lock again, since the locks are not recursive. Methods without a mark do not exist on
 a guard, except the identity that never changes, and guards of the parts of an entity: they share its lock.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from .configuration.checksum import checksum
 from .configuration.reader import (
@@ -13,7 +13,7 @@ from .configuration.reader import (
     unusable_rule_problems,
 )
 from .errors import RequestError
-from .marks import reads, writes
+from .marks import Marks
 from .values.messages import full_partition_name
 
 if TYPE_CHECKING:
@@ -72,10 +72,14 @@ class _ResourceManager:
 class Cluster:
     """All partitions of all resource managers of one scheduler."""
 
+    MARKS: Final = Marks(
+        reads=("configuration_text", "partitions", "configurations"),
+        writes=("register", "update_configuration"),
+    )
+
     def __init__(self) -> None:
         self._managers: dict[str, _ResourceManager] = {}
 
-    @writes
     def register(self, registration: Registration, maker: PartitionMaker) -> Reconfigured:
         """Register an RM, and make its partitions; one that is registered already starts from the beginning.
 
@@ -93,7 +97,6 @@ class Cluster:
         ended = () if known is None else tuple(known.partitions.values())
         return self._change(rm_id, _Change(maker, {}), config, ended)
 
-    @writes
     def update_configuration(self, rm_id: str, text: str, maker: PartitionMaker) -> Reconfigured:
         """Change the configuration while everything runs.
 
@@ -133,13 +136,11 @@ class Cluster:
             raise
         return Reconfigured(partitions, ended, config.warnings)
 
-    @reads
     def configuration_text(self, rm_id: str) -> str:
         """Return the text of the configuration that an RM runs with, empty for one that is unknown."""
         manager = self._managers.get(rm_id)
         return "" if manager is None else manager.config.text
 
-    @reads
     def partitions(self) -> list[Partition]:
         """Return all partitions, by RM and name."""
         return [
@@ -148,7 +149,6 @@ class Cluster:
             for name in sorted(manager.partitions)
         ]
 
-    @reads
     def configurations(self) -> list[tuple[str, SchedulerConfig]]:
         """Return the configurations that are in effect, with their RMs, by RM."""
         return [(rm_id, manager.config) for rm_id, manager in sorted(self._managers.items())]

@@ -6,12 +6,12 @@ Others call the marked methods; each runs to its end before the next begins. The
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from .explanation.dry_run import dry_run_application, dry_run_ask
 from .explanation.explain import explain
 from .limits.user_limits import holder_names
-from .marks import reads, writes
+from .marks import Marks
 from .partition_monitor import PartitionMonitor
 from .partition_views import (
     listed_applications,
@@ -76,6 +76,28 @@ class Partition:
     A class that extends it may watch what it is asked, and changes nothing of what it does.
     """
 
+    MARKS: Final = Marks(
+        writes=(
+            "update_nodes",
+            "update_applications",
+            "update_allocations",
+            "reconfigure",
+            "restore",
+            "shut_down",
+            "cycle",
+            "place_concurrently",
+            "work",
+            "run_until_idle",
+            "watch_quotas",
+            "schedule_wakeups",
+            "inspect_outstanding",
+            "preempt_over_quota",
+            "next_retry_ns",
+            "on_timer",
+            "quarantine",
+        )
+    )
+
     def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name
         self.rm_id = rm_id
@@ -88,7 +110,6 @@ class Partition:
 
     # ---------------------------------------------------------------------------------- from the RM
 
-    @writes
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
         """Create, change, drain and remove nodes, in order; the RM is answered, see `requests.nodes`."""
         if self._state.node_checks is not None:
@@ -98,7 +119,6 @@ class Partition:
         if answer is not None:
             self.host.announce(answer)
 
-    @writes
     def update_applications(
         self,
         submissions: Sequence[ApplicationSubmission],
@@ -110,7 +130,6 @@ class Partition:
         for removal in removals:
             remove_application(self._state, removal)
 
-    @writes
     def update_allocations(
         self,
         submissions: Sequence[AllocationSubmission],
@@ -131,7 +150,6 @@ class Partition:
 
     # ------------------------------------------------------------------------------- configuration
 
-    @writes
     def reconfigure(self, config: PartitionConfig) -> Savepoint:
         """Apply a new configuration, which has been checked as a whole: nothing in it can be refused.
 
@@ -140,12 +158,10 @@ class Partition:
         """
         return reconfigure(self._state, config)
 
-    @writes
     def restore(self, before: Savepoint) -> None:
         """Undo `reconfigure`, which has returned this."""
         before.restore(self._state)
 
-    @writes
     def shut_down(self) -> None:
         """End everything: applications fail, nodes go, and nothing is scheduled any more.
 
@@ -171,17 +187,14 @@ class Partition:
 
     # ----------------------------------------------------------------------------------- scheduling
 
-    @writes
     def cycle(self) -> CycleOutcome:
         """Run one cycle; return what it did."""
         return run_cycle(self._state)
 
-    @writes
     def place_concurrently(self) -> ConcurrentOutcome:
         """Place one ask while other threads do the same; concurrent calls need an engine that instruments."""
         return place_concurrently(self._state)
 
-    @writes
     def work(self, cycles_max: int) -> bool:
         """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
         state = self._state
@@ -190,7 +203,6 @@ class Partition:
         self.schedule_wakeups()
         return False
 
-    @writes
     def run_until_idle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""
         results = 0
@@ -199,29 +211,24 @@ class Partition:
         self.watch_quotas()
         return results
 
-    @writes
     def watch_quotas(self) -> None:
         """Set a timer for when a queue that is above its maximum is due for preemption."""
         watch_quotas(self._state)
 
-    @writes
     def schedule_wakeups(self) -> None:
         """Set a timer for when time alone may change an answer."""
         schedule_wakeups(self._state)
 
-    @writes
     def inspect_outstanding(self) -> None:
         """Report to the RM asks that fit every quota and wait for room in the cluster, each once."""
         if not self._stopped:
             outstanding_asks(self._state)
 
-    @writes
     def preempt_over_quota(self) -> None:
         """Enforce maxima that were lowered and are due; to be called every second."""
         if not self._stopped:
             preempt_over_quota(self._state)
 
-    @writes
     def next_retry_ns(self) -> int | None:
         """Return when time alone may let something be placed, `None` if only a change can.
 
@@ -235,7 +242,6 @@ class Partition:
 
     # --------------------------------------------------------------------------------------- timers
 
-    @writes
     def on_timer(self, action: TimerAction) -> None:
         """Do what is due."""
         if not self._stopped:
@@ -243,7 +249,6 @@ class Partition:
 
     # ----------------------------------------------------------------------------------- quarantine
 
-    @writes
     def quarantine(self, kind: BrokenKind, name: str, reason: str) -> bool:
         """Exclude an application or node that broke from scheduling; return whether that is new."""
         if kind is BrokenKind.APPLICATION:
@@ -272,54 +277,69 @@ def _release_all(state: PartitionState) -> None:
 class PartitionReports:
     """The reports of a partition; none of them changes anything."""
 
+    MARKS: Final = Marks(
+        reads=(
+            "quarantined",
+            "explain",
+            "application_ids",
+            "explain_ask",
+            "dry_run_application",
+            "dry_run_ask",
+            "shown",
+            "values",
+            "queue",
+            "node_ids",
+            "nodes",
+            "listed_applications",
+            "active",
+            "completed",
+            "rejected",
+            "placement_rules",
+            "holder_names",
+            "holders",
+            "validate",
+        )
+    )
+
     def __init__(self, state: PartitionState) -> None:
         self._state = state
 
-    @reads
     def quarantined(self) -> tuple[Quarantined, ...]:
         """Return what has broken, the first one first."""
         return tuple(self._state.quarantine.entries.values())
 
-    @reads
     def explain(self, application_id: str) -> Explanation | None:
         """Explain why an application waits, `None` if it is unknown here; changes nothing."""
         return explain(self._state, application_id)
 
-    @reads
     def application_ids(self) -> tuple[str, ...]:
         """Return the ids of all applications that can be explained, sorted."""
         state = self._state
         ended = (ended.application.application_id for ended in state.completed.values())
         return tuple(sorted({*state.entries, *state.rejected, *ended}))
 
-    @reads
     def explain_ask(self, application_id: str, allocation_key: str) -> Explanation | None:
         """Explain one ask of an application alone."""
         return explain(self._state, application_id, only_key=allocation_key)
 
-    @reads
     def dry_run_application(
         self, submission: ApplicationSubmission, ask: AllocationSubmission | None
     ) -> DryRun:
         """Find out where a new application would go, and its first ask if one is given; changes nothing."""
         return dry_run_application(self._state, submission, ask)
 
-    @reads
     def dry_run_ask(self, submission: AllocationSubmission) -> DryRun | None:
         """Find out where a new ask would go, `None` if its application is not active; changes nothing."""
         return dry_run_ask(self._state, submission)
 
-    @reads
     def shown(self) -> ShownPartition:
         """Return what all documents of the partition are made of, as of one moment."""
         return shown_partition(self._state)
 
-    @reads
     def values(self) -> PartitionValues:
         """Return what the partition as a whole shows, as of one moment."""
         return partition_values(self._state)
 
-    @reads
     def queue(self, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
         """Return what a queue and those above it show; nothing if there is no such queue.
 
@@ -329,52 +349,42 @@ class PartitionReports:
         """
         return shown_queue(self._state, path, subtree=subtree)
 
-    @reads
     def node_ids(self) -> tuple[str, ...]:
         """Return the ids of all nodes, sorted."""
         return node_ids(self._state)
 
-    @reads
     def nodes(self, names: Sequence[str]) -> tuple[ShownNode, ...]:
         """Return what some nodes show; those that are gone are left out."""
         return shown_nodes(self._state, names)
 
-    @reads
     def listed_applications(self) -> ListedApplications:
         """Return which applications there are: active, ended and rejected ones."""
         return listed_applications(self._state)
 
-    @reads
     def active(self, names: Sequence[str]) -> tuple[ShownApplication, ...]:
         """Return what some active applications show; those that are gone are left out."""
         return shown_active(self._state, names)
 
-    @reads
     def completed(self, serials: Sequence[int]) -> tuple[ShownApplication, ...]:
         """Return what some applications that have ended show, likewise."""
         return shown_completed(self._state, serials)
 
-    @reads
     def rejected(self, names: Sequence[str]) -> tuple[ShownApplication, ...]:
         """Return what some rejected applications show, likewise."""
         return shown_rejected(self._state, names)
 
-    @reads
     def placement_rules(self) -> tuple[PlacementRule, ...]:
         """Return the placement rules, in their order; each is a value."""
         return self._state.rules.all()
 
-    @reads
     def holder_names(self, kind: HolderKind) -> tuple[str, ...]:
         """Return the names of all users, or of all groups, that have limits or use something; sorted."""
         return tuple(sorted(holder_names(self._state.limits, kind)))
 
-    @reads
     def holders(self, *, users: Sequence[str] = (), groups: Sequence[str] = ()) -> list[Document]:
         """Return what some users and groups have and may have; those that are not known are left out."""
         return self._state.limits.user_views(users) + self._state.limits.group_views(groups)
 
-    @reads
     def validate(self) -> None:
         """Assert every invariant of the partition and of all that is in it."""
         validate_partition(self._state)

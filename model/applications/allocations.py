@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from ..marks import reads, writes
+from ..marks import Marks
 from ..values.messages import TerminationType
 from . import gang
 from .effects import TimerKind
@@ -27,12 +27,25 @@ class ApplicationAllocations:
 
     __slots__ = ("_core",)
 
+    MARKS: Final = Marks(
+        reads=("is_preempted", "preempted_keys", "get", "all"),
+        writes=(
+            "try_place",
+            "recover",
+            "remove",
+            "remove_all",
+            "resize",
+            "mark_released",
+            "mark_preempted",
+            "unmark_preempted",
+        ),
+    )
+
     def __init__(self, core: ApplicationCore) -> None:
         self._core = core
 
     # ---------------------------------------------------------------------------- they come and end
 
-    @writes
     def try_place(self, allocation: Allocation, now_ns: int) -> Answer | None:
         """Make an allocation of a waiting ask; `None` if the ask is gone or placed.
 
@@ -50,7 +63,6 @@ class ApplicationAllocations:
             answer.failed_checks, record.failed_checks = record.failed_checks, 0
         return answer
 
-    @writes
     def recover(self, allocation: Allocation, now_ns: int) -> Answer:
         """Take over an allocation that the RM says exists; its key must be unknown."""
         core = self._core
@@ -66,7 +78,6 @@ class ApplicationAllocations:
         core.add_allocation(allocation, now_ns, effects)
         return core.answer(effects)
 
-    @writes
     def remove(self, allocation_key: str, termination: TerminationType, now_ns: int) -> Answer | None:
         """End an allocation; `None` if there is no such allocation."""
         core = self._core
@@ -87,7 +98,6 @@ class ApplicationAllocations:
             answer.preempted = (allocation,)
         return answer
 
-    @writes
     def remove_all(self, now_ns: int, *, leaving: bool) -> Answer:
         """End every allocation. `leaving`: the RM removes the application, so that no timer runs on.
 
@@ -127,7 +137,6 @@ class ApplicationAllocations:
             return ApplicationEvent.RUN
         return None if self._core.asks.has_waiting else ApplicationEvent.COMPLETE
 
-    @writes
     def resize(self, allocation_key: str, resource: Resource) -> Answer | None:
         """Give an allocation another size; the answer has it as it is now."""
         core = self._core
@@ -142,12 +151,10 @@ class ApplicationAllocations:
 
     # ----------------------------------------------------------------------------------- their marks
 
-    @writes
     def mark_released(self, allocation_key: str) -> bool:
         """Note that the RM is asked to end an allocation; `False` if that is under way or it is a victim."""
         return self._core.holdings.release(allocation_key)
 
-    @writes
     def mark_preempted(self, allocation_key: str) -> bool:
         """Choose an allocation as a victim; `False` if it is gone, ending, or chosen already."""
         placed = self._core.holdings.placed.get(allocation_key)
@@ -156,31 +163,26 @@ class ApplicationAllocations:
         placed.preempted = True
         return True
 
-    @writes
     def unmark_preempted(self, allocation_key: str) -> None:
         """Take a choice back."""
         placed = self._core.holdings.placed.get(allocation_key)
         if placed is not None:
             placed.preempted = False
 
-    @reads
     def is_preempted(self, allocation_key: str) -> bool:
         """Return whether an allocation has been chosen as a victim."""
         placed = self._core.holdings.placed.get(allocation_key)
         return placed is not None and placed.preempted
 
-    @reads
     def preempted_keys(self) -> tuple[str, ...]:
         """Return the keys of the allocations that have been chosen as victims."""
         return tuple(key for key, placed in self._core.holdings.placed.items() if placed.preempted)
 
-    @reads
     def get(self, allocation_key: str) -> Allocation | None:
         """Return an allocation by its key."""
         placed = self._core.holdings.placed.get(allocation_key)
         return None if placed is None else placed.allocation
 
-    @reads
     def all(self) -> tuple[Placed, ...]:
         """Return copies of the allocations with their marks."""
         return tuple(placed.copy() for placed in self._core.holdings.placed.values())

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never, final
 
-from ..marks import reads, writes
+from ..marks import Marks
 from ..resources.resource import EMPTY
 from . import gang
 from .allocations import ApplicationAllocations
@@ -48,6 +48,11 @@ class Application:
     be read by any thread.
     """
 
+    MARKS: Final = Marks(
+        reads=("facts", "report", "shown", "validate"),
+        writes=("limit_execution", "on_timer", "fail", "reject", "finish"),
+    )
+
     def __init__(
         self,
         application_id: str,
@@ -80,7 +85,6 @@ class Application:
         self.swaps = ApplicationSwaps(core)
         self.reservations = ApplicationReservations(core)
 
-    @writes
     def limit_execution(self, limits: Sequence[tuple[str, int | None]], now_ns: int) -> Answer:
         """Limit how long the allocations of asks may run: keys with nanoseconds, `None` for no limit.
 
@@ -90,7 +94,6 @@ class Application:
         """
         return limit_execution(self._core, limits, now_ns)
 
-    @writes
     def on_timer(self, kind: TimerKind, generation: int, now_ns: int) -> Answer | None:
         """Do what is due; `None` if the timer has been stopped or replaced."""
         core = self._core
@@ -166,7 +169,6 @@ class Application:
         answer.swaps = swaps
         return answer
 
-    @writes
     def fail(self, text: str, now_ns: int) -> Answer:
         """Fail the application, from any state that allows it."""
         core = self._core
@@ -174,7 +176,6 @@ class Application:
         core.life.handle(ApplicationEvent.FAIL, now_ns, effects, text)
         return core.answer(effects)
 
-    @writes
     def reject(self, text: str, now_ns: int) -> Answer:
         """Reject the application."""
         core = self._core
@@ -184,7 +185,6 @@ class Application:
         core.life.handle(ApplicationEvent.REJECT, now_ns, effects)
         return core.answer(effects)
 
-    @writes
     def finish(self, now_ns: int) -> Answer:
         """Drop what a terminated application no longer needs; the answer has the asks it still had."""
         core = self._core
@@ -205,12 +205,10 @@ class Application:
         answer.summary = summary
         return answer
 
-    @reads
     def facts(self) -> ApplicationFacts:
         """Return what the partition keeps of the application."""
         return application_facts(self._core)
 
-    @reads
     def report(self, *, only_key: str | None = None, first_of_shapes: bool = False) -> ApplicationReport:
         """Return what an explanation needs to know of the application, all of one moment.
 
@@ -220,12 +218,10 @@ class Application:
         """
         return application_report(self._core, only_key=only_key, first_of_shapes=first_of_shapes)
 
-    @reads
     def shown(self) -> ShownApplication:
         """Return what the document of the REST interface is made of, see `views`."""
         return shown_application(self._core)
 
-    @reads
     def validate(self) -> None:
         """Assert that nothing is lost or counted twice."""
         validate_application(self._core)

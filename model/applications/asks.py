@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from ..marks import reads, writes
+from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.resource import add, total_of
 from . import gang
@@ -35,10 +35,26 @@ class ApplicationAsks:
 
     __slots__ = ("_core",)
 
+    MARKS: Final = Marks(
+        reads=("knows", "known_among", "record", "waiting", "first_waiting", "outstanding", "refusals"),
+        writes=(
+            "add",
+            "remove",
+            "remove_all",
+            "resize",
+            "displace",
+            "next_candidate",
+            "end_walk",
+            "back_off",
+            "note_refusal",
+            "note_preemption",
+            "note_scale_up",
+        ),
+    )
+
     def __init__(self, core: ApplicationCore) -> None:
         self._core = core
 
-    @writes
     def add(self, asks: Sequence[Ask], now_ns: int) -> tuple[Answer, tuple[Ask, ...]]:
         """Add asks in order; return also those whose keys are known, which are not added."""
         core = self._core
@@ -62,7 +78,6 @@ class ApplicationAsks:
         core.pending = add(core.pending, total_of(taken))
         return core.answer(effects), tuple(known)
 
-    @reads
     def knows(self, allocation_key: str) -> bool:
         """Return whether the key is that of an ask that waits, an allocation, or a swap that is under way.
 
@@ -73,19 +88,16 @@ class ApplicationAsks:
         waits = record is not None and not record.placed
         return waits or allocation_key in core.holdings.placed or allocation_key in core.holdings.swapping
 
-    @reads
     def known_among(self, allocation_keys: Sequence[str]) -> list[str]:
         """Return those of the keys that `knows` is true for, in their order."""
         return [key for key in allocation_keys if self.knows(key)]
 
-    @writes
     def remove(self, allocation_key: str, now_ns: int) -> Answer:
         """Drop an ask with its reservation; the application completes if nothing else is left."""
         check = bool(self._core.asks.records)
         record = self._core.asks.remove(allocation_key)
         return self._removed(() if record is None else (record,), now_ns, check=check)
 
-    @writes
     def remove_all(self, now_ns: int) -> Answer:
         """Drop every ask with its reservation; the application completes if nothing else is left."""
         removed = tuple(self._core.asks.records.values())
@@ -111,7 +123,6 @@ class ApplicationAsks:
             core.life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
         return core.answer(effects, asks=removed, reservations=tuple(reservations))
 
-    @writes
     def resize(self, allocation_key: str, resource: Resource) -> Answer | None:
         """Give a waiting ask another size; the answer's ask has the new one."""
         core = self._core
@@ -122,7 +133,6 @@ class ApplicationAsks:
         core.asks.resize(record, resource)
         return core.answer(asks=(record,))
 
-    @writes
     def displace(self, allocation_key: str) -> Answer | None:
         """Make a placed ask wait again, because its place ended before the swap was confirmed."""
         core = self._core
@@ -133,7 +143,6 @@ class ApplicationAsks:
         core.pending = add(core.pending, record.ask.resource)
         return core.answer(asks=(record,))
 
-    @writes
     def next_candidate(self, walk: AskWalk, failed: FailedTry | None = None) -> Candidate | None:
         """Return the next ask that is worth a try in this cycle; notes why others are not.
 
@@ -145,26 +154,22 @@ class ApplicationAsks:
             core.refusals = tuple(walk.refusals)
         return candidate
 
-    @writes
     def end_walk(self, walk: AskWalk, last_key: str) -> None:
         """Note that the walk ended early, at the ask with this key."""
         record = self._core.asks.get(last_key)
         if record is not None:
             walk.mark_attempted(record.order)
 
-    @writes
     def back_off(self, until_ns: int) -> None:
         """Refuse all asks with a back-off until that time."""
         self._core.backoff_until_ns = until_ns
 
-    @writes
     def note_refusal(self, allocation_key: str, text: str, now_ns: int, times: int = 1) -> None:
         """Count refusals with one text in the log of an ask."""
         record = self._core.asks.get(allocation_key)
         if record is not None:
             record.note(text, now_ns, times)
 
-    @writes
     def note_preemption(self, allocation_key: str, now_ns: int, *, triggered: bool) -> None:
         """Note on an ask that preemption was considered for it, or triggered."""
         core = self._core
@@ -174,36 +179,30 @@ class ApplicationAsks:
             record.preemption_triggered = record.preemption_triggered or triggered
             core.asks.set_apart(record)
 
-    @writes
     def note_scale_up(self, allocation_key: str) -> None:
         """Note that it has been reported to the RM that the ask waits for room in the cluster."""
         record = self._core.asks.get(allocation_key)
         if record is not None:
             record.scale_up_triggered = True
 
-    @reads
     def record(self, allocation_key: str) -> AskRecord | None:
         """Return what is known of an ask. The record belongs to the application: read it at once."""
         return self._core.asks.get(allocation_key)
 
-    @reads
     def waiting(self) -> tuple[AskRecord, ...]:
         """Return the waiting asks in order. The records belong to the application: read them at once."""
         return tuple(self._core.asks.waiting())
 
-    @reads
     def first_waiting(self, count: int) -> tuple[NextTry, ...]:
         """Return the asks that go first, in order, each with the pass of a cycle that tries it."""
         core = self._core
         return first_waiting(core.asks, core.task_groups, core.reservations, core.holdings.placed, count)
 
-    @reads
     def outstanding(self) -> tuple[tuple[Ask, bool], ...]:
         """Return the attempted waiting asks in order, and whether each is to be reported to the RM now."""
         core = self._core
         return gang.outstanding(core.asks, core.task_groups)
 
-    @reads
     def refusals(self) -> tuple[Refusal, ...]:
         """Return why the last full walk refused the asks."""
         return self._core.refusals

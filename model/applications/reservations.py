@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from ..marks import reads, writes
+from ..marks import Marks
 from ..resources.resource import EMPTY
 
 if TYPE_CHECKING:
@@ -65,10 +65,11 @@ class ApplicationReservations:
 
     __slots__ = ("_core",)
 
+    MARKS: Final = Marks(reads=("with_asks",), writes=("try_add", "remove"))
+
     def __init__(self, core: ApplicationCore) -> None:
         self._core = core
 
-    @writes
     def try_add(self, allocation_key: str, node_id: str, now_ns: int, *, required: bool) -> Answer | None:
         """Note a node as reserved for a waiting ask; `None` if the ask is gone, placed or has a node."""
         core = self._core
@@ -79,13 +80,11 @@ class ApplicationReservations:
         core.asks.set_apart(record)
         return core.answer()
 
-    @writes
     def remove(self, allocation_key: str) -> Answer | None:
         """Forget the reservation of an ask; `None` if there is none."""
         reservation = self._core.reservations.remove(allocation_key)
         return None if reservation is None else self._core.answer(reservations=(reservation,))
 
-    @reads
     def with_asks(self) -> tuple[tuple[Reservation, AskRecord | None], ...]:
         """Return the reservations with their asks, `None` for an ask that no longer waits."""
         rows = []

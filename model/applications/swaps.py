@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from ..marks import reads, writes
+from ..marks import Marks
 from . import gang
 from .state import ApplicationState
 
@@ -25,15 +25,15 @@ class ApplicationSwaps:
 
     __slots__ = ("_core",)
 
+    MARKS: Final = Marks(reads=("of", "onto"), writes=("next", "begin", "end", "cancel"))
+
     def __init__(self, core: ApplicationCore) -> None:
         self._core = core
 
-    @writes
     def next(self, walk: SwapWalk) -> SwapOffer | None:
         """Return the next pair of a waiting member and a placeholder that it may replace."""
         return gang.next_swap(walk, self._core.asks, self._core.holdings.placed)
 
-    @writes
     def begin(self, allocation: Allocation, placeholder_key: str) -> Answer | None:
         """Begin a swap: the allocation replaces the placeholder once the RM has confirmed its end."""
         core = self._core
@@ -45,18 +45,15 @@ class ApplicationSwaps:
         core.holdings.begin_swap(allocation, placed)
         return core.answer(reservations=reservations)
 
-    @reads
     def of(self, placeholder_key: str) -> Allocation | None:
         """Return the allocation that is to replace a placeholder, if a swap is under way."""
         placed = self._core.holdings.placed.get(placeholder_key)
         return None if placed is None else placed.swap
 
-    @reads
     def onto(self, allocation_key: str) -> str:
         """Return the placeholder that the real allocation with this key is to replace, or the empty text."""
         return self._core.holdings.swapping.get(allocation_key, "")
 
-    @writes
     def end(self, placeholder_key: str, termination: TerminationType, now_ns: int) -> Answer | None:
         """Complete a swap: the placeholder ends, its real allocation counts.
 
@@ -74,7 +71,6 @@ class ApplicationSwaps:
         core.add_allocation(real, now_ns, effects, replaces=True)
         return core.answer(effects, allocations=(placeholder, real))
 
-    @writes
     def cancel(self, placeholder_key: str) -> Allocation | None:
         """Cancel a swap; return the allocation that was to replace the placeholder."""
         return self._core.holdings.take_swap(placeholder_key)

@@ -11,9 +11,9 @@ overwrote each other's limits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from ..marks import writes
+from ..marks import Marks
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
 from ..values.events import ChangeType
@@ -47,6 +47,20 @@ class UserLimits:
 
     __slots__ = ("_events", "_groups", "_limits", "_users")
 
+    MARKS: Final = Marks(
+        writes=(
+            "update",
+            "restore",
+            "increase",
+            "try_increase",
+            "take_back",
+            "decrease",
+            "drop_unused",
+            "headroom",
+            "can_run",
+        )
+    )
+
     def __init__(self, events: EventReports | None = None) -> None:
         self._events = events or unheard()
         self._limits = Limits({})
@@ -55,7 +69,6 @@ class UserLimits:
 
     # ---------------------------------------------------------------------------- the configuration
 
-    @writes
     def update(self, root: QueueConfig) -> None:
         """Apply the limits of a new configuration; usage and running applications stay.
 
@@ -84,7 +97,6 @@ class UserLimits:
         groups = {name: tree.copy() for name, tree in self._groups.items()}
         return SavedLimits(self._limits, users, groups)
 
-    @writes
     def restore(self, saved: SavedLimits, root: QueueConfig) -> None:
         """Undo an `update`.
 
@@ -105,7 +117,6 @@ class UserLimits:
 
     # --------------------------------------------------------------------------------- the hot path
 
-    @writes
     def increase(self, queue_path: str, application_id: str, user: User, resource: Resource) -> str | None:
         """Count what an application was given; from the first time on it counts as running.
 
@@ -122,7 +133,6 @@ class UserLimits:
             self._groups[link.group].increase(queue_path, application_id, resource)
         return link.group
 
-    @writes
     def try_increase(
         self, queue_path: str, application_id: str, user: User, resource: Resource
     ) -> tuple[bool, str | None] | None:
@@ -140,7 +150,6 @@ class UserLimits:
         starts = not account.tree.is_running(application_id)
         return starts, UserLimits.increase(self, queue_path, application_id, user, resource)
 
-    @writes
     def take_back(
         self, queue_path: str, application_id: str, user: User, resource: Resource, *, starts: bool
     ) -> None:
@@ -149,7 +158,6 @@ class UserLimits:
         self._take_off(account, queue_path, application_id, resource, ends=starts)
         account.tree.touch(queue_path)
 
-    @writes
     def decrease(
         self,
         queue_path: str,
@@ -180,7 +188,6 @@ class UserLimits:
                 del self._users[user.name]
         return group
 
-    @writes
     def drop_unused(self, queue_path: str, user: User) -> None:
         """Drop the nodes of a user in a queue, if the user has nothing there."""
         account = self._users.get(user.name)
@@ -190,7 +197,6 @@ class UserLimits:
         if not _is_kept(account):
             del self._users[user.name]
 
-    @writes
     def headroom(self, queue_path: str, application_id: str, user: User) -> Resource | None:
         """Return what an application may still get within the limits of its user and its group.
 
@@ -207,7 +213,6 @@ class UserLimits:
         shared = self._groups[link.group].headroom(queue_path)
         return shared if headroom is None else component_wise_min(headroom, shared)
 
-    @writes
     def can_run(self, queue_path: str, application_id: str, user: User) -> bool:
         """Return whether the numbers of applications of its user and its group let an application run."""
         account, link = self._open(queue_path, application_id, user)

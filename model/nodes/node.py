@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
-from ..marks import reads, writes
+from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, add, fits, subtract, take_away
@@ -49,6 +49,23 @@ class NodeFacts:
 class Node:
     """One node. `node_id` and `attributes` never change and may be read by any thread."""
 
+    MARKS: Final = Marks(
+        reads=("facts", "validate"),
+        writes=(
+            "try_add",
+            "add",
+            "remove",
+            "replace",
+            "put_foreign",
+            "remove_foreign",
+            "set_used_by_others",
+            "set_capacity",
+            "set_schedulable",
+            "try_reserve",
+            "unreserve",
+        ),
+    )
+
     def __init__(
         self,
         node_id: str,
@@ -74,7 +91,6 @@ class Node:
 
     # ------------------------------------------------------------------------------ allocations
 
-    @writes
     def try_add(self, allocation: Allocation) -> Resource | None:
         """Place the allocation if it fits and its key is free; return what is available then, or `None`."""
         if allocation.ask.allocation_key in self._allocations:
@@ -82,7 +98,6 @@ class Node:
         available = take_away(self._available, allocation.ask.resource)
         return None if available is None else self._place(allocation, available)
 
-    @writes
     def add(self, allocation: Allocation) -> Resource:
         """Place the allocation whether or not it fits; return what is available afterwards."""
         return self._place(allocation, prune(subtract(self._available, allocation.ask.resource)))
@@ -95,7 +110,6 @@ class Node:
         self._available = available
         return available
 
-    @writes
     def remove(self, allocation_key: str) -> Resource:
         """Remove an allocation from the node, if it is there; return what is available afterwards."""
         allocation = self._allocations.pop(allocation_key, None)
@@ -104,7 +118,6 @@ class Node:
             self._refresh()
         return self._available
 
-    @writes
     def replace(self, allocation_key: str, allocation: Allocation) -> Resource:
         """Replace an allocation by another one, whatever their sizes."""
         self.remove(allocation_key)
@@ -112,19 +125,16 @@ class Node:
 
     # ---------------------------------------------------------------------------------- foreign
 
-    @writes
     def put_foreign(self, allocation: Allocation) -> Resource:
         """Place or resize a foreign allocation; return what is available afterwards."""
         self._foreign[allocation.ask.allocation_key] = allocation
         return self._count_foreign()
 
-    @writes
     def remove_foreign(self, allocation_key: str) -> Resource:
         """Remove a foreign allocation from the node; return what is available afterwards."""
         self._foreign.pop(allocation_key, None)
         return self._count_foreign()
 
-    @writes
     def set_used_by_others(self, resource: Resource) -> Resource:
         """Set what others use besides foreign allocations; return what is available afterwards."""
         self._used_by_others = resource
@@ -140,7 +150,6 @@ class Node:
 
     # --------------------------------------------------------------------------------- capacity
 
-    @writes
     def set_capacity(self, capacity: Resource) -> Resource | None:
         """Set the capacity; return what is available afterwards, `None` if nothing changed."""
         pruned = prune(capacity)
@@ -150,7 +159,6 @@ class Node:
         self._refresh()
         return self._available
 
-    @writes
     def set_schedulable(self, *, schedulable: bool) -> bool:
         """Cordon or uncordon the node; return whether that changed anything."""
         changed = self._schedulable != schedulable
@@ -163,7 +171,6 @@ class Node:
 
     # ----------------------------------------------------------------------------- reservations
 
-    @writes
     def try_reserve(self, allocation_key: str, resource: Resource, *, required: bool) -> bool:
         """Reserve the node for an ask.
 
@@ -176,7 +183,6 @@ class Node:
         self._reservations[allocation_key] = required
         return True
 
-    @writes
     def unreserve(self, allocation_key: str) -> bool:
         """Drop a reservation; return whether the node is free of reservations."""
         self._reservations.pop(allocation_key, None)
@@ -184,7 +190,6 @@ class Node:
 
     # ------------------------------------------------------------------------------------ views
 
-    @reads
     def facts(self) -> NodeFacts:
         """Return all that the node knows of itself."""
         return NodeFacts(
@@ -200,7 +205,6 @@ class Node:
             reservations=tuple(self._reservations),
         )
 
-    @reads
     def validate(self) -> None:
         """Assert that nothing is lost: the sums agree with the allocations, and with the capacity."""
         allocated = EMPTY

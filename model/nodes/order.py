@@ -19,7 +19,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, final
 
 from ..configuration.schema import NodeSortPolicy
-from ..marks import writes
+from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import fit_score
 from ..resources.resource import add, fits, subtract
@@ -136,6 +136,22 @@ class _Block:
 class NodeOrder:
     """The entries of a partition's nodes in scheduling order."""
 
+    MARKS: Final = Marks(
+        writes=(
+            "set_policy",
+            "add",
+            "remove",
+            "take",
+            "give",
+            "give_unscored",
+            "set_reserved",
+            "set_schedulable",
+            "first_fit",
+            "take_first_fit",
+            "give_back",
+        )
+    )
+
     def __init__(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
         self._blocks: list[_Block] = []
         self._last_keys: list[tuple[float, str]] = []
@@ -162,7 +178,6 @@ class NodeOrder:
         """Return all entries ordered by node id."""
         return [self._entries[name] for name in sorted(self._entries)]
 
-    @writes
     def set_policy(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
         """Order by another policy; an empty map of weights means the default ones."""
         self.gains += 1
@@ -176,7 +191,6 @@ class NodeOrder:
 
     # ---------------------------------------------------------------------------------- changes
 
-    @writes
     def add(self, entry: NodeEntry) -> None:
         """Add a node."""
         assert entry.node_id not in self._entries, f"node {entry.node_id} is known: please report"
@@ -185,27 +199,23 @@ class NodeOrder:
         self._insert(entry)
         self._open(entry)
 
-    @writes
     def remove(self, node_id: str) -> NodeEntry:
         """Remove a node."""
         entry = self._entries.pop(node_id)
         self._discard(entry)
         return entry
 
-    @writes
     def take(self, entry: NodeEntry, available: Resource) -> None:
         """Note that a node has less available than before."""
         entry.available = available
         self._reinsert(entry)
 
-    @writes
     def give(self, entry: NodeEntry, available: Resource) -> None:
         """Note that a node may have more available than before."""
         entry.available = available
         self._reinsert(entry)
         self._open(entry)
 
-    @writes
     def give_unscored(self, entry: NodeEntry, available: Resource) -> None:
         """Note what a node has available after a change that leaves its place as it was.
 
@@ -218,13 +228,11 @@ class NodeOrder:
         block.widen(entry)
         self._open(entry)
 
-    @writes
     def set_reserved(self, entry: NodeEntry, *, reserved: bool) -> None:
         """Note that a node is reserved, or that it no longer is."""
         entry.reserved = reserved
         self._usability_changed(entry)
 
-    @writes
     def set_schedulable(self, entry: NodeEntry, *, schedulable: bool) -> None:
         """Note that a node is cordoned, or that it no longer is."""
         entry.schedulable = schedulable
@@ -243,7 +251,6 @@ class NodeOrder:
 
     # --------------------------------------------------------------------------------- searching
 
-    @writes
     def first_fit(self, resource: Resource) -> NodeEntry | None:
         """Return the first usable node with room; remember the resource as closed if there is none."""
         if resource in self.closed:
@@ -255,7 +262,6 @@ class NodeOrder:
         self.closed[resource] = None
         return None
 
-    @writes
     def take_first_fit(self, resource: Resource) -> NodeEntry | None:
         """Return the first usable node with room, and count the resource as taken there; one step."""
         entry = NodeOrder.first_fit(self, resource)
@@ -263,7 +269,6 @@ class NodeOrder:
             NodeOrder.take(self, entry, prune(subtract(entry.available, resource)))
         return entry
 
-    @writes
     def give_back(self, entry: NodeEntry, resource: Resource) -> None:
         """Count a resource as available again that `take_first_fit` took for a placement which was undone."""
         NodeOrder.give(self, entry, prune(add(entry.available, resource)))

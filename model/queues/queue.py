@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..configuration.access_control import AccessControlList
 from ..configuration.queue_properties import PriorityPolicy, QueueProperties, evaluate
-from ..marks import reads, writes
+from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import is_zero
 from ..resources.quantities import INT32_MAX, INT32_MIN
@@ -49,6 +49,31 @@ def _limit(resource: Resource | None) -> Resource | None:
 @final
 class Queue:
     """One queue. `name`, `path`, `parent` and `above` never change."""
+
+    MARKS: Final = Marks(
+        reads=("has_room", "room", "has_place_for", "is_empty"),
+        writes=(
+            "apply_properties",
+            "set_quota",
+            "set_maximum_from_nodes",
+            "handle",
+            "try_charge",
+            "charge",
+            "release_charge",
+            "add_pending",
+            "remove_pending",
+            "add_preempting",
+            "remove_preempting",
+            "count_running",
+            "count_accepted",
+            "forget_accepted",
+            "refresh_priority",
+            "refresh_child",
+            "children_now",
+            "try_claim",
+            "unclaim",
+        ),
+    )
 
     def __init__(self, name: str, parent: Queue | None, *, is_leaf: bool, managed: bool) -> None:
         self.name = name
@@ -89,25 +114,21 @@ class Queue:
 
     # ----------------------------------------------------------------------------------- settings
 
-    @writes
     def apply_properties(self, properties: Mapping[str, str]) -> None:
         """Take properties and what they mean for this queue."""
         self.properties = dict(properties)
         self.settings = evaluate(properties, is_leaf=self.is_leaf)
 
-    @writes
     def set_quota(self, guaranteed: Resource | None, maximum: Resource | None) -> None:
         """Take both quotas; one without any quantity above zero means none."""
         self.guaranteed = _limit(guaranteed)
         self.maximum = _limit(maximum)
 
-    @writes
     def set_maximum_from_nodes(self, capacity: Resource) -> None:
         """Take the sum of the nodes' capacities as the maximum of the root."""
         pruned = prune(capacity)
         self.maximum = None if is_zero(pruned) else pruned
 
-    @writes
     def handle(self, event: ObjectEvent) -> bool:
         """Apply an event; return whether the state changed."""
         before = self.state
@@ -116,7 +137,6 @@ class Queue:
 
     # --------------------------------------------------------------------------------------- quota
 
-    @reads
     def has_room(self, resource: Resource) -> bool:
         """Return whether the resource fits the maximum; for the root a type no node has is none."""
         maximum = self.maximum
@@ -125,7 +145,6 @@ class Queue:
             return not is_root
         return fits_in_addition(maximum, self.allocated, resource, undefined_unlimited=not is_root)
 
-    @writes
     def try_charge(self, resource: Resource) -> bool:
         """Count the resource as allocated if it fits the maximum, in one atomic step."""
         if not Queue.has_room(self, resource):
@@ -133,12 +152,10 @@ class Queue:
         self.allocated = add(self.allocated, resource)
         return True
 
-    @writes
     def charge(self, resource: Resource) -> None:
         """Count the resource as allocated, whatever the maximum."""
         self.allocated = add(self.allocated, resource)
 
-    @writes
     def release_charge(self, resource: Resource) -> None:
         """Count the resource as allocated no longer."""
         left = take_away(self.allocated, resource)
@@ -147,12 +164,10 @@ class Queue:
         )
         self.allocated = left
 
-    @writes
     def add_pending(self, resource: Resource) -> None:
         """Count the resource as waiting."""
         self.pending = add(self.pending, resource)
 
-    @writes
     def remove_pending(self, resource: Resource) -> None:
         """Count the resource as waiting no longer."""
         left = take_away(self.pending, resource)
@@ -161,24 +176,20 @@ class Queue:
         )
         self.pending = left
 
-    @writes
     def add_preempting(self, resource: Resource) -> None:
         """Count the resource as being preempted."""
         self.preempting = add(self.preempting, resource)
 
-    @writes
     def remove_preempting(self, resource: Resource) -> None:
         """Count the resource as preempted no longer."""
         self.preempting = prune(subtract(self.preempting, resource))
 
-    @reads
     def room(self) -> Resource | None:
         """Return the maximum less what is allocated, for the types of the maximum; `None` without one."""
         return subtract_only_existing(self.maximum, self.allocated)
 
     # -------------------------------------------------------------------------------- applications
 
-    @reads
     def has_place_for(self, application_id: str) -> bool:
         """Return whether an application may start to run here."""
         limit = self.max_applications
@@ -186,7 +197,6 @@ class Queue:
             return True
         return self.running + len(self.accepted_allocating) + 1 <= limit
 
-    @writes
     def count_running(self, application_id: str, change: int) -> None:
         """Count an application that starts (1) or ceases (-1) to run."""
         if change > 0:
@@ -194,12 +204,10 @@ class Queue:
         self.running += change
         assert self.running >= 0, f"queue {self.path}: {self.running} applications run: please report"
 
-    @writes
     def count_accepted(self, application_id: str) -> None:
         """Count an application that has placeholders placed but does not run yet."""
         self.accepted_allocating[application_id] = None
 
-    @writes
     def forget_accepted(self, application_id: str) -> None:
         """Count an application no longer that is gone."""
         self.accepted_allocating.pop(application_id, None)
@@ -221,7 +229,6 @@ class Queue:
             return settings.priority_offset
         return max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))
 
-    @writes
     def refresh_priority(self) -> bool:
         """Find the highest priority of what waits here; return whether it changed."""
         if self.is_leaf:
@@ -234,13 +241,11 @@ class Queue:
 
     # ---------------------------------------------------------------------------------------- order
 
-    @writes
     def refresh_child(self, child: Queue, *, priority_changed: bool) -> bool:
         """Have the place of a child found before the next walk; return whether the priority here changed."""
         self.child_order.stale[child.name] = child
         return priority_changed and Queue.refresh_priority(self)
 
-    @writes
     def children_now(self, version: int, place: Callable[[Queue, Queue], None]) -> list[Queue]:
         """Return the children with something waiting, those first that go first.
 
@@ -252,19 +257,16 @@ class Queue:
         order.bring_up_to_date(self, version, place)
         return list(order)
 
-    @writes
     def try_claim(self) -> bool:
         """Claim this leaf among the cycles that share the partition; return whether it was free."""
         claimed = self._claimed
         self._claimed = True
         return not claimed
 
-    @writes
     def unclaim(self) -> None:
         """Give up the claim of the leaf."""
         self._claimed = False
 
-    @reads
     def is_empty(self) -> bool:
         """Return whether the queue holds neither queues nor applications."""
         return not self.children and not len(self.entries)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from ..marks import writes
+from ..marks import Marks
 from .histograms import Histogram
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ __all__ = ["PlacedCounts"]
 class PlacedCounts:
     """The allocations of a partition, and how many of them are placeholders."""
 
+    MARKS: Final = Marks(writes=("count", "uncount", "exchange", "forget_queue"))
+
     def __init__(self) -> None:
         self.allocations = 0
         self.placeholders = 0
@@ -27,7 +29,6 @@ class PlacedCounts:
         self.ended_in: dict[str, int] = {}
         """How many have ended there."""
 
-    @writes
     def count(self, ask: Ask, queue_path: str, waited_ns: int | None = None) -> None:
         """Count an ask that was placed in a leaf; one that the RM has placed did not wait."""
         self.allocations += 1
@@ -36,19 +37,16 @@ class PlacedCounts:
             self.waits.add(waited_ns)
         self.placed_in[queue_path] = self.placed_in.get(queue_path, 0) + 1
 
-    @writes
     def uncount(self, ask: Ask, queue_path: str) -> None:
         """Count an ask no longer whose allocation has ended."""
         self.allocations -= 1
         self.placeholders -= ask.placeholder
         self.ended_in[queue_path] = self.ended_in.get(queue_path, 0) + 1
 
-    @writes
     def exchange(self) -> None:
         """Count a placeholder as what has taken its place."""
         self.placeholders -= 1
 
-    @writes
     def forget_queue(self, queue_path: str) -> None:
         """Forget what was counted for a leaf that is removed."""
         self.placed_in.pop(queue_path, None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
-from ...model.marks import writes
 from ...model.partition import Partition
 from .requests import (
     allocation_request,
@@ -56,7 +55,6 @@ class RecordedPartition(Partition):
         self._recorder = recorder
         super().__init__(name, rm_id, config, turns.host)
 
-    @writes
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
         """Create, change, drain and remove nodes; a line `node`."""
         self._turns.run(
@@ -65,7 +63,6 @@ class RecordedPartition(Partition):
             may_hold=True,
         )
 
-    @writes
     def update_applications(
         self, submissions: Sequence[ApplicationSubmission], removals: Sequence[ApplicationRemoval]
     ) -> None:
@@ -80,7 +77,6 @@ class RecordedPartition(Partition):
             describe, lambda: Partition.update_applications(self, submissions, removals), may_hold=True
         )
 
-    @writes
     def update_allocations(
         self,
         submissions: Sequence[AllocationSubmission],
@@ -94,7 +90,6 @@ class RecordedPartition(Partition):
             may_hold=True,
         )
 
-    @writes
     def on_timer(self, action: TimerAction) -> None:
         """Do what is due; a line `timer`."""
         self._turns.run(
@@ -103,14 +98,12 @@ class RecordedPartition(Partition):
             may_hold=True,
         )
 
-    @writes
     def work(self, cycles_max: int) -> bool:
         """Run cycles; a line `schedule`."""
         return self._turns.run(
             lambda: {"schedule": cycles_max}, lambda: Partition.work(self, cycles_max), may_hold=True
         )
 
-    @writes
     def quarantine(self, kind: BrokenKind, name: str, reason: str) -> bool:
         """Exclude what broke from scheduling; a line `quarantine`."""
         broken: Document = {"kind": kind.value, "name": name, "reason": reason}
@@ -118,13 +111,11 @@ class RecordedPartition(Partition):
             lambda: {"quarantine": broken}, lambda: Partition.quarantine(self, kind, name, reason)
         )
 
-    @writes
     def reconfigure(self, config: PartitionConfig) -> Savepoint:
         """Apply a new configuration, as a part of the change that has one line for all partitions."""
         at_ns = self._recorder.take_part(self._turns)
         return self._turns.run_in_change(at_ns, lambda: Partition.reconfigure(self, config))
 
-    @writes
     def restore(self, before: Savepoint) -> None:
         """Undo `reconfigure`; a change that does not happen has no line."""
         at_ns = self._recorder.take_part(self._turns)
@@ -137,7 +128,6 @@ class RecordedPartition(Partition):
 def _recorded(name: str, step: Callable[[Partition], T]) -> Callable[[RecordedPartition], T]:
     """Return a method that runs a step of the base class; a line `step`."""
 
-    @writes
     def run(partition: RecordedPartition) -> T:
         return partition._run_step(name, step)  # noqa: SLF001 - a method of it
 

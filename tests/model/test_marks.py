@@ -6,7 +6,7 @@ import pytest
 
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
-from licorne.model.marks import MARK, marked_methods, reads, writes
+from licorne.model.marks import Marks, marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 
@@ -14,15 +14,15 @@ from licorne.model.partition import Partition
 class Lamp:
     """Something with a state."""
 
+    MARKS = Marks(reads=("shines",), writes=("switch",))
+
     def __init__(self) -> None:
         self.is_on = False
 
-    @reads
     def shines(self) -> bool:
         """Return whether it is on."""
         return self.is_on
 
-    @writes
     def switch(self, *, on: bool) -> None:
         """Switch it."""
         self.is_on = on
@@ -36,34 +36,28 @@ class Lamp:
 class DimmedLamp(Lamp):
     """A lamp that overrides a method and has one more."""
 
-    @writes
+    MARKS = Marks(reads=("dimming",), writes=("shines",))
+
     def shines(self) -> bool:
         """Look, which wears it out."""
         return self.is_on
 
-    @reads
     def dimming(self) -> int:
         """Tell how far it is dimmed."""
         return 5
 
 
-def test_marked_methods_are_listed_in_order_of_their_definition() -> None:
-    """Readers and writers are found, unmarked methods are not."""
+class BrokenLamp(Lamp):
+    """A lamp whose marks name a method that only its base has."""
+
+    MARKS = Marks(writes=("switch",))
+
+
+def test_the_marked_methods_of_a_class_are_found() -> None:
+    """Those that read and those that write; methods without a mark are not among them."""
     found = marked_methods(Lamp)
 
-    assert [("shines", "reads"), ("switch", "writes")] == list(found.items())
-
-
-def test_a_mark_changes_nothing_about_the_method() -> None:
-    """The marked function is the very function, with an attribute."""
-
-    def plain() -> int:
-        return 7
-
-    assert plain is reads(plain)
-    assert "reads" == getattr(plain, MARK)
-    assert plain is writes(plain)
-    assert "writes" == getattr(plain, MARK)
+    assert {"shines": "reads", "switch": "writes"} == found
     assert Lamp().flash()
 
 
@@ -72,6 +66,12 @@ def test_marks_are_inherited_and_can_be_changed() -> None:
     found = marked_methods(DimmedLamp)
 
     assert {"shines": "writes", "switch": "writes", "dimming": "reads"} == found
+
+
+def test_a_mark_for_no_method_of_the_class_is_an_error() -> None:
+    """It names the class and the method."""
+    with pytest.raises(TypeError, match="BrokenLamp marks 'switch', which is no method of it"):
+        marked_methods(BrokenLamp)
 
 
 @pytest.mark.parametrize("entity", [Node, Application, Partition, Cluster])

@@ -1,4 +1,4 @@
-"""What is marked `@reads` changes nothing: the engine `threads` takes a lock for reading there."""
+"""What is marked as reading changes nothing: the engine `threads` takes a lock for reading there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.transcripts.transcript_generator import random_transcript
 from support.transcripts.transcript_witness import make_replay
 
 from licorne import RequestError
-from licorne.model.marks import marked_methods, reads
+from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.transcript import read_transcript
@@ -49,7 +49,7 @@ def test_a_reader_that_keeps_what_it_found_is_found(monkeypatch: pytest.MonkeyPa
         node._reservations["remembered"] = True
         return facts(node)
 
-    monkeypatch.setattr(Node, "facts", reads(remembers))
+    monkeypatch.setattr(Node, "facts", remembers)
     replay = make_replay("direct", [])
     with watching() as audit, replay.scheduler:
         replay.run(read_transcript("\n".join(random_transcript(SEEDS[0])), "transcript"))

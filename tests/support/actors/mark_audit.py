@@ -1,4 +1,4 @@
-"""Looks at entities before and after each method marked `@reads`: a method that only reads changes nothing.
+"""Looks at entities before and after each method marked as reading: such a method changes nothing.
 
 What an entity, or a part of one with marks of its own, holds is followed through slots, dictionaries and
 containers, but not into other entities, which have marks and locks of their own.
