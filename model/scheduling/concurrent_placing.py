@@ -55,17 +55,20 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
             taken = True
             continue
         try:
-            if may_skip(state, leaf, now_ns):
-                skipped = True
-                continue
-            entry = _first(state, leaf)
-            if entry is not None and _place(state, entry):
-                return ConcurrentOutcome.PLACED
+            if not may_skip(state, leaf, now_ns):
+                return _place_first(state, leaf)
+            skipped = True
         finally:
             leaf.unclaim()
-        return ConcurrentOutcome.ALONE
     # Two threads that have each tried a leaf may each have skipped that of the other: then both go on.
     return ConcurrentOutcome.TAKEN if taken and not skipped else ConcurrentOutcome.ALONE
+
+
+def _place_first(state: PartitionState, leaf: Queue) -> ConcurrentOutcome:
+    """Place the ask that goes first in a leaf."""
+    entry = _first(state, leaf)
+    placed = entry is not None and _place(state, entry)
+    return ConcurrentOutcome.PLACED if placed else ConcurrentOutcome.ALONE
 
 
 def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
