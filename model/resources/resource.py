@@ -119,7 +119,7 @@ class Resource:
 
 EMPTY: Final = Resource({})
 
-_new: Final = object.__new__
+_new: Final = Resource.__new__  # That of `object`, unless a compiler has given the class one of its own.
 
 
 def _check_entry(name: str, quantity: int) -> None:
