@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from .configuration.checksum import checksum
+from .configuration.problems import Problem
 from .configuration.reader import (
     DEFAULT_CONFIGURATION,
     ConfigurationError,
     load,
     unusable_rule_problems,
 )
+from .configuration.schema import SchedulerConfig
 from .errors import RequestError
 from .marks import Marks
+from .partition import Partition
 from .values.messages import full_partition_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .configuration.problems import Problem
-    from .configuration.schema import PartitionConfig, SchedulerConfig
-    from .partition import Partition
+    from .configuration.schema import PartitionConfig
     from .requests.reconfiguring import Savepoint
     from .values.messages import Registration
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from .applications.state import ApplicationState
+from .resources.resource import Resource
+from .state.cycle_times import TimedPart
+from .state.histograms import HistogramFigures
 
-    from .applications.state import ApplicationState
+if TYPE_CHECKING:
     from .queues.queue import Queue
-    from .resources.resource import Resource
-    from .state.cycle_times import TimedPart
-    from .state.histograms import HistogramFigures
     from .state.partition_state import PartitionState
 
 __all__ = ["NodeGauges", "PartitionFigures", "QueueGauges", "partition_figures"]

@@ -14,15 +14,14 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import fits_undefined_unlimited
-from ..values.refusals import RefusalReason, refused
+from ..values.allocation import Ask
+from ..values.refusals import Refusal, RefusalReason, refused
 from .pending_asks import EVER_NS, QUEUE_CHECK, USER_CHECK, has_own_answer
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..resources.resource import Resource
-    from ..values.allocation import Ask
-    from ..values.refusals import Refusal
     from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
     from .reservations import Reservations
     from .task_groups import TaskGroups

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from ..values.messages import TerminationType
+from .state import ApplicationState
+
 if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.allocation import Allocation, Ask
     from ..values.facts import Fact
-    from ..values.messages import TerminationType
     from .pending_asks import AskRecord
     from .reservations import Reservation
-    from .state import ApplicationState
     from .views import ApplicationSummary
 
 __all__ = [

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..resources.comparisons import has_negative, is_zero
-from ..resources.resource import EMPTY, fits, subtract
+from ..resources.resource import EMPTY, Resource, fits, subtract
+from ..values.allocation import Allocation, Ask
 from ..values.messages import TerminationType
 from .effects import ReleaseWanted
 from .state import ApplicationEvent
@@ -19,8 +20,6 @@ from .state import ApplicationEvent
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation, Ask
     from .effects import Effect
     from .pending_asks import AskRecord, PendingAsks
     from .placed import Placed

@@ -8,10 +8,11 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..values.allocation import Ask
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..values.allocation import Ask
     from .pending_asks import AskGroup, AskRecord, PendingAsks
     from .placed import Placed
     from .reservations import Reservations

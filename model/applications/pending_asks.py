@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
+from ..resources.resource import Resource
 from ..values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..resources.resource import Resource
     from ..values.allocation import Ask
 
 __all__ = [

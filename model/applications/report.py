@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from ..resources.resource import Resource
+from ..values.allocation import Ask
+from ..values.refusals import Refusal
+from .placed import Placed
+from .state import ApplicationState
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..resources.resource import Resource
-    from ..values.allocation import Ask
-    from ..values.refusals import Refusal
     from .core import ApplicationCore
     from .pending_asks import AskRecord
-    from .placed import Placed
-    from .state import ApplicationState
 
 __all__ = ["ApplicationReport", "Noted", "TaskGroupCounts", "WaitingAsk", "application_report"]
 

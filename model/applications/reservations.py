@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..marks import Marks
-from ..resources.resource import EMPTY
+from ..resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
-    from ..resources.resource import Resource
     from .core import ApplicationCore
     from .effects import Answer
     from .pending_asks import AskRecord

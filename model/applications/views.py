@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..resources.comparisons import equals
-from ..resources.resource import total_of
+from ..resources.resource import Resource, total_of
+from ..values.allocation import Allocation, Ask
+from ..values.users import User
 from .core import application_facts
+from .state import ApplicationState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation, Ask
-    from ..values.users import User
     from .core import ApplicationCore
     from .pending_asks import AskRecord
-    from .state import ApplicationState
 
 __all__ = [
     "ApplicationSummary",

@@ -8,6 +8,7 @@ default value, and a warning says so. Keys of other parts of the installation (`
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
@@ -18,7 +19,7 @@ from .flags import flag_of
 from .words import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 __all__ = ["ExtraConfig", "LogLevel", "parse_extra_config"]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..errors import LicorneError, shortened
-
-if TYPE_CHECKING:
-    from .positions import Position
+from .positions import Position
 
 __all__ = ["ConfigurationError", "Problem", "RuleFinding"]
 

@@ -9,18 +9,14 @@ mean the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ..resources.resource import EMPTY, Resource
 from .positions import NOWHERE, Position
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .problems import Problem
+from .problems import Problem
 
 __all__ = [
     "ChildTemplateConfig",

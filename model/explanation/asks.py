@@ -8,7 +8,7 @@ from ..applications.pending_asks import shape_of
 from ..resources.resource import fits
 from ..values.refusals import RefusalReason
 from .blockers import Blocker, SubjectKind
-from .node_summary import node_lacks, summarise
+from .node_summary import NodeSummary, node_lacks, summarise
 from .quotas import queue_quota_blockers, user_quota_blockers
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
     from ..values.users import User
-    from .node_summary import NodeSummary
 
 __all__ = ["AskChecker", "AskObstacles"]
 

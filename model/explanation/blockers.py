@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ..configuration.positions import Position
+from ..values.refusals import RefusalReason
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..configuration.positions import Position
     from ..resources.resource import Resource
-    from ..values.refusals import RefusalReason
 
 __all__ = ["APPLICATIONS", "Blocker", "Lack", "SubjectKind", "lacks_of"]
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from ..applications.next_tries import NextTry, TryingPass
 from ..applications.state import ApplicationState
 from ..queues.ranks import ranked_leaves
+from ..values.allocation import Ask
+from .blockers import Blocker
 from .explain import partition_blockers
 from .quotas import application_count_blockers
 
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
     from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
-    from .blockers import Blocker
 
 __all__ = ["NEXT_ASKS_MAX", "NextAsk", "NextAsks", "next_asks"]
 

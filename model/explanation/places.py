@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ..configuration.positions import Position
 from ..configuration.queue_properties import (
     APPLICATION_SORT_POLICY,
     APPLICATION_SORT_PRIORITY,
@@ -15,7 +16,6 @@ from ..queues.ranks import ranked_children
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..configuration.positions import Position
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
     from ..queues.tree import QueueTree

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..applications.report import Noted, TaskGroupCounts
-    from ..applications.state import ApplicationState
-    from ..placement.requests import RuleOutcome
-    from ..resources.resource import Resource
-    from ..state.preemption_log import PreemptionRecord
-    from ..values.users import User
-    from .blockers import Blocker
-    from .node_summary import NodeSummary
-    from .places import Place
+from ..applications.report import Noted, TaskGroupCounts
+from ..applications.state import ApplicationState
+from ..placement.requests import RuleOutcome
+from ..resources.resource import Resource
+from ..state.preemption_log import PreemptionRecord
+from ..values.users import User
+from .blockers import Blocker
+from .node_summary import NodeSummary
+from .places import Place
 
 __all__ = ["AskExplanation", "AskStatus", "Explanation", "Gang"]
 

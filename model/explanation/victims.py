@@ -10,6 +10,7 @@ from ..preemption.acts import is_still_ending
 from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
 from ..queues.quota import has_guarantee
+from ..state.preemption_log import PreemptionRecord
 from ..values.refusals import RefusalReason
 from .asks import AskChecker
 from .explain import entry_blockers
@@ -17,7 +18,6 @@ from .explain import entry_blockers
 if TYPE_CHECKING:
     from ..applications.report import WaitingAsk
     from ..state.partition_state import PartitionState
-    from ..state.preemption_log import PreemptionRecord
     from ..values.allocation import Ask
 
 __all__ = ["ASKS_MAX", "Prospect", "prospects"]

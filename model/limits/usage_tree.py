@@ -11,19 +11,20 @@ than one addition of immutable resources. A `Resource` is made only when a calle
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
+from ..configuration.positions import Position
 from ..resources.resource import Resource, fits_undefined_unlimited, subtract_only_existing
 from ..values.documents import quantities_shown
-from .limits import levels
+from .limits import HolderKind, Limit, levels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from ..configuration.positions import Position
     from ..values.documents import Document
-    from .limits import HolderKind, Limit, Limits
+    from .limits import Limits
 
 __all__ = ["ApplicationLimitBlocker", "LimitBlocker", "UsageRow", "UsageTree", "usage_rows"]
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from ..resources.resource import EMPTY
+from .limits import Limits
+from .usage_tree import UsageTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..resources.resource import Resource
-    from .limits import Limits
-    from .usage_tree import UsageTree
 
 __all__ = ["Link", "SavedLimits", "UserAccount"]
 

@@ -7,20 +7,15 @@ there is; `add` accepts what an RM says already runs, and may make `available` n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, add, fits, subtract, take_away
-from ..values.allocation import UNKNOWN_INSTANCE_TYPE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation
+from ..resources.resource import EMPTY, Resource, add, fits, subtract, take_away
+from ..values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation
 
 __all__ = ["HOSTNAME", "INSTANCE_TYPE", "RACKNAME", "Node", "NodeFacts"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from ..configuration.names import is_group_name, is_user_name
 from ..configuration.patterns import PatternError, compile_pattern, is_pattern
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
 
     from ..configuration.schema import FilterConfig

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..configuration.positions import Position
-    from ..values.users import User
+from ..configuration.positions import Position
+from ..values.users import User
 
 __all__ = [
     "PlacementQueue",

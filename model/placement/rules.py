@@ -11,11 +11,12 @@ no other rule is tried).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 from ..configuration.names import QUEUE_NAME_RULE
-from ..configuration.positions import NOWHERE
+from ..configuration.positions import NOWHERE, Position
 from ..errors import LicorneError
 from .filters import Filter
 from .queue_names import (
@@ -25,14 +26,12 @@ from .queue_names import (
     is_qualified,
     without_dots,
 )
+from .requests import PlacementRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ..configuration.positions import Position
     from ..configuration.schema import RuleConfig
     from ..values.documents import Document, Json
-    from .requests import PlacementRequest, QueueLookup
+    from .requests import QueueLookup
 
 __all__ = [
     "BUILDERS",

@@ -10,16 +10,16 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import type_match_percent
 from ..resources.resource import Resource, add, fits, subtract, total_of
 from ..resources.shares import shares
+from ..values.allocation import Allocation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
-    from ..values.allocation import Allocation
 
 __all__ = [
     "Need",

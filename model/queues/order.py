@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from heapq import merge
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
 from ..resources.quantities import INT32_MIN
@@ -45,11 +45,15 @@ def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> 
     return (share, priority, waiting, child.name)
 
 
-class _ChildEntry(NamedTuple):
+@final
+class _ChildEntry:
     """The place of a child, which belongs to its parent's order: another thread may be using the child."""
 
-    child: Queue
-    order: ChildKey
+    __slots__ = ("child", "order")
+
+    def __init__(self, child: Queue, order: ChildKey) -> None:
+        self.child = child
+        self.order = order
 
 
 _CHILD: Final = attrgetter("child")

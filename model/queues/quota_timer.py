@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..resources.resource import Resource
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ..resources.resource import Resource
     from .queue import Queue
 
 __all__ = [

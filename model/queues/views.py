@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ..configuration.queue_properties import QueueProperties
+from ..resources.resource import Resource
+from ..values.object_state import ObjectState
+from .template import QueueTemplate
 
-    from ..configuration.queue_properties import QueueProperties
-    from ..resources.resource import Resource
-    from ..values.object_state import ObjectState
+if TYPE_CHECKING:
     from .queue import Queue
-    from .template import QueueTemplate
 
 __all__ = ["ShownQueue", "shown_path", "shown_tree"]
 

@@ -11,11 +11,11 @@ from ..applications.state import ApplicationState
 from ..configuration.flags import flag_of
 from ..configuration.queue_properties import SortPolicy
 from ..errors import LicorneError
-from ..placement.requests import PlacementRefusal, PlacementRequest
+from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
 from ..queues.quota import maximum_below_root
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, fits_undefined_unlimited, strictly_greater_than_zero
+from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, strictly_greater_than_zero
 from ..resources.texts import describe, resource_from_json
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
@@ -31,9 +31,7 @@ from .user_resolution import resolve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..placement.requests import QueueChoice, RuleOutcome
     from ..queues.queue import Queue
-    from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
     from ..values.allocation import Allocation
     from ..values.messages import ApplicationRemoval, ApplicationSubmission

@@ -5,21 +5,22 @@ The model starts nothing and has no clock of its own. An engine makes one host f
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
+from ..applications.application import Application
+from ..applications.effects import TimerKind
+from ..applications.views import ApplicationSummary
+from ..nodes.node import Node
 from ..values.facts import FactSink
+from ..values.messages import Announcement
+from ..values.refusals import PlacementHalt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Sequence
 
-    from ..applications.application import Application
-    from ..applications.effects import TimerKind
-    from ..applications.views import ApplicationSummary
-    from ..nodes.node import Node
-    from ..values.messages import Announcement
     from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
-    from ..values.refusals import PlacementHalt
 
 __all__ = [
     "ANSWER_TIMEOUT_NS",

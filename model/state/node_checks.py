@@ -6,13 +6,16 @@ which changes nothing, and goes on with the next one (`licorne.model.state.defer
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from ..nodes.order import NodeEntry
 
-    from ..nodes.order import NodeEntry, NodeOrder
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from ..nodes.order import NodeOrder
     from ..values.allocation import Ask
     from .host import Predicates
 

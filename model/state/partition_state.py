@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, final
 
+from ..applications.application import Application
 from ..applications.effects import StateEntered, TimerSet
 from ..applications.state import ApplicationState
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
+from ..placement.requests import RuleOutcome
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.tree import QueueTree
@@ -40,9 +42,7 @@ from .refusal_notes import RefusalNotes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..applications.application import Application
     from ..configuration.schema import PartitionConfig
-    from ..placement.requests import RuleOutcome
     from ..resources.resource import Resource
     from ..values.allocation import Allocation
     from .host import PartitionHost

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..applications.pending_asks import CHECK_INTERVAL_NS
+from ..resources.resource import Resource
 
 if TYPE_CHECKING:
     from ..applications.ask_walk import Candidate
-    from ..resources.resource import Resource
 
 __all__ = ["ATTEMPTS_MAX", "FAILED_ATTEMPTS_MAX", "AttemptBudget", "AttemptShape", "FailedAttempts", "due_ns"]
 

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
-from ..resources.resource import EMPTY
-
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
+from ..resources.resource import EMPTY, Resource
 
 __all__ = ["ChangeDetail", "ChangeType", "EventRecord", "EventType"]
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from ..resources.resource import EMPTY
+from ..resources.resource import EMPTY, Resource
+from .allocation import Allocation, Ask
 from .events import ChangeDetail, ChangeType, EventType
+from .messages import TerminationType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..resources.resource import Resource
-    from .allocation import Allocation, Ask
-    from .messages import TerminationType
 
 __all__ = [
     "AsksAddedFact",

@@ -7,16 +7,14 @@ model knows nothing of the wire. Partition names are full names here (`[rm]defau
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TypeAlias, final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..resources.resource import Resource
-    from .allocation import Allocation
-    from .users import LookedUp
+from ..resources.resource import Resource
+from .allocation import Allocation
+from .users import LookedUp
 
 __all__ = [
     "AllocationPlaced",

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ..resources.resource import Resource
+
 if TYPE_CHECKING:
-    from ..resources.resource import Resource
     from .allocation import Ask
 
 __all__ = ["PlacementHalt", "Refusal", "RefusalReason", "refused"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..positions import Position
+from ..positions import Position
 
 __all__ = ["Entry", "MappingNode", "Node", "ScalarNode", "ScalarTag", "SequenceNode", "item_path", "key_path"]
 

@@ -15,14 +15,13 @@ from ...queues.quota import maximum_of_path
 from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
 from ..claims import NOTHING_COMMITTED
-from ..victims import queue_order, victims_of
+from ..victims import Victim, queue_order, victims_of
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
 if TYPE_CHECKING:
     from ...queues.queue import Queue
     from ...values.allocation import Ask
     from ..claims import CommittedResources
-    from ..victims import Victim
 
 __all__ = ["CandidateVictims", "collect_victims", "fence_root"]
 

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 from ...resources.resource import Resource, add, fits
 from ...state.node_checks import Pending
+from ...values.allocation import Ask
 from ..victims import Need, Victim, given_back, needed_only, queue_order
+from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts, covers, is_within
 from .node_choice import NodeChoice, NoNode, choose_node
 from .node_solver import CandidateNode, NodeSolver
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...state.node_checks import NodeChecks
-    from ...values.allocation import Ask
-    from .candidate_victims import CandidateVictims
 
 __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_entitled"]
 

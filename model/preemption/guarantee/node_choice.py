@@ -7,12 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...state.node_checks import Pending
+from ..victims import Victim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...state.node_checks import NodeChecks
-    from ..victims import Victim
     from .node_solver import NodeSolution
 
 __all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node"]

@@ -11,16 +11,14 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ...resources.comparisons import equals_or_empty
-from ...resources.resource import add, fits, subtract_eliminating_negative
-from ..victims import Need, needed_only
+from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
+from ..victims import Need, Victim, needed_only
 from .ledger import ProjectedUsage, covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ...resources.resource import Resource
     from ...values.allocation import Ask
-    from ..victims import Victim
     from .candidate_victims import CandidateVictims
     from .ledger import QueueFacts
 
