@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from ..resources.resource import total_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ..applications.application import Application
     from ..applications.effects import ApplicationFacts
     from ..resources.resource import Resource
@@ -85,12 +87,13 @@ class SkipUntil:
     """Why a leaf may be skipped, and until when.
 
     After a walk without result, only these can change the answer: time (`until_ns`), a node with room for one
-    of the sizes that wait, and, if anything but a lack of room stood in the way (`mixed`), any change at all
-    in the partition. What the RM's predicates refused (`denied`) may be allowed at any moment without notice
-    to the scheduler: then the leaf is visited in every cycle.
+    of the sizes that wait, room in the queues for one of the sizes that had none there (`barred`), and, if
+    anything else stood in the way (`mixed`), any change at all in the partition. What the RM's predicates
+    refused (`denied`) may be allowed at any moment without notice to the scheduler: then the leaf is visited
+    in every cycle.
     """
 
-    __slots__ = ("changes", "denied", "gains", "mixed", "node_changes", "until_ns")
+    __slots__ = ("barred", "changes", "denied", "gains", "mixed", "node_changes", "until_ns")
 
     def __init__(
         self,
@@ -98,6 +101,7 @@ class SkipUntil:
         until_ns: int | None,
         mixed: bool,
         denied: bool,
+        barred: Collection[Resource],
         changes: int,
         node_changes: int,
         gains: int,
@@ -105,6 +109,8 @@ class SkipUntil:
         self.until_ns = until_ns
         self.gains = gains
         self.denied = denied
+        self.barred = barred
+        """Sizes that a queue on the path had no room for."""
         self.mixed = mixed
         self.changes = changes
         self.node_changes = node_changes

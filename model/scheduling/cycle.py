@@ -10,7 +10,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from ..resources.resource import strictly_greater_than_zero
+from ..queues import quota as queue_quota
+from ..resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
 from ..state.cycle_times import TimedPart
 from ..values.object_state import ObjectState
 from .leaf_visit import LeafVisit
@@ -128,4 +129,11 @@ def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     if skip_until.mixed:
         return skip_until.changes == state.changes and skip_until.gains == state.nodes.gains
     closed = state.nodes.closed
-    return all(size in closed for size in leaf.entries.sizes)
+    barred = skip_until.barred
+    if not barred:
+        return all(size in closed for size in leaf.entries.sizes)
+    room = queue_quota.headroom(leaf)
+    return all(
+        not fits_undefined_unlimited(room, size) if size in barred else size in closed
+        for size in leaf.entries.sizes
+    )

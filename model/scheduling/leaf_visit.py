@@ -56,6 +56,7 @@ class LeafVisit:
 
     __slots__ = (
         "attempts",
+        "barred",
         "checks",
         "closed_out",
         "denied",
@@ -90,6 +91,8 @@ class LeafVisit:
         """The RM is being asked about an ask; the result is not known yet."""
         self.denied = False
         """The RM's predicates stood in the way."""
+        self.barred: dict[Resource, None] = {}
+        """Sizes that the queues have no room for."""
         self.mixed = False
         """Something other than a lack of room stood in the way."""
         self.until_ns: int | None = None
@@ -117,6 +120,7 @@ class LeafVisit:
                     until_ns=self.until_ns,
                     mixed=self.mixed,
                     denied=self.denied,
+                    barred=self.barred,
                     changes=self.state.changes,
                     node_changes=self.state.node_changes,
                     gains=self.state.nodes.gains,
@@ -239,6 +243,9 @@ class LeafVisit:
         for refusal in walk.refusals:
             if refusal.reason is RefusalReason.PREDICATES:
                 self.denied = True
+            elif refusal.reason is RefusalReason.QUEUE_QUOTA and not self.may_preempt:
+                assert refusal.asked is not None, "a quota refuses an ask of some size: please report"
+                self.barred[refusal.asked] = None
             elif refusal.reason is not RefusalReason.NO_NODE_FITS:
                 self.mixed = True
             if refusal.until_ns is not None:

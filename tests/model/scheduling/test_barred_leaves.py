@@ -1,0 +1,126 @@
+"""A leaf whose asks no quota has room for is skipped until one of its sizes fits its headroom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from support.model.harness import Harness, a_resource
+
+from licorne.model.scheduling.leaf_visit import LeafVisit
+
+if TYPE_CHECKING:
+    from licorne.model.queues.queue import Queue
+    from licorne.model.state.partition_state import PartitionState
+
+SIX_LEAVES: Final = "\n".join(f"- name: q{number}" for number in range(6))
+UNIT: Final = a_resource(memory=1)
+
+
+def note_visits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the path of each leaf that is visited."""
+    visited: list[str] = []
+    make = LeafVisit.__init__
+
+    def noted(self: LeafVisit, state: PartitionState, leaf: Queue, now_ns: int) -> None:
+        visited.append(leaf.path)
+        make(self, state, leaf, now_ns)
+
+    monkeypatch.setattr(LeafVisit, "__init__", noted)
+    return visited
+
+
+def waiting_in(h: Harness, *leaves: str, count: int = 5) -> None:
+    """Have one application in each leaf ask for so many units."""
+    for leaf in leaves:
+        h.submit(leaf, f"root.{leaf}")
+        h.ask(*(f"{leaf}-{number}" for number in range(count)), application_id=leaf, resource=UNIT)
+    h.run_until_idle()
+
+
+def test_a_release_in_a_full_cluster_visits_the_leaf_that_gets_the_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The maximum of the root bars all leaves; those behind see that the room is gone again."""
+    h = Harness(SIX_LEAVES)
+    h.nodes("n1", capacity=a_resource(memory=12))
+    waiting_in(h, *(f"q{number}" for number in range(6)))
+    assert len(h.placements) == 12
+    visited = note_visits(monkeypatch)
+
+    h.release("q3-0", application_id="q3")
+    h.run_until_idle()
+
+    assert len(h.placements) == 13
+    assert len(visited) <= 2
+
+
+@pytest.mark.parametrize("limited", ["both", "one"])
+def test_a_leaf_is_visited_again_when_its_own_headroom_has_room(limited: str) -> None:
+    """Whether the maximum is its own or that of the parent, and whichever queue gives back."""
+    maximum = "resources: {max: {memory: 5}}"
+    own = f"- {{name: a, parent: true, queues: [{{name: x, {maximum}}}, {{name: y, {maximum}}}]}}"
+    shared = f"- {{name: a, parent: true, {maximum}, queues: [{{name: x}}, {{name: y}}]}}"
+    h = Harness(own if limited == "one" else shared)
+    h.nodes("n1", capacity=a_resource(memory=100))
+    for leaf in ("x", "y"):
+        h.submit(leaf, f"root.a.{leaf}")
+        h.ask(*(f"{leaf}-{number}" for number in range(8)), application_id=leaf, resource=UNIT)
+    h.run_until_idle()
+    placed = [*h.placements]
+
+    h.release(placed[0], application_id=placed[0][0])
+    h.run_until_idle()
+
+    assert len(h.placements) == len(placed) + 1
+
+
+def test_a_leaf_is_visited_again_when_its_maximum_is_raised() -> None:
+    """Nothing else changes."""
+    queues = "- {name: leaf, resources: {max: {memory: 2}}}"
+    h = Harness(queues)
+    h.nodes("n1", capacity=a_resource(memory=100))
+    waiting_in(h, "leaf")
+
+    h.reload(queues.replace("2", "4"))
+    h.run_until_idle()
+
+    assert len(h.placements) == 4
+
+
+def test_an_ask_that_gets_small_enough_for_the_quota_is_placed() -> None:
+    """It was barred as it was."""
+    h = Harness("- {name: leaf, resources: {max: {memory: 2}}}")
+    h.nodes("n1", capacity=a_resource(memory=100))
+    h.submit()
+    h.ask("big", resource=a_resource(memory=3))
+    h.run_until_idle()
+
+    h.ask("big", resource=a_resource(memory=2))
+    h.run_until_idle()
+
+    assert [*h.placements] == ["big"]
+
+
+def test_a_barred_ask_that_fits_its_quota_again_is_tried_for_a_reservation() -> None:
+    """No node has room for it then; the quota alone had kept it from being tried."""
+    h = Harness("- {name: leaf, resources: {max: {memory: 10}}}\n- {name: other}")
+    h.nodes("n1", capacity=a_resource(memory=12))
+    h.submit("first")
+    h.ask("runs", application_id="first", resource=a_resource(memory=9))
+    h.submit("elsewhere", "root.other")
+    h.ask("too", application_id="elsewhere", resource=a_resource(memory=3))
+    h.run_until_idle()
+    h.ask("waits", application_id="first", resource=a_resource(memory=4))
+    h.run_until_idle()
+    h.advance(3)
+    h.run_until_idle()
+    assert not h.state.reservations
+
+    h.release("runs", application_id="first")
+    h.ask(
+        "foreign", application_id="", node_id="n1", resource=a_resource(memory=9), tags={"foreign": "default"}
+    )
+    h.run_until_idle()
+
+    assert h.state.reservations
