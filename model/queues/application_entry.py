@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..values.allocation import Ask
     from ..values.users import User
     from .queue import Queue
+    from .waiting import RestKind
 
 __all__ = ["ApplicationEntry", "EntryKey", "SkipUntil"]
 
@@ -56,10 +57,10 @@ class ApplicationEntry:
         self.facts = facts
         self.order: EntryKey = ()
         """Its place in the queue's order, empty while none of its asks waits."""
-        self.rests_for: tuple[Resource, bool] | None = None
-        """While it rests: the size of its only waiting ask, and whether a node may be reserved for that."""
+        self.rests_for: RestKind | None = None
+        """While it rests: what may give it room."""
         self.rests_until_ns: int | None = None
-        """While it rests: when the ask is old enough for a reservation."""
+        """While it rests: when the first ask that is too young for a reservation is old enough."""
         self.backoff_until_ns: int | None = None
         self.user_is_listed = False
         """Its user's limits have been asked for in the queue, which lists the user there."""

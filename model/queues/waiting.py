@@ -1,21 +1,24 @@
 """The applications of a leaf that have something waiting, in order: those to try, and those that rest.
 
-An application whose only waiting ask found no room on any node rests. Only these can change the answer:
+An application that was tried rests if none of its asks has room, in the queues or on a node. Only these can
+change the answer:
 
-* A node may have room for the size: the size is no longer *closed* (`licorne.model.nodes.order`).
-* The ask has no reservation yet, and a node may be reserved for it: the ask is old enough now, or the nodes
-  have changed.
+* One of its sizes fits the headroom of the leaf, and a node may have room for it: the size is no longer
+  *closed* (`licorne.model.nodes.order`).
+* One of its sizes fits the headroom, and a node may be reserved for an ask that has no reservation yet: the
+  ask is old enough now, or the nodes have changed.
 * The application itself has changed: then it is placed in the order anew, and rests no longer.
 
-Those that rest are kept by size, so that a walk past thousands of them costs a step for each size. What stops
-one of a size stops all of that size, so that the walk tries the first one only.
+Those that rest are kept by their sizes, so that a walk past thousands of them costs a step for each kind.
+What stops one of a kind stops all of that kind, so that the walk tries the first one only.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
+from ..resources.resource import fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
@@ -24,45 +27,56 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from .application_entry import ApplicationEntry
 
-__all__ = ["WaitingApplications"]
+__all__ = ["RestKind", "WaitingApplications"]
 
-_Kind: TypeAlias = "tuple[Resource, bool]"
-"""A size, and whether a node may be reserved for the ask: it has none, and is old enough."""
+
+class RestKind(NamedTuple):
+    """What applications that rest have in common: the same changes may give all of them room."""
+
+    sizes: tuple[Resource, ...]
+    """The sizes of the asks that may be placed: an ask that waits for a placeholder to replace is none."""
+    may_reserve: bool
+    """A node may be reserved for one of the asks: it has none, and is old enough or was not tried for one."""
 
 
 @final
 class WaitingApplications:
     """The applications of a leaf with something waiting, by their places in its order."""
 
-    __slots__ = ("_awake", "_due", "_node_changes", "_resting", "_unreservable")
+    __slots__ = ("_awake", "_closed", "_due", "_headroom", "_node_changes", "_resting", "_unreservable")
 
     def __init__(self) -> None:
         self._awake: OrderedList[ApplicationEntry] = OrderedList()
-        self._resting: dict[_Kind, OrderedList[ApplicationEntry]] = {}
+        self._resting: dict[RestKind, OrderedList[ApplicationEntry]] = {}
         self._due: list[tuple[int, str, ApplicationEntry]] = []
         """A heap of those that rest until some time, with others that no longer do."""
         self._unreservable: set[Resource] = set()
         """Sizes for which no node could be reserved since the nodes last changed."""
         self._node_changes = -1
+        self._closed: Container[Resource] = ()
+        self._headroom: Resource | None = None
+        """The sizes and the room of the walk under way."""
 
     def __iter__(self) -> Iterator[ApplicationEntry]:
         """Walk all of them in order; the walk must end before the order changes."""
         if not self._resting:
             return iter(self._awake)
-        return self._merged([(None, self._awake), *self._resting.items()], ())
+        return self._merged([(None, self._awake), *self._resting.items()], all_of_them=True)
 
     def to_try(
-        self, closed: Container[Resource], node_changes: int, now_ns: int
+        self, closed: Container[Resource], headroom: Resource | None, node_changes: int, now_ns: int
     ) -> Iterator[ApplicationEntry]:
         """Walk those in order that may be placed; the walk must end before the order changes.
 
         Args:
             closed: Sizes for which no node has room; may grow during the walk.
+            headroom: What the queues have room for, `None` without a limit.
             node_changes: The partition's count of changes after which a node may be reserved.
             now_ns: The time.
         """
         if not self._resting:
             return iter(self._awake)
+        self._closed, self._headroom = closed, headroom
         if node_changes != self._node_changes:
             self._node_changes = node_changes
             self._unreservable.clear()
@@ -71,10 +85,10 @@ class WaitingApplications:
             if entry.rests_for is not None and entry.rests_until_ns == due_ns:
                 self.remove(entry)
                 self._awake.add(entry)
-        open_lists = [row for row in self._resting.items() if not self._is_closed(row[0], closed)]
+        open_lists = [row for row in self._resting.items() if self._is_open(row[0])]
         if not open_lists:
             return iter(self._awake)
-        return self._merged([(None, self._awake), *open_lists], closed)
+        return self._merged([(None, self._awake), *open_lists], all_of_them=False)
 
     def add(self, entry: ApplicationEntry) -> None:
         """Add an application at its place."""
@@ -97,16 +111,15 @@ class WaitingApplications:
         if node_changes == self._node_changes:
             self._unreservable.add(size)
 
-    def rest(self, entry: ApplicationEntry, size: Resource, until_ns: int | None) -> None:
+    def rest(self, entry: ApplicationEntry, kind: RestKind, until_ns: int | None) -> None:
         """Have an application that was tried without result not tried before something changes.
 
         Args:
             entry: It has a place in the order.
-            size: The size of its only waiting ask.
-            until_ns: When a node may be reserved for the ask, which is too young; otherwise `None`.
+            kind: What may give it room.
+            until_ns: When a node may be reserved for the first ask that is too young; `None` if none is.
         """
         self.remove(entry)
-        kind = (size, until_ns is None and not entry.facts.reserved)
         entry.rests_for, entry.rests_until_ns = kind, until_ns
         if kind not in self._resting:
             self._resting[kind] = OrderedList()
@@ -121,14 +134,17 @@ class WaitingApplications:
             heappop(due)
         return due[0][0] if due else None
 
-    def _is_closed(self, kind: _Kind | None, closed: Container[Resource]) -> bool:
-        if kind is None:
-            return False
-        size, may_reserve = kind
-        return size in closed and (not may_reserve or size in self._unreservable)
+    def _is_open(self, kind: RestKind) -> bool:
+        """Return whether those of a kind may be placed, or have a node reserved."""
+        closed, headroom = self._closed, self._headroom
+        for size in kind.sizes:
+            has_way = size not in closed or (kind.may_reserve and size not in self._unreservable)
+            if has_way and fits_undefined_unlimited(headroom, size):
+                return True
+        return False
 
     def _merged(
-        self, lists: list[tuple[_Kind | None, OrderedList[ApplicationEntry]]], closed: Container[Resource]
+        self, lists: list[tuple[RestKind | None, OrderedList[ApplicationEntry]]], *, all_of_them: bool
     ) -> Iterator[ApplicationEntry]:
         """Merge lists in order, each until what is in it can no longer be placed."""
         heap = []
@@ -140,9 +156,11 @@ class WaitingApplications:
         heapify(heap)
         while heap:
             _, entry, walk, kind = heap[0]
-            if not self._is_closed(kind, closed):
+            is_open = all_of_them or kind is None or self._is_open(kind)
+            if is_open:
                 yield entry
-            following = None if self._is_closed(kind, closed) else next(walk, None)
+                is_open = all_of_them or kind is None or self._is_open(kind)
+            following = next(walk, None) if is_open else None
             if following is None:
                 heappop(heap)
             else:

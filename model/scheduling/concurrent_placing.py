@@ -73,7 +73,8 @@ def _place_first(state: PartitionState, leaf: Queue) -> ConcurrentOutcome:
 
 def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
     """Return the application that goes first, `None` if only a whole cycle can decide about it."""
-    to_try = leaf.entries.waiting.to_try(state.nodes.closed, state.node_changes, state.now_ns())
+    room = queue_quota.headroom(leaf)
+    to_try = leaf.entries.waiting.to_try(state.nodes.closed, room, state.node_changes, state.now_ns())
     entry = next(to_try, None)
     if entry is None or entry.backoff_until_ns is not None:
         return None

@@ -132,6 +132,8 @@ def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     barred = skip_until.barred
     if not barred:
         return all(size in closed for size in leaf.entries.sizes)
+    if skip_until.changes == state.changes:  # Then no headroom has grown.
+        return all(size in barred or size in closed for size in leaf.entries.sizes)
     room = queue_quota.headroom(leaf)
     return all(
         not fits_undefined_unlimited(room, size) if size in barred else size in closed

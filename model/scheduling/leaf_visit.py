@@ -24,6 +24,7 @@ from ..state.headroom_reports import report_checks, set_runnable
 from ..state.node_checks import Pending
 from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
+from .resting import LACKS_ROOM, barred_sizes, rest_after
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
     from ..values.refusals import Refusal
+    from .resting import Rest
 
 __all__ = ["LeafVisit"]
 
@@ -56,9 +58,7 @@ class LeafVisit:
 
     __slots__ = (
         "attempts",
-        "barred",
         "checks",
-        "closed_out",
         "denied",
         "ends_cycle",
         "headroom",
@@ -69,7 +69,10 @@ class LeafVisit:
         "notes_before",
         "now_ns",
         "passed_over",
+        "rests",
+        "sought_node",
         "state",
+        "tried_preemption",
         "until_ns",
         "waiting",
     )
@@ -91,22 +94,22 @@ class LeafVisit:
         """The RM is being asked about an ask; the result is not known yet."""
         self.denied = False
         """The RM's predicates stood in the way."""
-        self.barred: dict[Resource, None] = {}
-        """Sizes that the queues have no room for."""
         self.mixed = False
         """Something other than a lack of room stood in the way."""
         self.until_ns: int | None = None
         """When time alone may change the answer."""
-        self.closed_out: list[tuple[ApplicationEntry, ApplicationFacts, int | None]] = []
-        """Applications whose only ask found no room, as they were then, and when to try again."""
+        self.rests: list[tuple[ApplicationEntry, ApplicationFacts, Rest]] = []
+        """Applications whose asks found no room, as they were then, and what may change that."""
+        self.sought_node = self.tried_preemption = False
+        """Whether a node to reserve was sought for the application being tried, and preemption tried."""
 
     def run(self) -> bool | None:
         """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
         outcome = self._run()
         waiting = self.leaf.entries.waiting  # Those that changed get their places.
-        for entry, facts, until_ns in self.closed_out:
-            if entry.facts is facts and facts.first is not None:
-                waiting.rest(entry, facts.first.resource, until_ns)
+        for entry, facts, rest in self.rests:
+            if entry.facts is facts:
+                waiting.rest(entry, rest.kind, rest.until_ns)
         if outcome is None:
             if self.passed_over:
                 self.state.notes.drop_beyond(self.notes_before)
@@ -120,7 +123,7 @@ class LeafVisit:
                     until_ns=self.until_ns,
                     mixed=self.mixed,
                     denied=self.denied,
-                    barred=self.barred,
+                    barred=barred_sizes(self.leaf, self.headroom),
                     changes=self.state.changes,
                     node_changes=self.state.node_changes,
                     gains=self.state.nodes.gains,
@@ -135,7 +138,8 @@ class LeafVisit:
         self.waiting = self.leaf.entries.waiting  # This finds the places of those that have changed.
         if order_began_ns is not None:
             times.add(TimedPart.APPLICATION_ORDER, order_began_ns)
-        for entry in self.waiting.to_try(state.nodes.closed, state.node_changes, self.now_ns):
+        to_try = self.waiting.to_try(state.nodes.closed, self.headroom, state.node_changes, self.now_ns)
+        for entry in to_try:
             if not self._may_run(entry):
                 self.mixed = True
                 continue
@@ -185,6 +189,7 @@ class LeafVisit:
             keeps_notes=state.notes.kept,
         )
         application = entry.application
+        self.sought_node = self.tried_preemption = False
         failed: FailedTry | None = None
         while (candidate := self._next(entry, walk, failed)) is not None:
             outcome = self._try(entry, candidate)
@@ -204,7 +209,7 @@ class LeafVisit:
             self._wake_at(entry.backoff_until_ns)
             self.notes_before = state.notes.taken  # The application is not visited again until then.
         self._note_walk(walk)
-        self._note_closed_out(entry, walk)
+        self._note_rest(entry, walk)
         return None
 
     def _next(self, entry: ApplicationEntry, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:
@@ -243,29 +248,18 @@ class LeafVisit:
         for refusal in walk.refusals:
             if refusal.reason is RefusalReason.PREDICATES:
                 self.denied = True
-            elif refusal.reason is RefusalReason.QUEUE_QUOTA and not self.may_preempt:
-                assert refusal.asked is not None, "a quota refuses an ask of some size: please report"
-                self.barred[refusal.asked] = None
-            elif refusal.reason is not RefusalReason.NO_NODE_FITS:
+            elif refusal.reason not in LACKS_ROOM:
                 self.mixed = True
             if refusal.until_ns is not None:
                 self._wake_at(refusal.until_ns)
 
-    def _note_closed_out(self, entry: ApplicationEntry, walk: AskWalk) -> None:
-        """Have an application rest whose only ask fails for a lack of room alone."""
-        facts = entry.facts
-        if facts.first is None or self.checks is not None or self.may_preempt:
+    def _note_rest(self, entry: ApplicationEntry, walk: AskWalk) -> None:
+        """Have an application rest whose asks fail for a lack of room alone."""
+        if self.checks is not None or self.tried_preemption or walk.backoff_count:
             return
-        size = facts.first.resource
-        if facts.pending != size or size not in self.state.nodes.closed:
-            return
-        if {refusal.reason for refusal in walk.refusals} != {RefusalReason.NO_NODE_FITS}:
-            return
-        due = (refusal.until_ns for refusal in walk.refusals if refusal.until_ns is not None)
-        until_ns = min(due, default=None)
-        if until_ns is None and not facts.reserved:
-            self.waiting.note_unreservable(size, self.state.node_changes)
-        self.closed_out.append((entry, facts, until_ns))
+        rest = rest_after(walk, self.state.nodes.closed, sought_node=self.sought_node)
+        if rest is not None:
+            self.rests.append((entry, entry.facts, rest))
 
     def _try(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
         """Return whether the try ended the cycle with a result, or why it did not end it."""
@@ -347,6 +341,7 @@ class LeafVisit:
             return _FAILED
         if self.now_ns - ask.created_at_ns <= RESERVATION_DELAY_NS:
             return _FAILED
+        self.sought_node = True
         for node in self.state.nodes.best_to_reserve(ask.resource)[:1]:
             reason = self._refusal_of(ask, node, allocate=False)
             if isinstance(reason, Pending):
@@ -355,12 +350,14 @@ class LeafVisit:
                 self.denied = True
                 return FailedTry(reservation_refused=True)
             return False if reserve(self.state, entry, ask, node, required=False) else _FAILED
+        self.waiting.note_unreservable(ask.resource, self.state.node_changes)
         return _FAILED
 
     def _preempt(
         self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
     ) -> bool | FailedTry:
         """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
+        self.tried_preemption = True
         state = self.state
         attempts = self.attempts
         left = attempts.left

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.model.harness import Harness, a_resource
 
+from licorne.model.scheduling import cycle
 from licorne.model.scheduling.leaf_visit import LeafVisit
 from licorne.model.values.messages import AllocationPlaced, NodeAction
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 QUEUES = """
     - {name: fifo, resources: {max: {memory: 60}}}
+    - name: tight
+      parent: true
+      resources: {max: {memory: 20}}
+      queues: [{name: one}, {name: two, resources: {max: {memory: 13}}}]
     - name: fair
       properties: {application.sort.policy: fair}
       limits: [{users: [eve], maxresources: {memory: 15}}]
@@ -29,7 +34,7 @@ STEPS = 60
 
 
 def lived(seed: int, *, reservations_on: bool) -> list[object]:
-    """Return what an RM hears while applications of one or two asks come, wait and go."""
+    """Return what an RM hears while applications of some asks come, wait, change and go."""
     rng = random.Random(seed)  # noqa: S311 - a reproducible draw
     h = Harness(QUEUES, reservations_on=reservations_on)
     for name in NODES:
@@ -40,6 +45,8 @@ def lived(seed: int, *, reservations_on: bool) -> list[object]:
         lambda _: ends(h, rng),
         lambda _: h.advance(seconds=rng.choice([1, 2, 3, 31])),
         lambda _: node_changes(h, rng),
+        lambda _: ask_changes(h, rng),
+        lambda _: foreign_comes(h, rng),
         lambda _: h.reload(QUEUES.replace("60", str(rng.choice([20, 60, 90])))),
     ]
     for step in range(STEPS):
@@ -58,11 +65,29 @@ def told(announcement: Announcement) -> object:
 
 def arrives(h: Harness, rng: random.Random, step: int) -> None:
     name = f"app{step}"
-    queue, user = rng.choice(["fifo", "fair", "few"]), rng.choice(["bob", "eve"])
-    if h.submit(name, f"root.{queue}", user=user) is None:
-        for number in range(rng.choice([1, 1, 1, 2])):
+    queue = rng.choice(["fifo", "fair", "few", "tight.one", "tight.two"])
+    if h.submit(name, f"root.{queue}", user=rng.choice(["bob", "eve"])) is None:
+        for number in range(rng.choice([1, 1, 1, 2, 3])):
             size = a_resource(memory=rng.choice([5, 9, 12, 28]))
             h.ask(f"{name}-{number}", application_id=name, resource=size, priority=rng.choice([0, 0, 1]))
+
+
+def ask_changes(h: Harness, rng: random.Random) -> None:
+    """Give an ask that waits another size, or have the RM place it by itself."""
+    waiting = [
+        (name, record.ask.allocation_key)
+        for name, entry in h.state.entries.items()
+        for record in entry.application.asks.waiting()
+    ]
+    if waiting:
+        name, key = rng.choice(waiting)
+        size = a_resource(memory=rng.choice([5, 9, 12]))
+        h.ask(key, application_id=name, resource=size, node_id=rng.choice(["", "", NODES[0]]))
+
+
+def foreign_comes(h: Harness, rng: random.Random) -> None:
+    size = a_resource(memory=rng.choice([0, 3, 10]))
+    h.ask("foreign", application_id="", node_id=NODES[1], resource=size, tags={"foreign": "default"})
 
 
 def ends(h: Harness, rng: random.Random) -> None:
@@ -84,9 +109,10 @@ def test_applications_that_rest_are_placed_as_if_each_were_tried_each_time(
     reservations_on: bool,  # noqa: FBT001 - a parameter of the test
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Compared with the same scheduler where none rests."""
+    """Compared with the same scheduler where none rests and each leaf is visited."""
     rested = lived(seed, reservations_on=reservations_on)
-    monkeypatch.setattr(LeafVisit, "_note_closed_out", lambda *_: None)
+    monkeypatch.setattr(LeafVisit, "_note_rest", lambda *_: None)
+    monkeypatch.setattr(cycle, "may_skip", lambda *_: False)
 
     assert lived(seed, reservations_on=reservations_on) == rested
 
@@ -104,13 +130,17 @@ def note_visits(patched: pytest.MonkeyPatch) -> list[str]:
     return tried
 
 
-def visits_of_one_submission(waiting: int, monkeypatch: pytest.MonkeyPatch) -> int:
+def visits_of_one_submission(
+    waiting: int, monkeypatch: pytest.MonkeyPatch, queue_maximum: int = 100, asks: int = 1
+) -> int:
     """Return how many applications are tried for one that fits, while others wait for room."""
-    h = Harness()
+    h = Harness(f"- {{name: leaf, resources: {{max: {{memory: {queue_maximum}}}}}}}")
     h.nodes("n1", "n2", capacity=a_resource(memory=10))
     for number in range(waiting):
         h.submit(f"w{number}")
-        h.ask(f"w{number}", application_id=f"w{number}", resource=a_resource(memory=11 + number % 3))
+        for each in range(asks):
+            size = a_resource(memory=11 + (number + each) % 3)
+            h.ask(f"w{number}-{each}", application_id=f"w{number}", resource=size)
     h.run_until_idle()
     with monkeypatch.context() as patched:
         tried = note_visits(patched)
@@ -121,9 +151,18 @@ def visits_of_one_submission(waiting: int, monkeypatch: pytest.MonkeyPatch) -> i
     return len(tried)
 
 
-def test_a_submission_costs_the_same_whatever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("queue_maximum", "asks"),
+    [(100, 1), (9, 1), (100, 3), (9, 3)],
+    ids=["no node", "quota", "no node, three asks each", "quota, three asks each"],
+)
+def test_a_submission_costs_the_same_whatever_waits(
+    queue_maximum: int, asks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counted in applications that are tried, not in seconds."""
-    assert visits_of_one_submission(10, monkeypatch) == visits_of_one_submission(200, monkeypatch) <= 2
+    few, many = (visits_of_one_submission(waiting, monkeypatch, queue_maximum, asks) for waiting in (10, 60))
+
+    assert few == many <= 2
 
 
 def test_room_for_one_size_wakes_one_application_of_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,3 +181,44 @@ def test_room_for_one_size_wakes_one_application_of_that_size(monkeypatch: pytes
 
     assert [*running, "w03"] == [*h.placements]
     assert len(tried) <= 3
+
+
+def test_room_in_the_queue_wakes_one_application_of_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quota that the first one uses up stops the others of its size, and the larger ones."""
+    h = Harness("- {name: leaf, resources: {max: {memory: 12}}}")
+    h.nodes("n1", capacity=a_resource(memory=40))
+    for number in range(50):
+        h.submit(f"w{number:02}")
+        h.ask(f"w{number:02}", application_id=f"w{number:02}", resource=a_resource(memory=6 + number // 25))
+    h.run_until_idle()
+    running = [*h.placements]
+    tried = note_visits(monkeypatch)
+
+    h.release(running[0], application_id=running[0])
+    h.run_until_idle()
+
+    assert [*running, "w02"] == [*h.placements]
+    assert len(tried) <= 3
+
+
+def test_an_application_whose_member_waits_for_a_placeholder_is_tried_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the application itself can change that, and then it is tried again."""
+    h = Harness("- {name: leaf, resources: {max: {memory: 12}}}")
+    h.nodes("n1", capacity=a_resource(memory=40))
+    for name in ("other", "gang"):
+        h.submit(name, placeholder_ask=a_resource(memory=10) if name == "gang" else None)
+    h.ask("runs", application_id="other", resource=a_resource(memory=5))
+    h.ask("p", application_id="gang", resource=a_resource(memory=10), task_group_name="g", placeholder=True)
+    h.ask("m", application_id="gang", resource=a_resource(memory=5), task_group_name="g")
+    h.run_until_idle()
+    tried = note_visits(monkeypatch)
+
+    h.ask("fits", application_id="other", resource=a_resource(memory=1))
+    h.run_until_idle()
+    assert "gang" not in tried
+    h.release("p", application_id="gang")
+    h.run_until_idle()
+
+    assert "gang" in tried

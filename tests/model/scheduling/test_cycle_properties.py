@@ -227,6 +227,7 @@ class RandomPartition:
             self.settle()
         for queue in h.state.tree:
             queue.entries.skip_until = None
+            queue.entries.rebuild()  # No application rests.
         h.state.reserved_skip = None
         h.state.nodes.closed.clear()
         for block in h.state.nodes._blocks:
