@@ -11,7 +11,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, final
 
-from ..findings.evidence import Kind
+from ..findings.evidence import Kind, Rung
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
 from ..holding.chains import Acquisition, LockIdentity, TrieNode, held_nodes
@@ -49,6 +49,7 @@ class Answerer:
             unchecked.
         serves: returns whether the calling thread only runs answerers: then this one is an execution of its
             own there, if nothing is held.
+        under_lock: the rung of an ask under a lock: R0 if its runtime declares such an ask to be wrong, else RB.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class Answerer:
         key: object = None,
         rank: int | None = None,
         serves: Callable[[], bool] = lambda: False,
+        under_lock: Rung = Rung.R0,
     ) -> None:
         self.identity = LockIdentity(name, key, reentrant=False, policy=None)
         self.identity.answers = True
         self.identity.rank = rank
         self._runtimes = runtimes
         self._serves = serves
+        self._under_lock = under_lock
         self._endless = Acquisition(self.identity, "W")
         self._limited = Acquisition(self.identity, "W", "timed")
         self._made_after = local.execution.segment
@@ -137,7 +140,7 @@ class Answerer:
             self._before = None
 
     def _check(self, watch: Watch, execution: Execution, acquisition: Acquisition, frame: FrameType) -> None:
-        may_wait = asks(self.identity, frame)
+        may_wait = asks(self.identity, frame, self._under_lock)
         if self._goes_down(watch, execution, acquisition, frame):
             after = take_slow_path_at(execution, acquisition, frame)
             if may_wait and watch.policy.level < Level.FULL:

@@ -54,8 +54,13 @@ def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = Non
         _check(kind, detail, Kind.BLOCKING, except_for=except_for, rung=Rung.RB)
 
 
-def asks(answers: LockIdentity, frame: FrameType) -> bool:
+def asks(answers: LockIdentity, frame: FrameType, rung: Rung) -> bool:
     """Check an ask; under a lock it counts as a blocking call, unless the declared order has both classes.
+
+    Args:
+        answers: what is asked.
+        frame: where the program asks.
+        rung: the rung of an ask under a lock.
 
     Returns:
         Whether nothing is wrong with that.
@@ -68,7 +73,7 @@ def asks(answers: LockIdentity, frame: FrameType) -> bool:
     )
     if all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
         return True
-    return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame)
+    return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame, rung=rung)
 
 
 def _check(

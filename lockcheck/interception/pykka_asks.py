@@ -18,6 +18,7 @@ import pykka
 from pykka.messages import _ActorStop
 
 from ..checking.answering import Answerer, await_answer
+from ..findings.evidence import Rung
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import LATCH, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
@@ -64,7 +65,7 @@ class _Actor:
     __slots__ = ("answerer", "ended", "thread")
 
     def __init__(self, name: str) -> None:
-        self.answerer = Answerer(name, _RUNTIMES)
+        self.answerer = Answerer(name, _RUNTIMES, under_lock=Rung.RB)
         self.thread: int | None = None
         self.ended: Segment | None = None
         """Its last segment, if it has stopped."""

@@ -16,8 +16,11 @@ from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
 from licorne.lockcheck import Kind, Lock, LockOrderError, Order, Rung, session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from licorne.lockcheck.checking.policy import FindingAction
+
+RAISE_ALL: Final[Mapping[Rung, FindingAction]] = {Rung.RB: "raise"}
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 
 
@@ -75,18 +78,27 @@ def points(clerk: Ref) -> None:
 )
 def test_to_wait_for_an_actor_under_a_lock_is_blocking(waits: Callable[[Ref], None], level: str) -> None:
     """In whatever way; it is reported before it waits, at the place in the program."""
-    with session(level=level) as opened, clerks() as (clerk,):
+    with session(level=level, on=RAISE_ALL) as opened, clerks() as (clerk,):
         message = r"ask Clerk #\d+ may block while books #\d+ is held"
         with pytest.raises(LockOrderError, match=message), Lock("books"):
             waits(clerk)
 
-    assert [(Rung.R0, Kind.BLOCKING)] == found(opened, *Rung)
+    assert [(Rung.RB, Kind.BLOCKING)] == found(opened, *Rung)
     assert waits.__name__ == opened.findings[0].edges[0].want_stack[0].function
 
 
+def test_an_ask_under_a_lock_is_answered_and_fails_nothing() -> None:
+    """It may be slow, but it breaks nothing that was declared."""
+    with session() as opened, clerks() as (clerk,), Lock("books"):
+        assert "a word" == clerk.ask("a word")
+
+    assert [(Rung.RB, Kind.BLOCKING)] == found(opened, *Rung)
+    assert () == opened.failures
+
+
 def test_what_is_refused_is_not_sent() -> None:
-    """Where asking and waiting are one."""
-    with session(), clerks() as (clerk,):
+    """Where asking and waiting are one, and the session raises for blocking calls."""
+    with session(on=RAISE_ALL), clerks() as (clerk,):
         with pytest.raises(LockOrderError), Lock("books"):
             clerk.ask("refused")
         assert 0 == clerk.proxy().count.get()

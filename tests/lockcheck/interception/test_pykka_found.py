@@ -15,7 +15,7 @@ from support.lockcheck.pykka_clerks import Clerk
 from support.lockcheck.pytest_runs import RUN_SECONDS_MAX, run_module
 
 from licorne.lockcheck import DeadlockError, Lock
-from licorne.lockcheck.findings.exit_codes import FOUND
+from licorne.lockcheck.findings.exit_codes import CLEAN
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
@@ -90,16 +90,19 @@ def test_a_program_that_imports_pykka_while_it_is_checked_is_heard_of(tmp_path: 
     program.write_text(UNDER_A_LOCK)
     run = python("-m", "licorne.lockcheck", "run", str(program))
 
-    assert (FOUND, "7\n") == (run.returncode, run.stdout), run.stderr
+    assert (CLEAN, "7\n") == (run.returncode, run.stdout), run.stderr
     assert "may block while books" in run.stderr
     assert "program.py:11" in run.stderr
 
 
-def test_a_test_that_asks_under_a_lock_fails(tmp_path: Path) -> None:
-    """Under pytest likewise."""
-    code, output = run_module(tmp_path, IN_A_TEST, "--lockcheck=full")
+@pytest.mark.parametrize(("options", "expected"), [((), 0), (("--lockcheck-fail-on=R2,RB",), 1)])
+def test_a_test_that_asks_under_a_lock_fails_only_if_told_so(
+    tmp_path: Path, options: tuple[str, ...], expected: int
+) -> None:
+    """It is reported in any case."""
+    code, output = run_module(tmp_path, IN_A_TEST, "--lockcheck=full", *options)
 
-    assert 1 == code
+    assert expected == code
     assert "may block while books" in output
 
 
