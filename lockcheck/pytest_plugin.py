@@ -19,6 +19,7 @@ import pytest
 
 from .adoption.installation import Adoption
 from .adoption.scope import PROGRAM, VARIABLE, Scope
+from .checking.actions import log_briefly
 from .checking.policy import NOTE_ALL
 from .commands.pytest_confirm import Confirming
 from .commands.settings import ProjectSettings, project_settings
@@ -206,6 +207,7 @@ def pytest_runtest_protocol(
         max_hold_seconds=_max_hold(item.config) if outer.level >= Level.FULL else None,
         witnesses=_witnesses(item.config), blocking=item.config.stash[_PROJECT].blocking,
     ) as opened:  # fmt: skip
+        opened.watch.tell = log_briefly
         item.stash[_OPENED] = opened
         item.stash[_FOLLOWING] = nextitem
         result = yield

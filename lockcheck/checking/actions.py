@@ -17,26 +17,31 @@ from ..holding.chains import class_edge_text, held_names
 from ..holding.stacks import caller, resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..findings.findings import Finding
     from ..holding.chains import TrieNode
     from ..holding.stacks import RawStack
     from .graph import Graph
     from .policy import Policy
 
-__all__ = ["act_on", "act_on_elsewhere", "edge_of"]
+__all__ = ["act_on", "act_on_elsewhere", "edge_of", "log_briefly", "log_finding"]
 
 logger: Final = logging.getLogger("lockcheck")
 
 _LOG_LEVELS: Final = {Rung.RB: logging.WARNING, Rung.R1: logging.INFO}
 
 
-def act_on(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
+def act_on(
+    policy: Policy, graph: Graph, finding: Finding, tell: Callable[[Finding, str], None]
+) -> LockCheckError | None:
     """Do what the policy of a finding's rung says; return what has to be raised, if anything.
 
     Args:
         policy: names the action for each rung.
         graph: counts the places that make each edge, for the suggestion which one to reverse.
         finding: what was found.
+        tell: called with the finding and its whole report, if that is the action; `log_finding` as a rule.
     """
     _announce(policy, graph, finding)
     action = policy.on[finding.rung]
@@ -45,22 +50,30 @@ def act_on(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | N
     if action == "warn":
         _warn(finding)
     elif action in {"log", "break"} and finding.count == 1:
-        logger.log(
-            _LOG_LEVELS.get(finding.rung, logging.ERROR),
-            "%s",
-            finding_text(finding, graph.site_counts()),
-        )
+        tell(finding, finding_text(finding, graph.site_counts()))
     return None
 
 
-def act_on_elsewhere(policy: Policy, graph: Graph, finding: Finding) -> LockCheckError | None:
+def log_finding(finding: Finding, report: str) -> None:
+    """Log the whole report of a finding."""
+    logger.log(_LOG_LEVELS.get(finding.rung, logging.ERROR), "%s", report)
+
+
+def log_briefly(finding: Finding, _: str) -> None:
+    """Log a finding in one line: its whole report comes at the end."""
+    log_finding(finding, f"{finding} [{finding.fingerprint}]")
+
+
+def act_on_elsewhere(
+    policy: Policy, graph: Graph, finding: Finding, tell: Callable[[Finding, str], None]
+) -> LockCheckError | None:
     """Do the same for another thread, where nothing can be raised: there is a warning instead.
 
     Returns:
         The error to be raised when the session ends, if warnings are errors.
     """
     if policy.on[finding.rung] not in {"raise", "warn"}:
-        return act_on(policy, graph, finding)
+        return act_on(policy, graph, finding, tell)
     _announce(policy, graph, finding)
     place = finding.edges[0].place
     try:

@@ -49,7 +49,7 @@ class Answerer:
             unchecked.
         serves: returns whether the calling thread only runs answerers: then this one is an execution of its
             own there, if nothing is held.
-        under_lock: the rung of an ask under a lock: R0 if its runtime declares such an ask to be wrong, else RB.
+        under_lock: the rung of an ask under a lock: R0 if its runtime declares that to be wrong, else RB.
     """
 
     def __init__(

@@ -20,6 +20,7 @@ from ..findings.witness_file import with_replay
 from ..holding.chains import class_edge_text, held_names, held_nodes, holds_of, modes_held
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller, capture, resolve
+from .actions import log_finding
 from .active import current
 from .blocked_execution import blocked_execution
 from .deadlocks import deadlock_of
@@ -244,7 +245,8 @@ def _victim(watch: Watch, policy: VictimPolicy, executions: Sequence[Execution])
 def _make_victim(watch: Watch, victim: Execution, wait: ExecutionWait, finding: Finding) -> None:
     """Set the error that a victim raises where it waits."""
     error = DeadlockError(f"{finding.text}; {victim.name} gives way", finding)
-    error.add_note(finding_text(finding, watch.graph.site_counts()))
+    if watch.tell is log_finding:
+        error.add_note(finding_text(finding, watch.graph.site_counts()))
     victim.victim_error = wait, error
 
 

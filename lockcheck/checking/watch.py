@@ -16,7 +16,7 @@ from ..findings.statistics import UsageTallies
 from ..holding.chains import TrieNode
 from ..holding.runtime import LATCH, local
 from ..holding.stacks import caller, capture
-from .actions import act_on, act_on_elsewhere, edge_of
+from .actions import act_on, act_on_elsewhere, edge_of, log_finding
 from .graph import Graph
 from .handlers import raised_by_handler
 
@@ -70,6 +70,8 @@ class Watch:
         self.running_executions: set[str] = set()
         self.deferred: list[LockCheckError] = []
         """Errors that cannot be raised where they were found: the session raises the first at its end."""
+        self.tell: Callable[[Finding, str], None] = log_finding
+        """Called with a finding that is to be reported at once, and its whole report."""
         self._found: dict[str, Finding] = {}
 
     @property
@@ -145,7 +147,7 @@ class Watch:
 
     def report_elsewhere(self, finding: Finding) -> None:
         """Do the same for another thread, where nothing can be raised: there is a warning instead."""
-        error = act_on_elsewhere(self.policy, self.graph, self.note(finding))
+        error = act_on_elsewhere(self.policy, self.graph, self.note(finding), self.tell)
         if error is not None:
             self.deferred.append(error)
 
@@ -177,7 +179,7 @@ class Watch:
 
     def act_on(self, finding: Finding) -> LockCheckError | None:
         """Do what the policy of a finding's rung says; return what has to be raised, if anything."""
-        return act_on(self.policy, self.graph, finding)
+        return act_on(self.policy, self.graph, finding, self.tell)
 
     def amend(self, finding: Finding) -> None:
         """Replace the finding with the same fingerprint, without counting it again."""

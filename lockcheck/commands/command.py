@@ -142,7 +142,7 @@ def _run(options: argparse.Namespace) -> int:
     fail_on = project.fail_on
     limit = max_hold_of(options.max_hold)
     with adopting(options):
-        session, code = run_program(
+        session, code, printed = run_program(
             options.program, options.arguments, level, as_module=options.as_module,
             order=options.order or None, by_key=options.by_key, max_hold_seconds=limit,
             witnesses=options.into.absolute(),
@@ -150,7 +150,7 @@ def _run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     summary, today = session.summary(), _today()
     verdict = baseline.check(summary.findings, fail_on, today)
-    lines = [session.report_text(), *verdict.complaints, *baseline.notes()]
+    lines = [session.report_text(printed), *verdict.complaints, *baseline.notes()]
     if verdict.accepted:
         lines.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
     sys.stderr.write("\n".join(lines) + "\n")

@@ -7,7 +7,8 @@ import runpy
 import sys
 import threading
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ from .session import Session
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ..findings.findings import Finding
     from ..findings.levels import Level
 
 __all__ = ["execute", "named_order", "run_program"]
@@ -60,11 +62,11 @@ def run_program(
     max_hold_seconds: float | None = None,
     witnesses: Path | None = None,
     blocking: Mapping[str, Collection[str]] | None = None,
-) -> tuple[Session, int]:
+) -> tuple[Session, int, dict[str, str]]:
     """Run a program as `python path arguments` would, under a session.
 
-    Only a real deadlock raises an error, to break it. A session that the program opens is active instead of
-    this one.
+    Only a real deadlock raises an error, to break it; its report is printed at once. A session that the
+    program opens is active instead of this one.
 
     Args:
         path: the program, a file or a module.
@@ -79,7 +81,7 @@ def run_program(
         blocking: the kinds of blocking calls that are allowed, by class of lock.
 
     Returns:
-        The session, and the exit code of the program.
+        The session, the exit code of the program, and where findings were reported in full, by fingerprint.
 
     Raises:
         LockUsageError: there is no such file or module, or no such order.
@@ -89,12 +91,21 @@ def run_program(
         by_key=by_key, max_hold_seconds=max_hold_seconds, witnesses=witnesses,
         blocking=blocking,
     )  # fmt: skip
+    printed: dict[str, str] = {}
+    session.watch.tell = partial(_print_report, printed)
     with session:
         if order is not None:
             with _as_started(path, arguments, as_module=as_module):
                 session.order = named_order(order)
         code = execute(path, arguments, as_module=as_module)
-    return session, code
+    return session, code, printed
+
+
+def _print_report(printed: dict[str, str], finding: Finding, report: str) -> None:
+    """Print the report of a finding, and note that it was printed."""
+    with suppress(AttributeError, OSError, ValueError):  # there is no standard error, or it is closed
+        sys.stderr.write(report + "\n")
+        printed[finding.fingerprint] = "the output above"
 
 
 def execute(program: str, arguments: Sequence[str], *, as_module: bool = False) -> int:

@@ -152,6 +152,42 @@ def test_the_same_finding_in_forty_tests_is_reported_in_full_once(
     assert "found 1 at R2" in said
 
 
+DEADLOCKS = """
+import threading
+import pytest
+from licorne.lockcheck import DeadlockError, Lock
+
+@pytest.mark.parametrize("number", range(3))
+def test_deadlock(number):
+    first, second, both = Lock("first"), Lock("second"), threading.Barrier(2)
+
+    def hold(one, other):
+        with one:
+            both.wait()
+            with other:
+                pass
+
+    thread = threading.Thread(target=hold, args=(second, first))
+    thread.start()
+    try:
+        hold(first, second)
+    finally:
+        thread.join()
+"""
+
+
+def test_the_report_of_a_deadlock_is_printed_once_for_all_tests(tmp_path: Path) -> None:
+    """Neither the log nor the error of a victim has it too."""
+    code, said = run_module(tmp_path, DEADLOCKS, "--lockcheck=full")
+
+    assert 1 == code
+    assert 1 == said.count("how it comes to a standstill")
+    assert 2 == said.count("reported in full in test_locks.py::test_deadlock[0]]\n\nlockcheck, ")
+    assert "ERROR    lockcheck:" in said
+    assert "DeadlockError: these wait for each other" in said
+    assert "found 1 at R5" in said
+
+
 def test_at_the_level_order_only_declarations_count(tmp_path: Path) -> None:
     """The learned graph belongs to `full`."""
     said = run(tmp_path, "--lockcheck=order")

@@ -32,6 +32,24 @@ LOCK = Lock("first")
 def call():
     pass
 """
+DEADLOCK = """
+import threading
+from licorne.lockcheck import Lock
+first, second = Lock("first"), Lock("second")
+both = threading.Barrier(2)
+
+def hold(one, other):
+    with one:
+        both.wait()
+        with other:
+            pass
+
+threads = [threading.Thread(target=hold, args=pair) for pair in [(first, second), (second, first)]]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
 ONE_WAY = """
 import sys
 from licorne.lockcheck import Lock
@@ -71,6 +89,21 @@ def test_findings_end_with_one_and_are_written_in_every_form(
     assert CLEAN == main(["run", "--fail-on=R5", program])
     assert "R2" == json.loads((tmp_path / "json").read_text("utf-8"))["findings"][0]["rung"]
     assert all((tmp_path / form).stat().st_size > 0 for form in FORMS)
+
+
+def test_the_report_of_a_deadlock_is_printed_once(tmp_path: Path) -> None:
+    """Where it happens: neither the error of its victim nor the report at the end has it again."""
+    program = written(tmp_path, DEADLOCK)
+    run = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "licorne.lockcheck", "run", f"--into={tmp_path}", program],
+        check=False, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+    assert FOUND == run.returncode
+    assert 1 == run.stderr.count("how it comes to a standstill")
+    assert 1 == run.stderr.count("DeadlockError: ")
+    assert 1 == run.stderr.count(", reported in full in the output above]")
+    assert run.stderr.index("standstill") < run.stderr.index("DeadlockError: ")
 
 
 def test_a_report_may_go_to_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
