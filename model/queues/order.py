@@ -226,8 +226,10 @@ class ApplicationOrder:
 
     def rebuild(self) -> None:
         """Order everything anew: the policy of the queue may have changed."""
+        self._waiting = WaitingApplications()  # Anew: what this may be undoing broke off at any point.
         for entry in self.by_id.values():
-            self._unplace(entry)
+            entry.order = ()
+            entry.rests_for = entry.rests_until_ns = None
         self._stale.update(self.by_id)
 
     def _unplace(self, entry: ApplicationEntry) -> None:

@@ -18,13 +18,12 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from ..resources.resource import fits_undefined_unlimited
+from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-    from ..resources.resource import Resource
     from .application_entry import ApplicationEntry
 
 __all__ = ["RestKind", "WaitingApplications"]
