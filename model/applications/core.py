@@ -202,6 +202,6 @@ def application_facts(core: ApplicationCore) -> ApplicationFacts:
         holdings.placeholder_allocated,
         priority,
         core.submitted_at_ns,
-        len(core.reservations),
+        len(core.reservations.by_key),
         first,
     )

@@ -323,6 +323,9 @@ class PendingAsks:
             self._move(group, group.first.order)
 
     def _move(self, group: AskGroup, order: AskOrder) -> None:
+        if len(self.groups) == 1:
+            group.order = order
+            return
         self._in_order.remove(group)
         group.order = order
         self._in_order.add(group)

@@ -32,30 +32,31 @@ class Reservations:
     """One reservation an ask at most, in the order they were made. Owned by the application."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, Reservation] = {}
+        self.by_key: dict[str, Reservation] = {}
+        """The reservations by the keys of their asks, the oldest first."""
 
     def __len__(self) -> int:
-        return len(self._by_key)
+        return len(self.by_key)
 
     def all(self) -> tuple[Reservation, ...]:
         """Return the reservations, the oldest first."""
-        return tuple(self._by_key.values())
+        return tuple(self.by_key.values())
 
     def node_of(self, allocation_key: str) -> str:
         """Return the node reserved for an ask, the empty text if there is none."""
-        reservation = self._by_key.get(allocation_key)
+        reservation = self.by_key.get(allocation_key)
         return reservation.node_id if reservation is not None else ""
 
     def add(self, reservation: Reservation) -> None:
         """Note a reservation."""
-        assert reservation.allocation_key not in self._by_key, (
+        assert reservation.allocation_key not in self.by_key, (
             f"{reservation.allocation_key} has a reservation: please report"
         )
-        self._by_key[reservation.allocation_key] = reservation
+        self.by_key[reservation.allocation_key] = reservation
 
     def remove(self, allocation_key: str) -> Reservation | None:
         """Forget a reservation; return it if there was one."""
-        return self._by_key.pop(allocation_key, None)
+        return self.by_key.pop(allocation_key, None)
 
 
 @final

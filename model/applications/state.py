@@ -32,6 +32,8 @@ __all__ = [
 class ApplicationState(Enum):
     """The states of an application; the values are what an RM reads."""
 
+    __hash__ = object.__hash__  # That of `Enum` is written in Python, and each placement asks for it.
+
     NEW = "New"
     ACCEPTED = "Accepted"
     RUNNING = "Running"

@@ -93,10 +93,12 @@ class QueueLimits:
 class Limits:
     """All limits of a partition at one time: a value, replaced as a whole when the configuration changes."""
 
-    __slots__ = ("_holders", "_queues")
+    __slots__ = ("_holders", "_queues", "are_any")
 
     def __init__(self, queues: Mapping[str, QueueLimits]) -> None:
         self._queues = queues
+        self.are_any = bool(queues)
+        """Whether any queue has a limit for a user or a group."""
         self._holders: dict[HolderKind, dict[str, None]] = {
             "user": {name: None for queue in queues.values() for name in queue.users},
             "group": {name: None for queue in queues.values() for name in queue.groups},
@@ -108,9 +110,6 @@ class Limits:
         return Limits(
             {path: QueueLimits.of(queue.limits) for path, queue in _with_paths(root, "") if queue.limits}
         )
-
-    def __bool__(self) -> bool:
-        return bool(self._queues)
 
     def limit_of(self, kind: HolderKind, name: str, queue_path: str) -> tuple[Limit | None, bool]:
         """Return what limits a holder at a queue, and whether it is the wildcard that does.

@@ -113,7 +113,7 @@ class UserLimits:
     @property
     def is_limited(self) -> bool:
         """Whether any queue has a limit for a user or a group."""
-        return bool(self._limits)
+        return self._limits.are_any
 
     # --------------------------------------------------------------------------------- the hot path
 
@@ -142,7 +142,7 @@ class UserLimits:
             Whether the application counts as running from now on, and did not before, and its group; `None`
             if it is not within the limits, and nothing was counted.
         """
-        if self._limits:
+        if self._limits.are_any:
             headroom = UserLimits.headroom(self, queue_path, application_id, user)
             if not fits_undefined_unlimited(headroom, resource):
                 return None

@@ -22,7 +22,7 @@ from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import fit_score
-from ..resources.resource import add, fits, subtract
+from ..resources.resource import add, fits, subtract, weighted_usage
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -253,7 +253,7 @@ class NodeOrder:
 
     def first_fit(self, resource: Resource) -> NodeEntry | None:
         """Return the first usable node with room; remember the resource as closed if there is none."""
-        if resource in self.closed:
+        if self.closed and resource in self.closed:
             return None
         for entry in self.fitting(resource):
             return entry
@@ -309,16 +309,7 @@ class NodeOrder:
     # --------------------------------------------------------------------------------- the order
 
     def _score(self, entry: NodeEntry) -> float:
-        capacity = entry.capacity
-        available = entry.available
-        used = 0.0
-        weights = 0.0
-        for name, weight in self._weighted:
-            total = capacity.get(name)
-            if total:
-                used += weight * (1.0 - available.get(name) / total)
-                weights += weight
-        usage = used / weights if weights else 0.0
+        usage = weighted_usage(entry.capacity, entry.available, self._weighted)
         return usage if self.policy is NodeSortPolicy.FAIR else 1.0 - usage
 
     def _reinsert(self, entry: NodeEntry) -> None:
@@ -334,7 +325,7 @@ class NodeOrder:
 
     def _block_index(self, key: tuple[float, str]) -> int:
         index = bisect_left(self._last_keys, key)
-        return min(index, len(self._blocks) - 1)
+        return index if index < len(self._blocks) else index - 1
 
     def _insert(self, entry: NodeEntry) -> None:
         if not self._blocks:

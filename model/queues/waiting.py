@@ -89,6 +89,10 @@ class WaitingApplications:
             return iter(self._awake)
         return self._merged([(None, self._awake), *open_lists], all_of_them=False)
 
+    def first_awake(self) -> ApplicationEntry | None:
+        """Return the application that goes first, `None` if there is none, or if any rests."""
+        return None if self._resting or not len(self._awake) else self._awake.first
+
     def add(self, entry: ApplicationEntry) -> None:
         """Add an application at its place."""
         self._awake.add(entry)

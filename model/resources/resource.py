@@ -42,6 +42,7 @@ __all__ = [
     "subtract_reporting_negative",
     "take_away",
     "total_of",
+    "weighted_usage",
 ]
 
 
@@ -181,16 +182,12 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     """
     rest = left._quantities.copy()
     for name, quantity in right._quantities.items():
-        if not quantity:
-            if not rest.get(name, 1):
-                del rest[name]
-            continue
         value = rest.get(name, 0) - quantity
         if value > 0:
             rest[name] = value
         elif value == 0:
             rest.pop(name, None)
-        else:
+        elif quantity:
             return None
     if not rest:
         return EMPTY  # One shared object, not an empty dict for each of the many that use nothing any more.
@@ -317,6 +314,22 @@ def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
         return True
     have = limit._quantities
     return all(name not in have or quantity <= have[name] for name, quantity in wanted._quantities.items())
+
+
+def weighted_usage(capacity: Resource, available: Resource, weights: Iterable[tuple[str, float]]) -> float:
+    """Return the weighted mean of how much of each type is used, from 0.0 to 1.0.
+
+    A type that has no weight, or of which there is none, does not count; without any the usage is 0.0.
+    """
+    totals, rest = capacity._quantities, available._quantities
+    used = 0.0
+    counted = 0.0
+    for name, weight in weights:
+        total = totals.get(name, 0)
+        if total:
+            used += weight * (1.0 - rest.get(name, 0) / total)
+            counted += weight
+    return used / counted if counted else 0.0
 
 
 def strictly_greater_than_zero(resource: Resource | None) -> bool:

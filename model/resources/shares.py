@@ -4,6 +4,7 @@ A share is a float per resource type. Shares are used for ordering alone; no qua
 so that their rounding cannot get into the accounts. Quantities are converted to floats before the division,
 as in the recorded core: dividing the integers would round differently beyond 2**53.
 """
+# ruff: noqa: SLF001 - each placement asks for the share of each of its queues; the dicts are only read.
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 _PERCENT_MAX: Final = 2**31 - 1
+_NONE: Final[dict[str, int]] = {}
 
 
 def shares(resource: Resource | None, total: Resource | None) -> tuple[float, ...]:
@@ -38,11 +40,15 @@ def fair_share(allocated: Resource | None, guaranteed: Resource | None, fair_max
     usage, is ignored. Without any type to look at the share is 0.0.
     """
     highest = 0.0  # No ratio of a negative usage rises above it.
-    for name, quantity in (allocated or EMPTY).items():
-        if guaranteed is not None and name in guaranteed:
-            limit = guaranteed[name]
-        elif fair_max is not None and name in fair_max:
-            limit = fair_max[name]
+    if allocated is None:
+        return highest
+    promised = _NONE if guaranteed is None else guaranteed._quantities
+    possible = _NONE if fair_max is None else fair_max._quantities
+    for name, quantity in allocated._quantities.items():
+        if name in promised:
+            limit = promised[name]
+        elif name in possible:
+            limit = possible[name]
         else:
             continue
         ratio = _usage_ratio(quantity, limit)

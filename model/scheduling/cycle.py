@@ -14,7 +14,7 @@ from ..queues import quota as queue_quota
 from ..resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
 from ..state.cycle_times import TimedPart
 from ..values.object_state import ObjectState
-from .leaf_visit import LeafVisit
+from .leaf_visit import LeafVisit, place_first
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 
@@ -106,6 +106,8 @@ def _regular(state: PartitionState) -> CycleOutcome:
             order_began_ns = None
         if may_skip(state, leaf, now_ns):
             continue
+        if place_first(state, leaf):
+            return CycleOutcome.RESULT
         visit = LeafVisit(state, leaf, now_ns)
         outcome = visit.run()
         if outcome is not None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..values.refusals import Refusal
     from .resting import Rest
 
-__all__ = ["LeafVisit"]
+__all__ = ["LeafVisit", "place_first"]
 
 _WAITS_FOR_TIME_NS: Final = 1_000_000_000
 """How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
@@ -50,6 +50,30 @@ _FAILED: Final = FailedTry()
 """A failed try that means nothing for other asks."""
 _PASSED_OVER: Final = FailedTry(passed_over=True)
 """A try that did not take place, since the RM has not answered yet."""
+
+
+def place_first(state: PartitionState, leaf: Queue) -> bool:
+    """Place the ask that goes first in a leaf, if nothing stands in its way; otherwise change nothing.
+
+    A visit would choose the same ask. Most visits would end so, and this costs a fraction of one.
+    """
+    if state.times.detailed:
+        return False  # Its parts are timed in a visit.
+    entry = leaf.entries.waiting.first_awake()
+    if entry is None or entry.backoff_until_ns is not None or entry.facts.state is ApplicationState.ACCEPTED:
+        return False
+    return _place_first_of(state, entry, user_headroom(state, entry))
+
+
+def _place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Resource | None) -> bool:
+    """Place the ask that goes first in an application, if neither quotas nor nodes stand in its way."""
+    ask = entry.facts.first
+    if ask is None or state.node_checks is not None:
+        return False
+    if not fits_undefined_unlimited(user_room, ask.resource):
+        return False
+    node = state.nodes.first_fit(ask.resource)
+    return node is not None and commit(state, entry, ask, node)
 
 
 @final
@@ -226,16 +250,11 @@ class LeafVisit:
         The walk would choose the same ask; this spares the question to the application.
         """
         ask = entry.facts.first
-        nodes = self.state.nodes
-        if ask is None or self.checks is not None:
+        if ask is None or not fits_undefined_unlimited(self.headroom, ask.resource):
             return False
-        for headroom in (user_room, self.headroom):
-            if not fits_undefined_unlimited(headroom, ask.resource):
-                return False
         times = self.state.times
         began_ns = times.stopwatch_ns() if times.detailed else None
-        node = nodes.first_fit(ask.resource)
-        placed = node is not None and commit(self.state, entry, ask, node)
+        placed = _place_first_of(self.state, entry, user_room)
         if began_ns is not None:
             times.add(TimedPart.NODE_SEARCH, began_ns)
         return placed

@@ -21,6 +21,8 @@ DETAILED_EVERY: Final = 8
 class TimedPart(Enum):
     """What is timed."""
 
+    __hash__ = object.__hash__  # That of `Enum` is written in Python, and each cycle asks for it.
+
     CYCLE = "the cycle"
     RESERVED = "asks with a reservation"
     PLACEHOLDER = "members that replace placeholders"

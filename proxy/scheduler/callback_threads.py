@@ -39,11 +39,20 @@ class CallbackThreads(threading.local):
     @contextmanager
     def callback(self, rm_id: str) -> Iterator[None]:
         """Mark the thread as inside a callback of a resource manager."""
-        before, self._callback_of = self._callback_of, rm_id
+        before = self.enter_callback(rm_id)
         try:
             yield
         finally:
-            self._callback_of = before
+            self.leave_callback(before)
+
+    def enter_callback(self, rm_id: str) -> str | None:
+        """Mark the thread as `callback` does, for a third of its time; return what `leave_callback` needs."""
+        before, self._callback_of = self._callback_of, rm_id
+        return before
+
+    def leave_callback(self, before: str | None) -> None:
+        """Mark the thread as it was before `enter_callback`."""
+        self._callback_of = before
 
     @property
     def callback_of(self) -> str | None:

@@ -245,15 +245,18 @@ class Managers:
         counts = self.metrics.of_manager(rm_id)
         life = ManagerLife(rm_id, self._clock.now_ns, before=None if before is None else before.life)
         note = partial(self._failures.note, rm_id)
+        threads = self.callback_threads
 
         def deliver(announcement: Announcement) -> None:
             counts.count(announcement)
-            with self.callback_threads.callback(rm_id):
-                try:
-                    dispatch(announcement, callback, older=generation.is_older)
-                except BaseException as error:
-                    note(callback_for(announcement), error)
-                    raise
+            before = threads.enter_callback(rm_id)
+            try:
+                dispatch(announcement, callback, older=generation.is_older)
+            except BaseException as error:
+                note(callback_for(announcement), error)
+                raise
+            finally:
+                threads.leave_callback(before)
 
         log = self.extra.log("core.rmproxy", rm_id)
         around = (self._engine.blocking, self.callback_threads, note, generation)

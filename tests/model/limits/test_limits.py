@@ -135,7 +135,7 @@ def test_limits_of_a_group_count_from_above_too() -> None:
     assert not limits.limits_group_at("root.b", "dev")
 
 
-def test_no_limits_are_falsy() -> None:
+def test_whether_any_limit_is_stated_is_known() -> None:
     """A configuration without limits is recognised at a glance."""
-    assert not Limits.of(QueueConfig(name="root", queues=(QueueConfig(name="a"),)))
-    assert limits_at_root(for_users("bob"))
+    assert not Limits.of(QueueConfig(name="root", queues=(QueueConfig(name="a"),))).are_any
+    assert limits_at_root(for_users("bob")).are_any
