@@ -6,8 +6,8 @@ of the scheduler distinguish them: no resource at all (``None``: nothing was sai
 
 Resources never change once made, so any number of owners and threads may share one, and an operation
 whose other operand is missing returns the object that it was given instead of a copy. The results
-here are built by ``_owned``, which takes the dict of the caller as it is (the busiest functions repeat
-its body, to save the call); the public constructor checks its arguments.
+here take the dict that they were computed in as it is; what others hand to the constructor is checked
+and copied.
 
 What comes from outside fits 64 bits, see ``quantities``. Sums and differences are exact, whatever their
 size: one that stopped at the bound of the range would be too small once something is subtracted.
@@ -53,6 +53,7 @@ class Resource:
     Args:
         quantities: The quantity of each type; copied. Units are those of the type: milli-cores, bytes
             or a count.
+        owned: The resource gets the dict itself, whose entries are known to be right; for this module alone.
 
     Raises:
         QuantityError: A type is not a text, or a quantity is not an integer.
@@ -63,8 +64,12 @@ class Resource:
     _hash: int
     _quantities: dict[str, int]
 
-    def __init__(self, quantities: Mapping[str, int]) -> None:
-        for name, quantity in quantities.items():
+    def __init__(self, quantities: Mapping[str, int], owned: bool = False) -> None:  # noqa: FBT001, FBT002 - quicker
+        if owned:
+            self._quantities = quantities  # type: ignore[assignment] # this module makes them of dicts alone
+            return
+        entries: Iterable[tuple[object, object]] = quantities.items()
+        for name, quantity in entries:
             _check_entry(name, quantity)
         self._quantities = dict(quantities)
 
@@ -120,22 +125,13 @@ class Resource:
 
 EMPTY: Final = Resource({})
 
-_new: Final = Resource.__new__  # That of `object`, unless a compiler has given the class one of its own.
 
-
-def _check_entry(name: str, quantity: int) -> None:
+def _check_entry(name: object, quantity: object) -> None:
     """Refuse what is no entry of a resource."""
     if type(name) is not str:
         raise QuantityError(f"the resource type {name!r} is not a text")
     if type(quantity) is not int:
         raise QuantityError(f"the quantity {quantity!r} of resource type {name!r} is not an integer")
-
-
-def _owned(quantities: dict[str, int]) -> Resource:
-    """Make a resource of a fresh dict whose entries are known to be right; the resource owns the dict."""
-    resource = _new(Resource)
-    resource._quantities = quantities
-    return resource
 
 
 def add(left: Resource | None, right: Resource | None) -> Resource:
@@ -148,9 +144,7 @@ def add(left: Resource | None, right: Resource | None) -> Resource:
     total = base.copy()
     for name, quantity in right._quantities.items():
         total[name] = base[name] + quantity if name in base else quantity
-    resource = _new(Resource)
-    resource._quantities = total
-    return resource
+    return Resource(total, True)
 
 
 def total_of(resources: Iterable[Resource]) -> Resource:
@@ -159,7 +153,7 @@ def total_of(resources: Iterable[Resource]) -> Resource:
     for resource in resources:
         for name, quantity in resource._quantities.items():
             total[name] = total.get(name, 0) + quantity
-    return _owned(total)
+    return Resource(total, True)
 
 
 def subtract(left: Resource | None, right: Resource | None) -> Resource:
@@ -169,9 +163,7 @@ def subtract(left: Resource | None, right: Resource | None) -> Resource:
     rest = {} if left is None else left._quantities.copy()
     for name, quantity in right._quantities.items():
         rest[name] = rest.get(name, 0) - quantity
-    resource = _new(Resource)
-    resource._quantities = rest
-    return resource
+    return Resource(rest, True)
 
 
 def take_away(left: Resource, right: Resource) -> Resource | None:
@@ -191,9 +183,7 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
             return None
     if not rest:
         return EMPTY  # One shared object, not an empty dict for each of the many that use nothing any more.
-    resource = _new(Resource)
-    resource._quantities = rest
-    return resource
+    return Resource(rest, True)
 
 
 @overload
@@ -208,9 +198,7 @@ def subtract_only_existing(base: Resource | None, delta: Resource | None) -> Res
     for name, quantity in delta._quantities.items():
         if name in rest:
             rest[name] -= quantity
-    resource = _new(Resource)
-    resource._quantities = rest
-    return resource
+    return Resource(rest, True)
 
 
 def subtract_eliminating_negative(left: Resource | None, right: Resource | None) -> Resource:
@@ -235,7 +223,7 @@ def subtract_reporting_negative(
     negative = tuple(sorted(name for name in right._quantities if rest[name] < 0))
     if not negative:
         return difference, ()
-    return _owned(rest | dict.fromkeys(negative, 0)), negative
+    return Resource(rest | dict.fromkeys(negative, 0), True), negative
 
 
 @overload
@@ -254,9 +242,7 @@ def component_wise_min(left: Resource | None, right: Resource | None) -> Resourc
     for name, quantity in right._quantities.items():
         if name not in lowest or quantity < lowest[name]:
             lowest[name] = quantity
-    resource = _new(Resource)
-    resource._quantities = lowest
-    return resource
+    return Resource(lowest, True)
 
 
 def fits(limit: Resource | None, wanted: Resource | None) -> bool:
