@@ -19,7 +19,7 @@ from .values import AskExplanation, AskStatus, Explanation, Gang
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..applications.application import Application
+    from ..applications.handle import ApplicationHandle
     from ..applications.report import ApplicationReport
     from ..placement.requests import RuleOutcome
     from ..queues.application_entry import ApplicationEntry
@@ -129,7 +129,7 @@ def entry_blockers(
         )
 
 
-def _gang(application: Application, report: ApplicationReport) -> Gang | None:
+def _gang(application: ApplicationHandle, report: ApplicationReport) -> Gang | None:
     settings = application.gang_settings
     if is_zero(settings.placeholder_ask) and not report.task_groups:
         return None
@@ -154,7 +154,7 @@ def _preemptions(
 
 def _explain_past(state: PartitionState, application_id: str, only_key: str | None) -> Explanation | None:
     """Explain the last application of that id that was rejected or has ended."""
-    past: dict[int, tuple[Application, tuple[RuleOutcome, ...]]] = {
+    past: dict[int, tuple[ApplicationHandle, tuple[RuleOutcome, ...]]] = {
         serial: (ended.application, ())
         for serial, ended in state.completed.items()
         if ended.application.application_id == application_id
@@ -170,7 +170,7 @@ def _explain_past(state: PartitionState, application_id: str, only_key: str | No
 
 
 def _basis(
-    state: PartitionState, application: Application, report: ApplicationReport, only_key: str | None
+    state: PartitionState, application: ApplicationHandle, report: ApplicationReport, only_key: str | None
 ) -> Explanation:
     """Return an explanation with the facts and the report of an application, and no blockers."""
     return Explanation(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
     from ..resources.resource import Resource
-    from .node import Node
+    from .handle import NodeHandle
 
 __all__ = ["DEFAULT_WEIGHTS", "NodeEntry", "NodeOrder", "node_ids"]
 
@@ -54,7 +54,7 @@ class NodeEntry:
     )
 
     def __init__(
-        self, node: Node, node_id: str, instance_type: str, capacity: Resource, *, schedulable: bool
+        self, node: NodeHandle, node_id: str, instance_type: str, capacity: Resource, *, schedulable: bool
     ) -> None:
         self.node = node
         """The handle: in the actors engine each call is an ask."""

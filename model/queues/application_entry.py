@@ -9,8 +9,8 @@ from ..resources.resource import total_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..applications.application import Application
     from ..applications.effects import ApplicationFacts
+    from ..applications.handle import ApplicationHandle
     from ..resources.resource import Resource
     from ..values.allocation import Ask
     from ..values.users import User
@@ -43,7 +43,7 @@ class ApplicationEntry:
 
     def __init__(
         self,
-        application: Application,
+        application: ApplicationHandle,
         application_id: str,
         user: User,
         queue: Queue,

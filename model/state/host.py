@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from ..applications.application import Application
 from ..applications.effects import TimerKind
+from ..applications.handle import ApplicationHandle
 from ..applications.views import ApplicationSummary
+from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
 from ..values.facts import FactSink
 from ..values.messages import Announcement
@@ -183,9 +185,9 @@ class PartitionHost:
     keys_of_others: Callable[[], Collection[str]] = _no_keys
     """The keys of asks about which another cycle is asking the RM: this one skips them. Skipping is no
     refusal, and changes nothing."""
-    adopt_node: Callable[[Node], Node]
+    adopt_node: Callable[[Node], NodeHandle]
     """Make a handle of a node."""
-    adopt_application: Callable[[Application], Application]
+    adopt_application: Callable[[Application], ApplicationHandle]
     """Make a handle of an application."""
     release: Callable[[object], None]
     """Release the handle of a node or application that is not used again."""

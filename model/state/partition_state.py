@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from ..applications.application import Application
 from ..applications.effects import StateEntered, TimerSet
+from ..applications.handle import ApplicationHandle
 from ..applications.state import ApplicationState
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
@@ -42,6 +42,7 @@ from .refusal_notes import RefusalNotes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..applications.application import Application
     from ..configuration.schema import PartitionConfig
     from ..resources.resource import Resource
     from ..values.allocation import Allocation
@@ -55,14 +56,14 @@ class RejectedApplication(NamedTuple):
     """A rejected application, and the outcomes of the placement rules, if they were asked."""
 
     serial: int
-    application: Application
+    application: ApplicationHandle
     rules: tuple[RuleOutcome, ...]
 
 
 class TerminatedApplication(NamedTuple):
     """An application that has terminated, and the name of the state that it stays in until it expires."""
 
-    application: Application
+    application: ApplicationHandle
     state: str
 
 
@@ -137,7 +138,9 @@ class PartitionState:
 
     # ---------------------------------------------------------------------------------- applications
 
-    def add_entry(self, application: Application, handle: Application, queue: Queue) -> ApplicationEntry:
+    def add_entry(
+        self, application: Application, handle: ApplicationHandle, queue: Queue
+    ) -> ApplicationEntry:
         """Add the entry of a new application to a leaf."""
         entry = ApplicationEntry(handle, application.application_id, application.user, queue, handle.facts())
         self._serial += 1
@@ -191,7 +194,7 @@ class PartitionState:
     def keep_rejected(
         self,
         application: Application,
-        handle: Application,
+        handle: ApplicationHandle,
         reason: str,
         rules: tuple[RuleOutcome, ...],
     ) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from ..applications.application import Application
     from ..applications.ask_walk import AskWalk
+    from ..applications.handle import ApplicationHandle
 
 __all__ = ["RefusalNotes"]
 
@@ -26,14 +26,14 @@ class RefusalNotes:
 
     def __init__(self, *, kept: bool) -> None:
         self.kept = kept
-        self._notes: list[tuple[Application, str, str, int, int]] = []
+        self._notes: list[tuple[ApplicationHandle, str, str, int, int]] = []
 
     def begin(self) -> None:
         """Forget the notes of a cycle that was invalidated."""
         self._notes.clear()
 
     def note(
-        self, application: Application, allocation_key: str, text: str, now_ns: int, times: int = 1
+        self, application: ApplicationHandle, allocation_key: str, text: str, now_ns: int, times: int = 1
     ) -> None:
         """Note a refusal, or several with the same text."""
         if self.kept:
@@ -41,7 +41,7 @@ class RefusalNotes:
         else:
             application.asks.note_refusal(allocation_key, text, now_ns, times)
 
-    def take(self, application: Application, walk: AskWalk) -> None:
+    def take(self, application: ApplicationHandle, walk: AskWalk) -> None:
         """Note what the application itself has refused at the last question of a walk."""
         if walk.notes:
             self._notes += [(application, key, text, walk.now_ns, 1) for key, text in walk.notes]

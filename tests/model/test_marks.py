@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 import pytest
 
+from licorne.model.applications.allocations import ApplicationAllocations
 from licorne.model.applications.application import Application
+from licorne.model.applications.asks import ApplicationAsks
+from licorne.model.applications.handle import (
+    AllocationsHandle,
+    ApplicationHandle,
+    AsksHandle,
+    ReservationsHandle,
+    SwapsHandle,
+)
+from licorne.model.applications.reservations import ApplicationReservations
+from licorne.model.applications.swaps import ApplicationSwaps
 from licorne.model.cluster import Cluster
 from licorne.model.marks import Marks, marked_methods
+from licorne.model.nodes.handle import NodeHandle
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 
@@ -80,3 +94,21 @@ def test_every_public_method_of_an_entity_is_marked(entity: type) -> None:
     public = {name for name in dir(entity) if callable(getattr(entity, name)) and not name.startswith("_")}
 
     assert public - {"flush"} == {name for name in marked_methods(entity) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("entity", "handle"),
+    [
+        (Node, NodeHandle),
+        (Application, ApplicationHandle),
+        (ApplicationAsks, AsksHandle),
+        (ApplicationAllocations, AllocationsHandle),
+        (ApplicationSwaps, SwapsHandle),
+        (ApplicationReservations, ReservationsHandle),
+    ],
+)
+def test_a_handle_has_all_marked_methods(entity: type, handle: type) -> None:
+    """A partition can ask whatever an engine offers."""
+    methods = {name for name, member in vars(handle).items() if isinstance(member, FunctionType)}
+
+    assert set(marked_methods(entity)) == {name for name in methods if not name.startswith("_")}

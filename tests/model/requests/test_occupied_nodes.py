@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.model.harness import TEN, Harness, a_resource
 
+from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
 from licorne.proxy.documents.nodes import node_document
@@ -141,6 +142,7 @@ def test_validation_finds_use_out_of_nowhere() -> None:
     report(h, FOUR)
     entry = h.state.nodes.get("one")
     assert entry is not None
+    assert isinstance(entry.node, Node)
     entry.node._used_by_others = SIX
 
     with pytest.raises(AssertionError, match="is not the sum"):

@@ -8,6 +8,7 @@ import pytest
 from support.model.builders import SECOND_NS, TEN, a_resource
 from support.model.harness import Harness
 
+from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state.quarantine import BrokenKind, Quarantined
 from licorne.model.values.messages import NodeAction, TerminationType
@@ -35,7 +36,7 @@ def a_partition(*node_ids: str) -> Harness:
 
 def break_application(h: Harness, application_id: str = "app") -> None:
     """Put an application into quarantine that does not even answer."""
-    h.entry(application_id).application = Broken()  # type: ignore[assignment] # on purpose
+    h.entry(application_id).application = Broken()
     assert h.partition.quarantine(BrokenKind.APPLICATION, application_id, "a bug")
     h.validate()
 
@@ -44,7 +45,7 @@ def break_node(h: Harness, node_id: str) -> None:
     """Put a node into quarantine that does not even answer."""
     node = h.state.nodes.get(node_id)
     assert node is not None
-    node.node = Broken()  # type: ignore[assignment] # on purpose
+    node.node = Broken()
     assert h.partition.quarantine(BrokenKind.NODE, node_id, "a bug")
     h.validate()
 
@@ -312,6 +313,7 @@ def test_a_placement_that_breaks_half_way_is_taken_back(what: str) -> None:
     node = h.state.nodes.get("one")
     assert node is not None
     if what == "node":
+        assert isinstance(node.node, Node)
         node.node._allocations = None  # type: ignore[assignment] # on purpose
     else:
         h.application()._core.pending = EMPTY

@@ -11,6 +11,8 @@ from support.proxy.listening import WAIT_SECONDS
 from support.proxy.rest_scenario import RECORDED, rest_scenario
 
 from licorne import RequestError, ResourceManager, Scheduler
+from licorne.model.applications.application import Application
+from licorne.model.nodes.node import Node
 from licorne.model.orphans import PlacedOn
 from licorne.model.resources.resource import Resource
 from licorne.model.state.quarantine import BrokenKind
@@ -18,7 +20,6 @@ from licorne.proxy.health.report import health_document
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from licorne.model.nodes.node import Node
     from licorne.model.partition import Partition
     from licorne.proxy.health.report import HealthReport
     from licorne.proxy.scheduler.scheduler import EngineName
@@ -98,7 +99,7 @@ def test_an_allocation_that_only_its_node_has_is_found() -> None:
     """The application does not have it, and no swap is under way."""
     with rest_scenario() as scheduler:
         scheduler.check_health()
-        application = partition_of(scheduler)._state.entries["app-3"].application
+        application = application_of(scheduler, "app-3")
         del application._core.holdings.placed["a3-1"]
         report = scheduler.check_health()
 
@@ -138,8 +139,8 @@ def test_the_member_of_a_swap_is_no_orphan() -> None:
     with rest_scenario() as scheduler:
         partition = partition_of(scheduler)
         member = PlacedOn("app-gang", "gm-1", "node-1")
-        swapping = partition._state.entries["app-gang"].application._core.holdings.swapping
-        placed = partition._state.entries["app-gang"].application._core.holdings.placed
+        holdings = application_of(scheduler, "app-gang")._core.holdings
+        swapping, placed = holdings.swapping, holdings.placed
 
         assert partition.monitor.unknown_to_applications([member]) == ()
         assert partition.monitor.unknown_to_nodes([member]) == ()
@@ -204,4 +205,11 @@ def partition_of(scheduler: Scheduler) -> Partition:
 def node_of(scheduler: Scheduler, node_id: str) -> Node:
     entry = partition_of(scheduler)._state.nodes.get(node_id)
     assert entry is not None
+    assert isinstance(entry.node, Node)
     return entry.node
+
+
+def application_of(scheduler: Scheduler, application_id: str) -> Application:
+    application = partition_of(scheduler)._state.entries[application_id].application
+    assert isinstance(application, Application)
+    return application

@@ -26,6 +26,7 @@ from support.model.builders import (
 )
 
 from licorne.actors.virtual_clock import VirtualClock
+from licorne.model.applications.application import Application
 from licorne.model.partition import Partition
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
@@ -53,7 +54,6 @@ from licorne.model.values.messages import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from licorne.model.applications.application import Application
     from licorne.model.nodes.node import NodeFacts
     from licorne.model.queues.application_entry import ApplicationEntry
     from licorne.model.queues.queue import Queue
@@ -376,7 +376,9 @@ class Harness:
 
     def application(self, application_id: str = "app") -> Application:
         """Return an application that is active."""
-        return self.entry(application_id).application
+        application = self.entry(application_id).application
+        assert isinstance(application, Application)
+        return application
 
     def queue(self, path: str = "root.leaf") -> Queue:
         """Return a queue."""
