@@ -85,6 +85,7 @@ class LeafVisit:
         "checks",
         "denied",
         "ends_cycle",
+        "has_own_answer",
         "headroom",
         "keys_to_skip",
         "leaf",
@@ -96,7 +97,6 @@ class LeafVisit:
         "rests",
         "sought_node",
         "state",
-        "tried_preemption",
         "until_ns",
         "waiting",
     )
@@ -124,16 +124,19 @@ class LeafVisit:
         """When time alone may change the answer."""
         self.rests: list[tuple[ApplicationEntry, ApplicationFacts, Rest]] = []
         """Applications whose asks found no room, as they were then, and what may change that."""
-        self.sought_node = self.tried_preemption = False
-        """Whether a node to reserve was sought for the application being tried, and preemption tried."""
+        self.sought_node = False
+        """A node to reserve was sought for the application being tried."""
+        self.has_own_answer = False
+        """Preemption was tried for it, or the RM judged it: what stops it may not stop others."""
 
     def run(self) -> bool | None:
         """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
         outcome = self._run()
         waiting = self.leaf.entries.waiting  # Those that changed get their places.
-        for entry, facts, rest in self.rests:
-            if entry.facts is facts:
-                waiting.rest(entry, rest.kind, rest.until_ns)
+        if not self.passed_over:  # Otherwise the visit is repeated, and notes the same.
+            for entry, facts, rest in self.rests:
+                if entry.facts is facts:
+                    waiting.rest(entry, rest.kind, rest.until_ns)
         if outcome is None:
             if self.passed_over:
                 self.state.notes.drop_beyond(self.notes_before)
@@ -213,7 +216,7 @@ class LeafVisit:
             keeps_notes=state.notes.kept,
         )
         application = entry.application
-        self.sought_node = self.tried_preemption = False
+        self.sought_node = self.has_own_answer = False
         failed: FailedTry | None = None
         while (candidate := self._next(entry, walk, failed)) is not None:
             outcome = self._try(entry, candidate)
@@ -274,7 +277,7 @@ class LeafVisit:
 
     def _note_rest(self, entry: ApplicationEntry, walk: AskWalk) -> None:
         """Have an application rest whose asks fail for a lack of room alone."""
-        if self.checks is not None or self.tried_preemption or walk.backoff_count:
+        if self.has_own_answer or walk.passed_over or walk.backoff_count:
             return
         rest = rest_after(walk, self.state.nodes.closed, sought_node=self.sought_node)
         if rest is not None:
@@ -366,7 +369,7 @@ class LeafVisit:
             if isinstance(reason, Pending):
                 return _PASSED_OVER
             if reason is not None:
-                self.denied = True
+                self.denied = self.has_own_answer = True
                 return FailedTry(reservation_refused=True)
             return False if reserve(self.state, entry, ask, node, required=False) else _FAILED
         self.waiting.note_unreservable(ask.resource, self.state.node_changes)
@@ -376,7 +379,7 @@ class LeafVisit:
         self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
     ) -> bool | FailedTry:
         """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
-        self.tried_preemption = True
+        self.has_own_answer = True
         state = self.state
         attempts = self.attempts
         left = attempts.left

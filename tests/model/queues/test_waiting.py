@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from support.model.harness import Harness, a_resource
+from support.model.harness import FakePredicates, Harness, a_resource
 
 from licorne.model.scheduling import cycle
 from licorne.model.scheduling.leaf_visit import LeafVisit
@@ -131,10 +131,16 @@ def note_visits(patched: pytest.MonkeyPatch) -> list[str]:
 
 
 def visits_of_one_submission(
-    waiting: int, monkeypatch: pytest.MonkeyPatch, queue_maximum: int = 100, asks: int = 1
+    waiting: int,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    queue_maximum: int = 100,
+    asks: int = 1,
+    predicates: FakePredicates | None = None,
 ) -> int:
     """Return how many applications are tried for one that fits, while others wait for room."""
-    h = Harness(f"- {{name: leaf, resources: {{max: {{memory: {queue_maximum}}}}}}}")
+    queues = f"- {{name: leaf, resources: {{max: {{memory: {queue_maximum}}}}}}}"
+    h = Harness(queues, predicates=predicates)
     h.nodes("n1", "n2", capacity=a_resource(memory=10))
     for number in range(waiting):
         h.submit(f"w{number}")
@@ -160,9 +166,40 @@ def test_a_submission_costs_the_same_whatever_waits(
     queue_maximum: int, asks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted in applications that are tried, not in seconds."""
-    few, many = (visits_of_one_submission(waiting, monkeypatch, queue_maximum, asks) for waiting in (10, 60))
+    few, many = (
+        visits_of_one_submission(waiting, monkeypatch, queue_maximum=queue_maximum, asks=asks)
+        for waiting in (10, 60)
+    )
 
     assert few == many <= 2
+
+
+def test_a_submission_costs_the_same_where_the_rm_judges_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not asked about what has room nowhere."""
+    few, many = (
+        visits_of_one_submission(waiting, monkeypatch, predicates=FakePredicates()) for waiting in (10, 60)
+    )
+
+    assert few == many <= 2
+
+
+def test_what_the_rm_refuses_to_one_application_is_tried_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both wait for room of one size; the node that gets room is judged for each by itself."""
+    h = Harness(predicates=FakePredicates(refused={("first", "n1"): "no"}))
+    h.nodes("n1", capacity=a_resource(memory=10))
+    for name in ("runs", "first", "second"):
+        h.submit(name)
+        h.ask(name, application_id=name, resource=a_resource(memory=8))
+    h.run_until_idle()
+    tried = note_visits(monkeypatch)
+
+    h.release("runs", application_id="runs")
+    h.run_until_idle()
+
+    assert [*h.placements] == ["runs", "second"]
+    assert ["first", "second"] == tried[:2]
 
 
 def test_room_for_one_size_wakes_one_application_of_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
