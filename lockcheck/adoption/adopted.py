@@ -45,7 +45,7 @@ class _OwnWait:
 
     endless = True
     breakable = True
-    steerable = False
+    signal = None
 
     def __init__(self, name: str) -> None:
         self._name = name

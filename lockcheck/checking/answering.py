@@ -204,10 +204,9 @@ class _AnswerWait:
 
     endless = True
     breakable = True
-    steerable = False
 
     def __init__(self, what: str, thread: Callable[[], int | None]) -> None:
-        self._what = what
+        self.signal = f"the answer of {what}"
         self._thread = thread
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - the same for all that wait
@@ -216,7 +215,7 @@ class _AnswerWait:
 
     def describe(self) -> str:
         """Return what is waited for, in words."""
-        return f"the answer of {self._what}"
+        return self.signal
 
 
 def await_answer(

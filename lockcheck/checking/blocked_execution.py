@@ -27,6 +27,8 @@ class BlockedExecution:
     """`None` if it waits for the end of a thread."""
     wait_text: str
     """What it waits for, in words."""
+    signal: str | None
+    """What ends its wait, in words, if that is neither the release of a lock nor the end of a thread."""
     stack: RawStack
     times: int | None
     """How often it had come there, if that was counted."""
@@ -46,6 +48,7 @@ def blocked_execution(
         held=tuple(reversed(held)),
         wanted=wanted,
         wait_text=execution.wait.describe() if execution.wait is not None else str(wanted),
+        signal=execution.wait.signal if execution.wait is not None else None,
         stack=execution.stack,
         times=times,
     )

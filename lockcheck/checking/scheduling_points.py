@@ -45,17 +45,27 @@ def witness_of(finding: Finding) -> Witness | None:
 
 
 def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
-    """Return the points at which the executions of a cycle would be stuck."""
+    """Return the points at which the executions of a cycle would be stuck.
+
+    Who asks waits for an answer, so a run is steered to that, not to a lock.
+    """
     witness_lock = WitnessLocks().of_acquisition
     return tuple(
         SchedulingPoint(
             execution=one.execution_name,
             role=role_of(one.execution_name),
             held=tuple(witness_lock(held.acquisition, held.stack) for held in one.held),
-            wanted=witness_lock(one.wanted, one.stack),
+            wanted=_answer(one, following)
+            if one.wanted.lock.answers
+            else witness_lock(one.wanted, one.stack),
         )
-        for one in path
+        for one, following in zip(path, (*path[1:], path[0]), strict=True)
     )
+
+
+def _answer(asking: Dependency, asked: Dependency) -> Ending:
+    what = f"the answer of {asking.wanted.lock.name}"
+    return Ending(role_of(asked.execution_name), _innermost(asking.stack), what)
 
 
 def points_of_participants(participants: Sequence[BlockedExecution]) -> tuple[SchedulingPoint, ...]:
@@ -68,7 +78,7 @@ def points_of_participants(participants: Sequence[BlockedExecution]) -> tuple[Sc
             held=tuple(witness_lock(held.acquisition, held.stack) for held in one.held),
             wanted=witness_lock(one.wanted, one.stack)
             if one.wanted is not None
-            else Ending(role_of(following.execution), _innermost(one.stack)),
+            else Ending(role_of(following.execution), _innermost(one.stack), one.signal),
             occurrence=one.times,
         )
         for one, following in zip(participants, (*participants[1:], participants[0]), strict=True)

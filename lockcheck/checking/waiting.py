@@ -49,7 +49,7 @@ class LockWait:
     """The wait for a lock that others hold."""
 
     __slots__ = ("acquisition", "breakable", "endless")
-    steerable = True
+    signal = None
 
     def __init__(self, acquisition: Acquisition, *, endless: bool, breakable: bool = True) -> None:
         self.acquisition = acquisition
@@ -276,11 +276,9 @@ def wanted_lock(execution: Execution) -> Acquisition | None:
 
 
 def _points(deadlock: Sequence[Execution]) -> tuple[SchedulingPoint, ...]:
-    """Return the points at which executions are stuck, if a run can be steered there (locks and joins)."""
+    """Return the points at which executions are stuck, if a run can be steered there."""
     known = all(
-        execution.wait is not None
-        and execution.wait.steerable
-        and all(node.stack for node in held_nodes(execution.node))
+        execution.wait is not None and all(node.stack for node in held_nodes(execution.node))
         for execution in deadlock
     )
     if not known or len(deadlock) == 1 or not any(map(wanted_lock, deadlock)):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..checking.blocked_execution import BlockedExecution
     from ..holding.chains import Acquisition, Execution, ExecutionWait
 
-__all__ = ["Joining", "Participant", "Paused", "blocks", "edges_of", "executions_awaited"]
+__all__ = ["Joining", "Participant", "Paused", "are_stuck", "chain_with", "edges_of", "way_to"]
 
 
 @final
@@ -47,7 +47,7 @@ class Joining:
         self.execution = execution
         self.times = {place: 1}
         self.began = time.monotonic()
-        self.ends = executions_awaited(execution, wait)
+        self.ends = _executions_awaited(execution, wait)
         """The executions that it waits for; none if anything may end the wait, then the witness says who."""
         self._wait = wait
 
@@ -60,12 +60,12 @@ class Joining:
 Participant: TypeAlias = "Paused | Joining"
 
 
-def executions_awaited(execution: Execution, wait: ExecutionWait) -> list[Execution]:
+def _executions_awaited(execution: Execution, wait: ExecutionWait) -> list[Execution]:
     """Return the executions that a wait is for; this may inspect the locks of others."""
     return [one for group in wait.needs(execution) for one in group]
 
 
-def blocks(following: Participant, one: Participant) -> bool:
+def _blocks(following: Participant, one: Participant) -> bool:
     """Return whether an execution has to wait for the one that follows it, as its holder or in its queue."""
     if isinstance(one, Joining):
         return one.waits and (not one.ends or following.execution in one.ends)
@@ -76,6 +76,60 @@ def blocks(following: Participant, one: Participant) -> bool:
     queued = following.acquisition
     writes_first = queued is not None and queued.lock is wanted.lock and queued.mode == "W"
     return writes_first and wanted.mode == "R" and wanted.lock.policy == "writer"
+
+
+def chain_with(newest: Participant, here: Sequence[Participant], count: int) -> Sequence[Participant]:
+    """Return executions at all points, each of which holds what another one wants; the newest is one.
+
+    Args:
+        newest: what came to its point last.
+        here: all that are at points.
+        count: how many points there are.
+    """
+
+    def chain(start: int, participants: list[Participant]) -> list[Participant]:
+        if len(participants) == count:
+            return participants if _blocks(newest, participants[-1]) else []
+        place = (start + len(participants)) % count
+        for one in here:
+            if place in one.times and one not in participants and _blocks(one, participants[-1]):
+                found = chain(start, [*participants, one])
+                if found:
+                    return found
+        return []
+
+    for place in newest.times:
+        found = chain(place, [newest])
+        if found:
+            return found[count - place :] + found[: count - place]
+    return ()
+
+
+def are_stuck(participants: Sequence[Participant]) -> bool:
+    """Return whether each of the participants waits for the next one, whatever else they wait for."""
+    following = (*participants[1:], participants[0])
+    return all(one.waits and _blocks(other, one) for one, other in zip(participants, following, strict=True))
+
+
+def way_to(paused: set[Execution], execution: Execution) -> list[Execution]:
+    """Return a path in the wait-for graph, from an execution to one that waits for a paused one."""
+    seen: set[int] = set()
+
+    def walk(at: Execution) -> list[Execution]:
+        wait = at.wait
+        if wait is None or at.serial in seen:
+            return []
+        seen.add(at.serial)
+        blockers = _executions_awaited(at, wait)
+        if paused.intersection(blockers):
+            return [at]
+        for one in blockers:
+            way = walk(one)
+            if way:
+                return [at, *way]
+        return []
+
+    return walk(execution)
 
 
 def edges_of(participants: Sequence[BlockedExecution]) -> tuple[Edge, ...]:

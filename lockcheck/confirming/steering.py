@@ -27,7 +27,7 @@ from ..findings.witness import Ending
 from ..holding.chains import holds_of
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
-from .participants import Joining, Paused, blocks, executions_awaited
+from .participants import Joining, Paused, are_stuck, chain_with, way_to
 from .point_matching import PointMatching
 
 if TYPE_CHECKING:
@@ -147,13 +147,14 @@ class Steering:
     def finding(self, deadlock: Sequence[Execution]) -> Finding | None:
         """Return the finding of a deadlock, if its executions are stuck as the witness says.
 
-        They need not be those that were paused: a pause may have let others come.
+        They need not be those that were paused: a pause may have let others come. More of them may get
+        stuck so after the first ones, which is no other deadlock.
         """
         others = self.matching.in_order(deadlock)
         with LATCH:
             if self._came_true:
-                return None
-            if self.participants and self._is_stuck():
+                return self.confirmed if others else None
+            if self.participants and are_stuck(self.participants):
                 stuck: list[tuple[Execution, Acquisition | None, int | None]] = [
                     (one.execution, one.acquisition, one.times[place])
                     for place, one in enumerate(self.participants)
@@ -186,7 +187,7 @@ class Steering:
             paused = Paused(
                 execution, acquisition, {place: self.came[execution.serial, place] for place in places}
             )
-            self.participants = self._participants_with(paused)
+            self.participants = chain_with(paused, self._here(), len(self.witness.points))
             if not self.participants and not any(self._is_time(execution, place) for place in places):
                 return
             self._paused.append(paused)
@@ -209,7 +210,7 @@ class Steering:
             self._find_joins()
             with LATCH:
                 if self._joining and not self.participants:
-                    self.participants = self._participants_with(paused)
+                    self.participants = chain_with(paused, self._here(), len(self.witness.points))
                 if self.participants and (paused not in self.participants or self._has_turn(paused)):
                     return
                 if time.monotonic() >= deadline:
@@ -295,7 +296,7 @@ class Steering:
         kept = {*self._held_back, *(one.execution for one in self._here())}
         for thread in threading.enumerate():
             execution = runtime.running.get(thread.ident or 0)
-            if execution is None or (execution not in kept and not _way_to(kept, execution)):
+            if execution is None or (execution not in kept and not way_to(kept, execution)):
                 return False
         return True
 
@@ -307,7 +308,7 @@ class Steering:
             for execution in runtime.all_executions()
             if execution not in here and self.matching.role(execution) in roles
         ]
-        ways = [_way_to({paused.execution}, execution) for execution in coming]
+        ways = [way_to({paused.execution}, execution) for execution in coming]
         if not ways or not all(ways):
             return None
         self.late.update(paused.times)
@@ -341,39 +342,11 @@ class Steering:
                 for place in one.times:
                     self.came[one.execution.serial, place] = 1
 
-    def _participants_with(self, newest: Participant) -> Sequence[Participant]:
-        """Return executions at all points, each of which holds what another one wants; the newest is one."""
-        count = len(self.witness.points)
-
-        def chain(start: int, participants: list[Participant]) -> list[Participant]:
-            if len(participants) == count:
-                return participants if blocks(newest, participants[-1]) else []
-            place = (start + len(participants)) % count
-            for one in self._here():
-                if place in one.times and one not in participants and blocks(one, participants[-1]):
-                    found = chain(start, [*participants, one])
-                    if found:
-                        return found
-            return []
-
-        for place in newest.times:
-            found = chain(place, [newest])
-            if found:
-                return found[count - place :] + found[: count - place]
-        return ()
-
     def _has_turn(self, paused: Paused) -> bool:
         """Return whether an execution may begin to wait: those before it in the order do."""
         order = self.witness.order
         before = order[: order.index(list(self.participants).index(paused))]
         return all(self.participants[place].waits for place in before)
-
-    def _is_stuck(self) -> bool:
-        """Return whether each of the participants waits for the next one, whatever else they wait for."""
-        following = (*self.participants[1:], self.participants[0])
-        return all(
-            one.waits and blocks(other, one) for one, other in zip(self.participants, following, strict=True)
-        )
 
 
 def _shut_gate() -> threading.Lock:
@@ -381,24 +354,3 @@ def _shut_gate() -> threading.Lock:
     gate = threading.Lock()
     gate.acquire()
     return gate
-
-
-def _way_to(paused: set[Execution], execution: Execution) -> list[Execution]:
-    """Return a path in the wait-for graph, from an execution to one that waits for a paused one."""
-    seen: set[int] = set()
-
-    def walk(at: Execution) -> list[Execution]:
-        wait = at.wait
-        if wait is None or at.serial in seen:
-            return []
-        seen.add(at.serial)
-        blockers = executions_awaited(at, wait)
-        if paused.intersection(blockers):
-            return [at]
-        for one in blockers:
-            way = walk(one)
-            if way:
-                return [at, *way]
-        return []
-
-    return walk(execution)

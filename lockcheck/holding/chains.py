@@ -202,8 +202,8 @@ class ExecutionWait(Protocol):
         """Whether an error can be raised where the execution waits."""
 
     @property
-    def steerable(self) -> bool:
-        """Whether another run can be steered to this wait: what has to come before is known."""
+    def signal(self) -> str | None:
+        """What ends the wait, in words, if it is neither the release of a lock nor the end of a thread."""
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:
         """Return groups of executions: of each group one has to act before the wait can end.

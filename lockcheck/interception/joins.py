@@ -69,7 +69,7 @@ class _JoinWait:
 
     endless = True
     breakable = True
-    steerable = True
+    signal = None
 
     def __init__(self, thread: threading.Thread) -> None:
         self._thread = thread
@@ -89,7 +89,6 @@ class _FutureWait:
 
     endless = True
     breakable = True
-    steerable = False
 
     def __init__(self, futures: Iterable[_Future], return_when: str = ALL_COMPLETED) -> None:
         self._futures = list(futures)
@@ -107,6 +106,11 @@ class _FutureWait:
         if self._return_when == ALL_COMPLETED:
             return [group for group in groups if group]
         return [[execution for group in groups for execution in group]] if all(groups) else []
+
+    @property
+    def signal(self) -> str:
+        """What ends the wait, in words."""
+        return self.describe()
 
     def describe(self) -> str:
         """Return what is waited for, in words."""

@@ -25,7 +25,7 @@ from ..traces.trace import TracedThing
 from .hooks import Hooks, passed_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..findings.evidence import Mode
     from ..holding.runtime import EventSink
@@ -123,6 +123,8 @@ class _Waits(threading.local):
     """Whether the thread is in a wait that is recorded, so that what is in it is not."""
 
     inside = False
+    submits = False
+    """Whether the thread submits a task: which threads of the pool are idle then is chance, and no order."""
 
 
 _waits: Final = _Waits()
@@ -150,6 +152,8 @@ def _heard(
 
     @functools.wraps(method)
     def recorded(self: object, *given: object, **named: object) -> Result:
+        if _waits.submits and isinstance(self, threading.Semaphore):
+            return method(self, *given, **named)
         if signals is not None:
             signalled(self, signals)
         outer, endless = _waits.inside, _is_endless(name, given, named)
@@ -189,6 +193,11 @@ def _begins_to_wait(thing: object) -> None:
     recorder = _recorder()
     if recorder is not None:
         recorder.signalled(thing, "R", begins=True)
+
+
+def _begins_to_wait_for(futures: Iterable[concurrent.futures.Future[object]]) -> None:
+    for future in futures:
+        _begins_to_wait(_task_ends.get(future) or future)
 
 
 def _awaited_result(future: concurrent.futures.Future[object], *, endless: bool) -> None:
@@ -240,10 +249,22 @@ def _wait(
     return wait
 
 
-def _as_completed(function: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
+def _as_completed(
+    function: Callable[..., Iterator[concurrent.futures.Future[object]]],
+) -> Callable[..., Iterator[concurrent.futures.Future[object]]]:
+    """Wrap `as_completed`: from its beginning on each of the futures is waited for until it is yielded."""
+
     @functools.wraps(function)
-    def as_completed(*given: object, **named: object) -> Iterator[object]:
-        yield from passed_on(function(*given, **named), awaited)
+    def as_completed(
+        fs: Iterable[concurrent.futures.Future[object]], timeout: float | None = None
+    ) -> Iterator[concurrent.futures.Future[object]]:
+        futures = list(fs)
+        endless = timeout is None and not _waits.inside
+        if endless:
+            _begins_to_wait_for(futures)
+        found = function(iter(futures), timeout)
+        del futures, fs  # the program alone has them then, and may drop them
+        yield from passed_on(found, lambda future: _awaited_result(future, endless=endless))
 
     return as_completed
 
@@ -284,7 +305,11 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
                 signalled(end)
                 signalled(threading.current_thread())
 
-        future = method(self, run)
+        outer, _waits.submits = _waits.submits, True
+        try:
+            future = method(self, run)
+        finally:
+            _waits.submits = outer
         _task_ends.put(future, end)
         return future
 

@@ -31,10 +31,9 @@ class _ThingWait:
 
     endless = True
     breakable = True
-    steerable = False
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self.signal = text
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:
         """Return the execution that signals it by the witness, if all of that stand still."""
@@ -43,7 +42,7 @@ class _ThingWait:
 
     def describe(self) -> str:
         """Return what is waited for, in words."""
-        return self._text
+        return self.signal
 
 
 def _wait(method: Callable[..., bool], text: str) -> Callable[..., bool]:

@@ -75,6 +75,8 @@ class TraceIndex:
         self._holding: dict[int, list[int]] = defaultdict(list)
         self._holders: dict[int, dict[int, Section]] = defaultdict(dict)
         self._signals: dict[int, dict[int, int]] = defaultdict(dict)
+        self._last_signals: dict[int, int] = {}
+        """The place of the last signal of each execution."""
         self._begun: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
         self.things = Things(self.events, {} if trace.late else trace.things)
         for at, event in enumerate(self.events):
@@ -104,7 +106,7 @@ class TraceIndex:
         elif event.kind is _SIGNAL and event.attempt == "try":
             self._begun[event.execution, event.object] = at, tuple(self._holding.get(event.execution, ()))
         elif event.kind is _SIGNAL:
-            self._signals[event.object][event.execution] = at
+            self._signals[event.object][event.execution] = self._last_signals[event.execution] = at
             self.things.note(at, event)
         elif event.kind is _AWAIT:
             self.needs[at] = tuple(self._signals.get(event.object, {}).values())
@@ -116,7 +118,11 @@ class TraceIndex:
             self.needs[at] = tuple(self.of_execution.get(event.object, ())[-1:])
 
     def _waited_for_thing(self, at: int, event: Event) -> None:
-        """Note a wait without a limit; one for a condition begins when its lock is released."""
+        """Note a wait without a limit; one for a condition begins when its lock is released.
+
+        A wait for one of several results may begin long before: with what was held all the time, and not
+        before a signal, for which others may wait.
+        """
         kind = self.things.kind(event)
         if kind == "wakeups":
             mine = self.of_execution[event.execution]
@@ -125,9 +131,12 @@ class TraceIndex:
                 self.waits[before] = at
         elif kind is not None:
             name = event.execution, event.object
-            begun, held = self._begun.pop(name, (at, tuple(self._holding.get(event.execution, ()))))
+            holding = self._holding.get(event.execution, [])
+            begun, held = self._begun.pop(name, (at, tuple(holding)))
+            if kind == "flag" and self._last_signals.get(event.execution, -1) > begun:
+                begun, held = at, tuple(holding)
             self.waits[begun] = at
-            self.held[begun] = held
+            self.held[begun] = tuple(one for one in held if one in holding)
 
     def _took(self, at: int, event: Event) -> None:
         name = event.execution, event.object, event.mode

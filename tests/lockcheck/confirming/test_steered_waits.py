@@ -7,20 +7,25 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from support.lockcheck.deadlocked import LEAVE_ALONE
 from support.lockcheck.waiting_programs import (
     SECONDS_MAX,
+    answer,
+    each_result,
     event,
     in_turn,
     item,
     notification,
     promise,
     result,
+    result_before_another_task,
+    two_results,
     under,
 )
 
-from licorne.lockcheck import Lock, Rung
+from licorne.lockcheck import Lock, Rung, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
-from licorne.lockcheck.confirming.confirmation import confirm
+from licorne.lockcheck.confirming.confirmation import confirm, steered
 from licorne.lockcheck.findings.witness_file import from_json, to_json
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.prediction.predicted_findings import findings_of
@@ -46,16 +51,18 @@ def wait_until_both_wait(done: threading.Event) -> None:
 
 
 def predicted(program: Callable[[], None], folder: Path) -> Witness:
-    """Return the witness of the one deadlock that a recorded run predicts."""
+    """Return the first witness of the deadlock that a recorded run predicts."""
     with recording(folder / "locks.lct"):
         program()
-    (finding,) = findings_of(read_trace(folder / "locks.lct"))[0]
+    finding, *_ = findings_of(read_trace(folder / "locks.lct"))[0]
     witness = witness_of(finding)
     assert witness is not None
     return witness
 
 
-@pytest.mark.parametrize("program", [event, item, promise, result, notification])
+@pytest.mark.parametrize(
+    "program", [event, item, promise, result, result_before_another_task, each_result, notification]
+)
 def test_threads_are_steered_to_where_they_wait_for_each_other(
     program: Callable[[], None], tmp_path: Path
 ) -> None:
@@ -69,6 +76,28 @@ def test_threads_are_steered_to_where_they_wait_for_each_other(
     assert {str(point.wanted) for point in witness.points} == {
         str(point.wanted) for point in from_json(to_json(witness), "it").points
     }
+
+
+def test_threads_are_steered_to_an_answer_that_was_there_already(tmp_path: Path) -> None:
+    """An actor counts as a lock: so the learned graph has the cycle, and a run is steered to the answer."""
+    with session(on=LEAVE_ALONE) as opened:
+        answer()
+    (witness,) = filter(None, map(witness_of, opened.findings))
+    outcome = confirm(from_json(to_json(witness), "it"), answer, folder=tmp_path)
+
+    assert Rung.R2 is witness.rung
+    assert outcome.finding is not None, outcome.reasons
+    assert Rung.R4 is outcome.finding.rung
+
+
+def test_what_is_stuck_likewise_after_the_first_is_no_other_deadlock(tmp_path: Path) -> None:
+    """A second task waits for the lock when the first one has given way."""
+    witness = predicted(two_results, tmp_path)
+    with steered(witness) as (opened, _):
+        two_results()
+
+    (finding,) = [one for one in opened.findings if one.rung >= Rung.R2]
+    assert (Rung.R4, 2) == (finding.rung, finding.count)
 
 
 def test_a_wait_that_something_else_ends_is_no_deadlock(tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ import pytest
 from support.lockcheck.waiting_programs import (
     SECONDS_MAX,
     all_results,
+    each_result,
     event,
     in_turn,
     item,
     notification,
     promise,
     result,
+    result_before_another_task,
     through_a_third,
     under,
 )
@@ -34,13 +36,30 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    "program", [event, item, result, all_results, promise, notification, through_a_third]
+    "program",
+    [
+        event,
+        item,
+        result,
+        result_before_another_task,
+        all_results,
+        promise,
+        notification,
+        through_a_third,
+    ],
 )
 def test_a_wait_under_a_lock_that_the_other_side_needs_is_predicted(
     program: Callable[[], None], tmp_path: Path
 ) -> None:
     """Also where it was over at once."""
     assert 1 == len(predicted(program, tmp_path / "locks.lct"))
+
+
+def test_each_of_some_results_is_waited_for_from_the_beginning_on(tmp_path: Path) -> None:
+    """In whichever order they are yielded; one that comes later on the same thread needs the first one."""
+    texts = predicted(each_result, tmp_path / "locks.lct")
+
+    assert any(text.endswith("lock -> the result of under.<locals>.run") for text in texts)
 
 
 def limited() -> None:

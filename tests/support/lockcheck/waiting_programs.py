@@ -10,6 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from support.lockcheck.deadlocked import until
+from support.lockcheck.pykka_clerks import clerks
+
 from licorne.lockcheck import Condition, DeadlockError, Lock
 from licorne.lockcheck.holding.runtime import runtime
 
@@ -21,13 +24,17 @@ if TYPE_CHECKING:
 __all__ = [
     "SECONDS_MAX",
     "all_results",
+    "answer",
+    "each_result",
     "event",
     "in_turn",
     "item",
     "notification",
     "promise",
     "result",
+    "result_before_another_task",
     "through_a_third",
+    "two_results",
     "under",
 ]
 
@@ -114,10 +121,63 @@ def all_results() -> None:
         under(lock, lambda: concurrent.futures.wait(futures))()
 
 
+def each_result() -> None:
+    """Of two tasks that one thread runs, of which the first one takes the lock."""
+    lock, over = Lock("lock"), _thread.allocate_lock()
+    over.acquire()
+
+    with ThreadPoolExecutor(1) as pool:
+        futures: list[Future[object]] = [pool.submit(under(lock, int)), pool.submit(over.release)]
+        if runtime.steering is None:
+            assert over.acquire(timeout=SECONDS_MAX)
+        with suppress(DeadlockError):
+            under(lock, lambda: list(concurrent.futures.as_completed(futures)))()
+
+
+def result_before_another_task() -> None:
+    """The thread of the first task is idle when another one is submitted: that is chance."""
+    lock = Lock("lock")
+    with ThreadPoolExecutor(2) as pool:
+        future = pool.submit(under(lock, int))
+        if runtime.steering is None:
+            until(lambda: pool._idle_semaphore._value > 0)
+        pool.submit(int)
+        with suppress(DeadlockError):
+            under(lock, future.result)()
+
+
+def two_results() -> None:
+    """Of tasks that both take the lock, waited for by one call, which raises nothing."""
+    lock = Lock("lock")
+    over: list[int] = []
+
+    def task() -> None:
+        with suppress(DeadlockError):
+            under(lock, int)()
+        over.append(1)
+
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(task), pool.submit(task)]
+        until(lambda: runtime.steering is not None or len(over) == len(futures))
+        with suppress(DeadlockError):
+            under(lock, lambda: concurrent.futures.wait(futures))()
+
+
 def promise() -> None:
     """A result that a thread sets itself."""
     lock, future = Lock("lock"), Future[int]()
     in_turn(under(lock, lambda: future.set_result(1)), under(lock, future.result))
+
+
+def answer() -> None:
+    """Of an actor that takes the lock to give it."""
+    lock = Lock("lock")
+    with clerks() as (clerk,):
+        future = clerk.ask(under(lock, int), block=False)
+        if runtime.steering is None:
+            until(lambda: bool(vars(future)["_result"]))  # which is no wait
+        with suppress(DeadlockError):
+            under(lock, future.get)()
 
 
 def notification() -> None:
