@@ -73,8 +73,8 @@ def _place_first(state: PartitionState, leaf: Queue) -> ConcurrentOutcome:
 
 def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
     """Return the application that goes first, `None` if only a whole cycle can decide about it."""
-    room = queue_quota.headroom(leaf)
-    to_try = leaf.entries.waiting.to_try(state.nodes.closed, room, state.node_changes, state.now_ns())
+    # Without the room of the queues: other threads change it, and a placement charges them anyway.
+    to_try = leaf.entries.waiting.to_try(state.nodes.closed, None, state.node_changes, state.now_ns())
     entry = next(to_try, None)
     if entry is None or entry.backoff_until_ns is not None:
         return None
