@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final, final
 from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
 from ..resources.combinations import prune
-from ..resources.comparisons import fit_score
 from ..resources.resource import add, fits, subtract, weighted_usage
 
 if TYPE_CHECKING:
@@ -160,6 +159,8 @@ class NodeOrder:
         """Counts the changes after which some node may have room that had none."""
         self.closed: dict[Resource, None] = {}
         """Resources for which no usable node has room now."""
+        self.ranked: dict[Resource, list[NodeEntry]] = {}
+        """See `licorne.model.nodes.reservable`; empty after a change of a node that is not reserved."""
         self._order_by(policy, weights)
 
     def __len__(self) -> int:
@@ -202,6 +203,7 @@ class NodeOrder:
     def remove(self, node_id: str) -> NodeEntry:
         """Remove a node."""
         entry = self._entries.pop(node_id)
+        self.ranked.clear()
         self._discard(entry)
         return entry
 
@@ -245,6 +247,8 @@ class NodeOrder:
 
     def _open(self, entry: NodeEntry) -> None:
         self.gains += 1
+        if not entry.reserved:
+            self.ranked.clear()
         if self.closed and entry.usable:
             for resource in [closed for closed in self.closed if fits(entry.available, closed)]:
                 del self.closed[resource]
@@ -296,16 +300,6 @@ class NodeOrder:
             if missed and not block.is_exact:
                 block.room = None
 
-    def best_to_reserve(self, resource: Resource) -> list[NodeEntry]:
-        """Return the usable nodes that are large enough, those with the least use for others first.
-
-        What counts is how much a node has available in addition to what is asked, not how much it lacks: a
-        nearly full node is reserved rather than one that smaller asks can still use.
-        """
-        large = [entry for entry in self if entry.usable and fits(entry.capacity, resource)]
-        large.sort(key=lambda entry: fit_score(resource, entry.available))
-        return large
-
     # --------------------------------------------------------------------------------- the order
 
     def _score(self, entry: NodeEntry) -> float:
@@ -313,6 +307,8 @@ class NodeOrder:
         return usage if self.policy is NodeSortPolicy.FAIR else 1.0 - usage
 
     def _reinsert(self, entry: NodeEntry) -> None:
+        if not entry.reserved:
+            self.ranked.clear()
         score = self._score(entry)
         if score != entry.key[0]:
             self._discard(entry)
@@ -362,6 +358,7 @@ class NodeOrder:
         self._blocks = [_Block([entry.key for entry in chunk], chunk) for chunk in chunks]
         self._last_keys = [block.keys[-1] for block in self._blocks]
         self.closed.clear()
+        self.ranked.clear()
 
     def validate(self) -> None:
         """Assert that the order is sorted and complete, and that `closed` is right."""

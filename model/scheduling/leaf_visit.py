@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind, FailedTry
 from ..applications.state import ApplicationState
+from ..nodes.reservable import first_to_reserve
 from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
 from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
@@ -364,16 +365,17 @@ class LeafVisit:
         if self.now_ns - ask.created_at_ns <= RESERVATION_DELAY_NS:
             return _FAILED
         self.sought_node = True
-        for node in self.state.nodes.best_to_reserve(ask.resource)[:1]:
-            reason = self._refusal_of(ask, node, allocate=False)
-            if isinstance(reason, Pending):
-                return _PASSED_OVER
-            if reason is not None:
-                self.denied = self.has_own_answer = True
-                return FailedTry(reservation_refused=True)
-            return False if reserve(self.state, entry, ask, node, required=False) else _FAILED
-        self.waiting.note_unreservable(ask.resource, self.state.node_changes)
-        return _FAILED
+        node = first_to_reserve(self.state.nodes, ask.resource)
+        if node is None:
+            self.waiting.note_unreservable(ask.resource, self.state.node_changes)
+            return _FAILED
+        reason = self._refusal_of(ask, node, allocate=False)
+        if isinstance(reason, Pending):
+            return _PASSED_OVER
+        if reason is not None:
+            self.denied = self.has_own_answer = True
+            return FailedTry(reservation_refused=True)
+        return False if reserve(self.state, entry, ask, node, required=False) else _FAILED
 
     def _preempt(
         self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool

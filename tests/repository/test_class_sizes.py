@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 METHODS_MAX: Final = 20
 SOURCES: Final = Path(licorne.model.__file__).parent
 LARGER: Final = {
-    "NodeOrder": 28,
+    "NodeOrder": 27,
     "Queue": 28,
     "QueueTree": 25,
     "UsageTree": 22,

@@ -275,34 +275,6 @@ def test_only_so_many_sizes_are_remembered() -> None:
     assert first_fit(order, memory(2)) is None
 
 
-def test_the_node_to_reserve_is_the_one_of_the_least_use_to_others() -> None:
-    """What it has beyond what is asked counts; among equals the order decides."""
-    size = a_resource(memory=10, vcore=10)
-    order = an_order(
-        an_entry("cores", capacity=size, available=a_resource(memory=7, vcore=9)),
-        an_entry("later", capacity=size, available=memory(5)),
-        an_entry("sooner", capacity=size, available=memory(6)),
-    )
-
-    assert ["cores", "sooner", "later"] == names(order)
-    assert ["sooner", "later", "cores"] == [entry.node_id for entry in order.best_to_reserve(memory(8))]
-
-
-def test_only_usable_nodes_that_are_large_enough_are_reserved() -> None:
-    """The capacity counts, not what is free."""
-    order = an_order(
-        used("full", 10),
-        an_entry("small", capacity=memory(4)),
-        an_entry("cordoned", schedulable=False),
-        an_entry("reserved"),
-    )
-    entry = order.get("reserved")
-    assert entry is not None
-    order.set_reserved(entry, reserved=True)
-
-    assert ["full"] == [entry.node_id for entry in order.best_to_reserve(memory(8))]
-
-
 # ---------------------------------------------------------------------------------- more than one block
 
 

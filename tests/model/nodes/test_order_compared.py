@@ -11,6 +11,9 @@ from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.order import NodeEntry, NodeOrder
+from licorne.model.nodes.reservable import first_to_reserve
+from licorne.model.resources.comparisons import fit_score
+from licorne.model.resources.resource import fits
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource
@@ -138,6 +141,13 @@ class OrderMachine(RuleBasedStateMachine):
         for quantity in (1, 4, 8, 10, 11):
             expected = next((node.entry for node in walk if node.has_room(quantity)), None)
             assert expected is self.order.first_fit(memory(quantity))
+            assert self.to_reserve(walk, memory(quantity)) is first_to_reserve(self.order, memory(quantity))
+
+    @staticmethod
+    def to_reserve(walk: list[_PlainNode], resource: Resource) -> NodeEntry | None:
+        """Return the usable node that is large enough and has the least beyond the resource."""
+        large = [node.entry for node in walk if node.entry.usable and fits(node.entry.capacity, resource)]
+        return min(large, key=lambda entry: fit_score(resource, entry.available), default=None)
 
 
 TestOrderIsThatOfAPlainList = OrderMachine.TestCase

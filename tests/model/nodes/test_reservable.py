@@ -1,0 +1,112 @@
+"""Which node to reserve for an ask that no node has room for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.model.builders import TEN, a_node, a_resource
+
+from licorne.model.configuration.schema import NodeSortPolicy
+from licorne.model.nodes import reservable
+from licorne.model.nodes.order import NodeEntry, NodeOrder
+from licorne.model.nodes.reservable import first_to_reserve
+from licorne.model.resources.comparisons import fit_score
+
+if TYPE_CHECKING:
+    import pytest
+
+    from licorne.model.resources.resource import Resource
+
+EIGHT = a_resource(memory=8)
+
+
+def an_entry(
+    node_id: str, *, capacity: Resource = TEN, available: Resource | None = None, schedulable: bool = True
+) -> NodeEntry:
+    """Return the entry of a node, everything of which is available unless said otherwise."""
+    node = a_node(node_id, capacity=capacity)
+    entry = NodeEntry(node, node_id, node.instance_type, capacity, schedulable=schedulable)
+    if available is not None:
+        entry.available = available
+    return entry
+
+
+def an_order(*entries: NodeEntry) -> NodeOrder:
+    order = NodeOrder(NodeSortPolicy.FAIR, {})
+    for entry in entries:
+        order.add(entry)
+    return order
+
+
+def reserve_all(order: NodeOrder) -> list[str]:
+    """Reserve one node after the other; return them."""
+    chosen = []
+    while (entry := first_to_reserve(order, EIGHT)) is not None:
+        order.set_reserved(entry, reserved=True)
+        chosen.append(entry.node_id)
+    return chosen
+
+
+def test_the_node_to_reserve_is_the_one_of_the_least_use_to_others() -> None:
+    """What it has beyond what is asked counts; among equals the order decides."""
+    size = a_resource(memory=10, vcore=10)
+    order = an_order(
+        an_entry("cores", capacity=size, available=a_resource(memory=7, vcore=9)),
+        an_entry("later", capacity=size, available=a_resource(memory=5)),
+        an_entry("sooner", capacity=size, available=a_resource(memory=6)),
+    )
+
+    assert ["cores", "sooner", "later"] == [entry.node_id for entry in order]
+    assert ["sooner", "later", "cores"] == reserve_all(order)
+
+
+def test_only_usable_nodes_that_are_large_enough_are_reserved() -> None:
+    """The capacity counts, not what is free."""
+    order = an_order(
+        an_entry("full", available=a_resource(memory=0)),
+        an_entry("small", capacity=a_resource(memory=4)),
+        an_entry("cordoned", schedulable=False),
+        an_entry("reserved"),
+    )
+    entry = order.get("reserved")
+    assert entry is not None
+    order.set_reserved(entry, reserved=True)
+
+    assert ["full"] == reserve_all(order)
+
+
+def test_a_node_may_be_reserved_again_once_it_is_free() -> None:
+    """It takes its place among those that are left."""
+    order = an_order(*(an_entry(f"n{number}") for number in range(3)))
+    first = first_to_reserve(order, EIGHT)
+    assert first is not None
+    order.set_reserved(first, reserved=True)
+    second = first_to_reserve(order, EIGHT)
+    order.set_reserved(first, reserved=False)
+
+    assert ("n0", "n1", ["n0", "n1", "n2"]) == (first.node_id, second and second.node_id, reserve_all(order))
+
+
+def test_the_nodes_are_ranked_once_for_many_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node is compared with the size once, however many are reserved."""
+    order = an_order(*(an_entry(f"n{number:02}") for number in range(50)))
+    compared = []
+
+    def counted(resource: Resource, available: Resource) -> float:
+        compared.append(available)
+        return fit_score(resource, available)
+
+    monkeypatch.setattr(reservable, "fit_score", counted)
+
+    assert (50, 50) == (len(reserve_all(order)), len(compared))
+
+
+def test_rankings_of_so_many_sizes_are_kept() -> None:
+    """At the bound the oldest is made again."""
+    order = an_order(an_entry("a"))
+
+    for quantity in range(1, 40):
+        first_to_reserve(order, a_resource(memory=quantity))
+
+    assert 16 == len(order.ranked)
+    assert a_resource(memory=39) in order.ranked
