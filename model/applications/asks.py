@@ -117,9 +117,8 @@ class ApplicationAsks:
             reservation = core.reservations.remove(record.ask.allocation_key)
             if reservation is not None:
                 reservations.append(reservation)
-        has_placeholders = any(placed.allocation.ask.placeholder for placed in core.holdings.placed.values())
         ending = core.life.state in (ApplicationState.FAILING, ApplicationState.COMPLETING)
-        if check and core.has_nothing_real and not has_placeholders and not ending:
+        if check and core.has_nothing_real and not ending and not core.has_placeholders:
             core.life.handle(ApplicationEvent.COMPLETE, now_ns, effects)
         return core.answer(effects, asks=removed, reservations=tuple(reservations))
 

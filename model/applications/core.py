@@ -96,6 +96,11 @@ class ApplicationCore:
         """Whether nothing waits, and nothing but placeholders is placed."""
         return not self.asks.has_waiting and is_zero(self.holdings.allocated)
 
+    @property
+    def has_placeholders(self) -> bool:
+        """Whether placeholders are placed; each allocation is visited."""
+        return any(placed.allocation.ask.placeholder for placed in self.holdings.placed.values())
+
     # ----------------------------------------------------------------------------------------- asks
 
     def place_ask(self, record: AskRecord) -> tuple[Reservation, ...]:

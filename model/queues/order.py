@@ -16,6 +16,7 @@ from ..resources.quantities import INT32_MIN
 from ..resources.resource import strictly_greater_than_zero
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
+from .priorities import PriorityCounts
 from .waiting import WaitingApplications
 
 if TYPE_CHECKING:
@@ -127,10 +128,7 @@ class ApplicationOrder:
         self._waiting = WaitingApplications()
         self._stale: dict[str, ApplicationEntry] = {}
         """Applications that changed since they were given their places."""
-        self._priorities: dict[int, int] = {}
-        """Priority -> how many applications have it as their highest."""
-        self._highest = INT32_MIN
-        self._counted: dict[str, int] = {}
+        self._priorities = PriorityCounts()
         self.sizes: dict[Resource, int] = {}
         """Size -> how many waiting asks in this leaf have it."""
         self.skip_until: SkipUntil | None = None
@@ -168,7 +166,7 @@ class ApplicationOrder:
         del self.by_id[entry.application_id]
         self._stale.pop(entry.application_id, None)
         self._unplace(entry)
-        self._count(entry.application_id, None)
+        self._priorities.note(entry.application_id, INT32_MIN)
         self.placeholder_entries.pop(entry.application_id, None)
         self.reserved_entries.pop(entry.application_id, None)
 
@@ -200,14 +198,13 @@ class ApplicationOrder:
 
     def max_priority(self) -> int:
         """Return the highest priority of all waiting asks, the lowest possible one if nothing waits."""
-        return self._highest
+        return self._priorities.highest
 
     def refresh(self, entry: ApplicationEntry) -> None:
         """Have the place of an application found by its facts before the next walk."""
         facts = entry.facts
         name = entry.application_id
-        if self._counted.get(name, INT32_MIN) != facts.max_priority:
-            self._count(name, facts.max_priority if facts.max_priority != INT32_MIN else None)
+        self._priorities.note(name, facts.max_priority)
         if facts.placeholder_allocated or self.placeholder_entries:
             _keep(self.placeholder_entries, entry, present=bool(facts.placeholder_allocated))
         if facts.reserved or self.reserved_entries:
@@ -236,20 +233,6 @@ class ApplicationOrder:
         if entry.order:
             self._waiting.remove(entry)
             entry.order = ()
-
-    def _count(self, name: str, priority: int | None) -> None:
-        old = self._counted.get(name)
-        if old == priority:
-            return
-        if old is not None:
-            self._priorities[old] -= 1
-            if not self._priorities[old]:
-                del self._priorities[old]
-            del self._counted[name]
-        if priority is not None:
-            self._priorities[priority] = self._priorities.get(priority, 0) + 1
-            self._counted[name] = priority
-        self._highest = max(self._priorities, default=INT32_MIN)
 
     def count_size(self, resource: Resource, change: int) -> None:
         """Count waiting asks of a size that came (positive) or went (negative)."""

@@ -27,6 +27,7 @@ from ..resources.resource import (
 )
 from ..values.object_state import ObjectEvent, ObjectState, next_object_state
 from .order import ApplicationOrder, ChildOrder
+from .priorities import PriorityCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -104,6 +105,8 @@ class Queue:
         self.priority = INT32_MIN
         """The highest priority of what waits here, before the queue's own policy."""
         self.child_order = ChildOrder()
+        self.child_priorities = PriorityCounts()
+        """What the children expose."""
         self.entries = ApplicationOrder()
         self.quota_preemption_due_ns: int | None = None
         self._claimed = False
@@ -234,7 +237,9 @@ class Queue:
         if self.is_leaf:
             highest = self.entries.max_priority()
         else:
-            highest = max((child.exposed_priority for child in self.children.values()), default=INT32_MIN)
+            members = ((child.name, child.exposed_priority) for child in self.children.values())
+            self.child_priorities = PriorityCounts(members)
+            highest = self.child_priorities.highest
         changed = highest != self.priority
         self.priority = highest
         return changed
@@ -244,7 +249,12 @@ class Queue:
     def refresh_child(self, child: Queue, *, priority_changed: bool) -> bool:
         """Have the place of a child found before the next walk; return whether the priority here changed."""
         self.child_order.stale[child.name] = child
-        return priority_changed and Queue.refresh_priority(self)
+        if not priority_changed or self.is_leaf:  # a leaf may have children that drain
+            return False
+        before, counts = self.priority, self.child_priorities
+        counts.note(child.name, child.exposed_priority)
+        self.priority = counts.highest
+        return self.priority != before
 
     def children_now(self, version: int, place: Callable[[Queue, Queue], None]) -> list[Queue]:
         """Return the children with something waiting, those first that go first.

@@ -1,0 +1,241 @@
+"""What one step costs does not grow with what there is of everything else.
+
+Each row of the table makes a scheduler with so many of something, then one with four times as many, and
+counts the lines of Python that the same step executes in both. So no clock takes part, and a step that begins
+to visit all there is fails here. A row may allow growth, and says why: nothing may grow faster than it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from support.proxy.counted_lines import lines_executed
+from support.proxy.manager_requests import (
+    application_request,
+    ask_request,
+    keys,
+    node_request,
+    release_request,
+)
+
+from licorne import ResourceManager, Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FEW: Final = 60
+MANY: Final = 4 * FEW
+STEPS: Final = 20
+FLAT: Final = 1.1
+"""What a flat step may cost more with four times as many: a few lines more to search an order by halving."""
+LINEAR: Final = 4.4
+"""The same for a step that visits each of them, and does no more for each where there are more."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What grows, and what is counted then.
+
+    Attributes:
+        fill: makes that many, and what the step needs.
+        step: what is counted.
+        queues: the queues below the root, as YAML in one line, for that many.
+        growth: what the step may cost more with four times as many.
+    """
+
+    fill: Callable[[Scheduler, int], None]
+    step: Callable[[Scheduler], None]
+    queues: Callable[[int], str] = lambda _: "{name: leaf}"
+    growth: float = FLAT
+
+
+def place(scheduler: Scheduler) -> None:
+    """Place asks of the application `app`, one after the other."""
+    for key in keys(STEPS, "measured"):
+        scheduler.update_allocation(ask_request(key))
+        scheduler.run_until_idle()
+
+
+def release(scheduler: Scheduler) -> None:
+    """Release what was placed for the application `app`."""
+    for key in keys(STEPS, "early"):
+        scheduler.update_allocation(release_request(key))
+        scheduler.run_until_idle()
+
+
+def submit(scheduler: Scheduler) -> None:
+    """Submit applications with one ask each."""
+    for name in keys(STEPS, "measured"):
+        scheduler.update_application(application_request(name))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=name))
+        scheduler.run_until_idle()
+
+
+def add_nodes(scheduler: Scheduler) -> None:
+    """Create nodes, one after the other."""
+    for name in keys(STEPS, "measured"):
+        scheduler.update_node(node_request(name))
+        scheduler.run_until_idle()
+
+
+def empty_nodes(scheduler: Scheduler, count: int) -> None:
+    """Make n empty nodes, with an application."""
+    scheduler.update_node(node_request(*keys(count, "node"), memory=100))
+    scheduler.update_application(application_request("app"))
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+
+
+def full_nodes(scheduler: Scheduler, count: int) -> None:
+    """Fill n nodes, and add one with room."""
+    scheduler.update_application(application_request("app"))
+    scheduler.update_node(node_request(*keys(count, "node"), memory=1))
+    scheduler.update_allocation(ask_request(*keys(count, "filling")))
+    scheduler.run_until_idle()
+    scheduler.update_node(node_request("roomy", memory=1_000))
+
+
+def one_node(scheduler: Scheduler, *, memory: int = 1_000_000) -> None:
+    """Make one node that has room, with an application."""
+    scheduler.update_node(node_request("node", memory=memory))
+    scheduler.update_application(application_request("app"))
+
+
+def placed_asks(scheduler: Scheduler, count: int) -> None:
+    """Place n asks of one application."""
+    one_node(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early"), *keys(count, "placed")))
+
+
+def waiting_asks(scheduler: Scheduler, count: int) -> None:
+    """Let n asks of one application wait that are too large for any node."""
+    one_node(scheduler, memory=1_000)
+    scheduler.update_application(application_request("waiting"))
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    scheduler.update_allocation(ask_request(*keys(count, "large"), application="waiting", memory=10_000))
+
+
+def barred_applications(scheduler: Scheduler, count: int) -> None:
+    """Let n applications wait, with an ask each that is too large for the whole cluster."""
+    waiting_applications(scheduler, count, memory=100_000)
+
+
+def running_applications(scheduler: Scheduler, count: int) -> None:
+    """Let n applications run with one allocation each."""
+    one_node(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "other"):
+        scheduler.update_application(application_request(name))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=name))
+
+
+def twenty_nodes(scheduler: Scheduler) -> None:
+    """Make nodes that together are larger than what waits, and each of them smaller."""
+    scheduler.update_node(node_request(*keys(20, "node"), memory=1_000))
+    scheduler.update_application(application_request("app"))
+
+
+def waiting_applications(scheduler: Scheduler, count: int, *, memory: int = 10_000) -> None:
+    """Let n applications wait, with an ask each that is too large for any node."""
+    twenty_nodes(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "other"):
+        scheduler.update_application(application_request(name))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=memory))
+
+
+def busy_queues(scheduler: Scheduler, count: int) -> None:
+    """Let one application run in each of n queues."""
+    one_node(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "q"):
+        scheduler.update_application(application_request(f"in-{name}", queue=f"root.{name}"))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=f"in-{name}"))
+
+
+def waiting_queues(scheduler: Scheduler, count: int) -> None:
+    """Let one ask wait in each of n queues, too large for any node."""
+    twenty_nodes(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "q"):
+        scheduler.update_application(application_request(f"in-{name}", queue=f"root.{name}"))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=f"in-{name}", memory=10_000))
+
+
+def busy_users(scheduler: Scheduler, count: int) -> None:
+    """Let n users with a limit of their own run an application each."""
+    one_node(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "user"):
+        request = application_request(f"of-{name}")
+        request.new[0].ugi.user = name
+        scheduler.update_application(request)
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=f"of-{name}"))
+
+
+def many_leaves(count: int) -> str:
+    """Return n leaves beside the one of `app`."""
+    return ", ".join(["{name: leaf}", *(f"{{name: {name}}}" for name in keys(count, "q"))])
+
+
+def limited_users(count: int) -> str:
+    """Return a leaf that limits each of n users."""
+    limits = ", ".join(f"{{users: [{name}], maxresources: {{memory: 1000}}}}" for name in keys(count, "user"))
+    return f"{{name: leaf, limits: [{limits}]}}"
+
+
+ROWS: Final = {
+    "placing beside empty nodes": Row(empty_nodes, place),
+    "placing beside full nodes": Row(full_nodes, place),
+    "releasing beside empty nodes": Row(empty_nodes, release),
+    "adding a node beside others": Row(empty_nodes, add_nodes),
+    "placing beside placed asks": Row(placed_asks, place),
+    "releasing beside placed asks": Row(placed_asks, release),
+    "placing beside waiting asks": Row(waiting_asks, place),
+    "releasing beside waiting asks": Row(waiting_asks, release),
+    "placing beside running applications": Row(running_applications, place),
+    "submitting beside running applications": Row(running_applications, submit),
+    "releasing beside running applications": Row(running_applications, release),
+    "placing beside waiting applications": Row(waiting_applications, place),
+    "submitting beside waiting applications": Row(waiting_applications, submit),
+    "releasing beside waiting applications": Row(waiting_applications, release),
+    # Such applications are visited with every placement. When they no longer are, these rows are flat, too.
+    "placing beside barred applications": Row(barred_applications, place, growth=LINEAR),
+    "releasing beside barred applications": Row(barred_applications, release, growth=LINEAR),
+    "placing beside busy queues": Row(busy_queues, place, many_leaves),
+    "releasing beside busy queues": Row(busy_queues, release, many_leaves),
+    # A cycle asks each leaf in which something waits whether it can be skipped.
+    "placing beside waiting queues": Row(waiting_queues, place, many_leaves, growth=LINEAR),
+    "releasing beside waiting queues": Row(waiting_queues, release, many_leaves, growth=LINEAR),
+    "placing beside busy users": Row(busy_users, place, limited_users),
+    "submitting beside busy users": Row(busy_users, submit, limited_users),
+}
+
+
+def lines_of(row: Row, count: int) -> int:
+    """Return how many lines the step executes with that many."""
+    configuration = (
+        "partitions: [{name: default, queues: "
+        f"[{{name: root, submitacl: '*', queues: [{row.queues(count)}]}}]}}]"
+    )
+    with Scheduler(engine="direct") as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=configuration)
+        row.fill(scheduler, count)
+        scheduler.run_until_idle()
+        return lines_executed(lambda: row.step(scheduler))
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=list(ROWS))
+def test_a_step_costs_the_same_with_four_times_as_many_of_everything_else(row: Row) -> None:
+    few, many = lines_of(row, FEW), lines_of(row, MANY)
+
+    assert many <= row.growth * few, f"{few} lines with {FEW}, {many} with {MANY}"
+
+
+def test_a_visit_of_each_of_them_is_counted() -> None:
+    """A generator in one line of code executes that line once for each, and counts as often."""
+    few = lines_executed(lambda: sum(number for number in range(FEW)))
+    many = lines_executed(lambda: sum(number for number in range(MANY)))
+
+    assert many > FLAT * few
