@@ -7,6 +7,7 @@ change the answer:
   *closed* (`licorne.model.nodes.order`).
 * One of its sizes fits the headroom, and a node may be reserved for an ask that has no reservation yet: the
   ask is old enough now, or the nodes have changed.
+* It may preempt, and no attempt for its size and priority has failed lately.
 * The application itself has changed: then it is placed in the order anew, and rests no longer.
 
 Those that rest are kept by their sizes, so that a walk past thousands of them costs a step for each kind.
@@ -22,11 +23,11 @@ from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
 
     from .application_entry import ApplicationEntry
 
-__all__ = ["RestKind", "WaitingApplications"]
+__all__ = ["Conditions", "RestKind", "WaitingApplications"]
 
 
 class RestKind(NamedTuple):
@@ -36,13 +37,30 @@ class RestKind(NamedTuple):
     """The sizes of the asks that may be placed: an ask that waits for a placeholder to replace is none."""
     may_reserve: bool
     """A node may be reserved for one of the asks: it has none, and is old enough or was not tried for one."""
+    preempting_priority: int | None = None
+    """The priority of the only ask, if an attempt to preempt for it is due; otherwise `None`."""
+
+
+class Conditions(NamedTuple):
+    """What decides which of those that rest are worth a try."""
+
+    closed: Container[Resource]
+    """Sizes for which no node has room; may grow during the walk."""
+    headroom: Resource | None
+    """What the queues have room for, `None` without a limit."""
+    node_changes: int
+    """The partition's count of changes after which a node may be reserved."""
+    now_ns: int
+    preemption_retry_ns: Callable[[Resource, int, bool], int | None]
+    """Returns until when no attempt to preempt is made for a size and a priority, `None` if one may be made
+    now; also takes whether the size fits the headroom."""
 
 
 @final
 class WaitingApplications:
     """The applications of a leaf with something waiting, by their places in its order."""
 
-    __slots__ = ("_awake", "_closed", "_due", "_headroom", "_node_changes", "_resting", "_unreservable")
+    __slots__ = ("_awake", "_conditions", "_due", "_node_changes", "_resting", "_unreservable")
 
     def __init__(self) -> None:
         self._awake: OrderedList[ApplicationEntry] = OrderedList()
@@ -52,9 +70,8 @@ class WaitingApplications:
         self._unreservable: set[Resource] = set()
         """Sizes for which no node could be reserved since the nodes last changed."""
         self._node_changes = -1
-        self._closed: Container[Resource] = ()
-        self._headroom: Resource | None = None
-        """The sizes and the room of the walk under way."""
+        self._conditions: Conditions | None = None
+        """Those of the walk under way."""
 
     def __iter__(self) -> Iterator[ApplicationEntry]:
         """Walk all of them in order; the walk must end before the order changes."""
@@ -62,24 +79,15 @@ class WaitingApplications:
             return iter(self._awake)
         return self._merged([(None, self._awake), *self._resting.items()], all_of_them=True)
 
-    def to_try(
-        self, closed: Container[Resource], headroom: Resource | None, node_changes: int, now_ns: int
-    ) -> Iterator[ApplicationEntry]:
-        """Walk those in order that may be placed; the walk must end before the order changes.
-
-        Args:
-            closed: Sizes for which no node has room; may grow during the walk.
-            headroom: What the queues have room for, `None` without a limit.
-            node_changes: The partition's count of changes after which a node may be reserved.
-            now_ns: The time.
-        """
+    def to_try(self, conditions: Conditions) -> Iterator[ApplicationEntry]:
+        """Walk those in order that are worth a try; the walk must end before the order changes."""
         if not self._resting:
             return iter(self._awake)
-        self._closed, self._headroom = closed, headroom
-        if node_changes != self._node_changes:
-            self._node_changes = node_changes
+        self._conditions = conditions
+        if conditions.node_changes != self._node_changes:
+            self._node_changes = conditions.node_changes
             self._unreservable.clear()
-        while self._due and self._due[0][0] <= now_ns:
+        while self._due and self._due[0][0] <= conditions.now_ns:
             due_ns, _, entry = heappop(self._due)
             if entry.rests_for is not None and entry.rests_until_ns == due_ns:
                 self.remove(entry)
@@ -137,12 +145,22 @@ class WaitingApplications:
             heappop(due)
         return due[0][0] if due else None
 
+    def preempting(self) -> list[tuple[Resource, int]]:
+        """Return the sizes and priorities of those that rest until an attempt to preempt may be made."""
+        kinds = (kind for kind in self._resting if kind.preempting_priority is not None)
+        return [(kind.sizes[0], kind.preempting_priority or 0) for kind in kinds]
+
     def _is_open(self, kind: RestKind) -> bool:
-        """Return whether those of a kind may be placed, or have a node reserved."""
-        closed, headroom = self._closed, self._headroom
+        """Return whether those of a kind may be placed, have a node reserved, or preempt."""
+        conditions = self._conditions
+        assert conditions is not None, "a walk past those that rest has conditions: please report"
+        priority = kind.preempting_priority
         for size in kind.sizes:
-            has_way = size not in closed or (kind.may_reserve and size not in self._unreservable)
-            if has_way and fits_undefined_unlimited(headroom, size):
+            has_way = size not in conditions.closed or (kind.may_reserve and size not in self._unreservable)
+            fits = fits_undefined_unlimited(conditions.headroom, size)
+            if has_way and fits:
+                return True
+            if priority is not None and conditions.preemption_retry_ns(size, priority, fits) is None:
                 return True
         return False
 

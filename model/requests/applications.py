@@ -82,9 +82,12 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None
     user, placed = decision
     queue = _queue_at(state, placed.queue_path)
     quota_before = quota_of(queue)
+    was_guaranteed = queue.guaranteed is not None
     if quota_tags(submission, queue).apply(queue):
         state.tree.limits_changed()
         state.changes += 1
+        if queue.guaranteed is not None and not was_guaranteed:
+            queue.entries.rebuild()  # Those that rest may be entitled to preempt now.
         report_quota(state, queue, quota_before)
     reason = gang_refusal(submission, queue)
     if reason is not None:

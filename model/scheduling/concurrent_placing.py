@@ -24,6 +24,7 @@ from ..state.headroom_reports import set_runnable
 from ..state.placing import count_accepted, finish_placing
 from ..values.allocation import Allocation
 from .cycle import is_idle, may_skip
+from .resting import conditions_in
 
 if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
@@ -74,8 +75,7 @@ def _place_first(state: PartitionState, leaf: Queue) -> ConcurrentOutcome:
 def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
     """Return the application that goes first, `None` if only a whole cycle can decide about it."""
     # Without the room of the queues: other threads change it, and a placement charges them anyway.
-    to_try = leaf.entries.waiting.to_try(state.nodes.closed, None, state.node_changes, state.now_ns())
-    entry = next(to_try, None)
+    entry = next(leaf.entries.waiting.to_try(conditions_in(state, leaf, None, state.now_ns())), None)
     if entry is None or entry.backoff_until_ns is not None:
         return None
     if entry.facts.state is ApplicationState.ACCEPTED:

@@ -25,7 +25,14 @@ from ..state.headroom_reports import report_checks, set_runnable
 from ..state.node_checks import Pending
 from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
-from .resting import LACKS_ROOM, barred_sizes, rest_after
+from .resting import (
+    LACKS_ROOM,
+    PreemptionRefused,
+    barred_sizes,
+    conditions_in,
+    rest_after,
+    retries_of_resting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -95,6 +102,7 @@ class LeafVisit:
         "notes_before",
         "now_ns",
         "passed_over",
+        "preemption",
         "rests",
         "sought_node",
         "state",
@@ -128,7 +136,9 @@ class LeafVisit:
         self.sought_node = False
         """A node to reserve was sought for the application being tried."""
         self.has_own_answer = False
-        """Preemption was tried for it, or the RM judged it: what stops it may not stop others."""
+        """What stops it may not stop others: the RM judged it, or it has preempted before."""
+        self.preemption: PreemptionRefused | None = None
+        """Preemption was refused to its ask."""
 
     def run(self) -> bool | None:
         """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
@@ -141,9 +151,9 @@ class LeafVisit:
         if outcome is None:
             if self.passed_over:
                 self.state.notes.drop_beyond(self.notes_before)
-            due_ns = waiting.next_due_ns()
-            if due_ns is not None:
-                self._wake_at(due_ns)
+            for retry_ns in retries_of_resting(self.state, self.leaf, self.headroom, self.now_ns):
+                self._wake_at(retry_ns)
+            self.mixed = self.mixed or bool(waiting.preempting())
             self.leaf.entries.skip_until = (
                 None
                 if self.passed_over
@@ -166,8 +176,7 @@ class LeafVisit:
         self.waiting = self.leaf.entries.waiting  # This finds the places of those that have changed.
         if order_began_ns is not None:
             times.add(TimedPart.APPLICATION_ORDER, order_began_ns)
-        to_try = self.waiting.to_try(state.nodes.closed, self.headroom, state.node_changes, self.now_ns)
-        for entry in to_try:
+        for entry in self.waiting.to_try(conditions_in(state, self.leaf, self.headroom, self.now_ns)):
             if not self._may_run(entry):
                 self.mixed = True
                 continue
@@ -218,6 +227,7 @@ class LeafVisit:
         )
         application = entry.application
         self.sought_node = self.has_own_answer = False
+        self.preemption = None
         failed: FailedTry | None = None
         while (candidate := self._next(entry, walk, failed)) is not None:
             outcome = self._try(entry, candidate)
@@ -280,7 +290,11 @@ class LeafVisit:
         """Have an application rest whose asks fail for a lack of room alone."""
         if self.has_own_answer or walk.passed_over or walk.backoff_count:
             return
-        rest = rest_after(walk, self.state.nodes.closed, sought_node=self.sought_node)
+        facts = entry.facts
+        if self.preemption is not None and (facts.first is None or facts.pending != facts.first.resource):
+            return  # Each of its asks has an age of its own.
+        closed = self.state.nodes.closed
+        rest = rest_after(walk, closed, sought_node=self.sought_node, preemption=self.preemption)
         if rest is not None:
             self.rests.append((entry, entry.facts, rest))
 
@@ -381,7 +395,6 @@ class LeafVisit:
         self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
     ) -> bool | FailedTry:
         """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
-        self.has_own_answer = True
         state = self.state
         attempts = self.attempts
         left = attempts.left
@@ -390,6 +403,12 @@ class LeafVisit:
         state.times.add(TimedPart.PREEMPTION, began_ns)
         if attempts.pending:
             return _PASSED_OVER
+        if candidate.triggered_preemption or candidate.reserved_node:
+            self.has_own_answer = True
+        elif attempts.refused_by_other:
+            self.preemption = PreemptionRefused(candidate.ask.priority, None)
+        else:
+            self.preemption = PreemptionRefused(None, attempts.retry_ns)
         if attempts.left < left:
             self.notes_before = state.notes.taken  # The attempt is not repeated in the next visit.
         if node is None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..queues.waiting import RestKind
+from ..queues.waiting import Conditions, RestKind
 from ..resources.resource import fits_undefined_unlimited
+from ..state.preemption_attempts import AttemptShape, change_stamp
 from ..values.refusals import RefusalReason
 
 if TYPE_CHECKING:
@@ -18,14 +19,32 @@ if TYPE_CHECKING:
     from ..applications.ask_walk import AskWalk
     from ..queues.queue import Queue
     from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
 
-__all__ = ["LACKS_ROOM", "Rest", "barred_sizes", "rest_after"]
+__all__ = [
+    "LACKS_ROOM",
+    "PreemptionRefused",
+    "Rest",
+    "barred_sizes",
+    "conditions_in",
+    "rest_after",
+    "retries_of_resting",
+]
 
 LACKS_ROOM: Final = (RefusalReason.NO_NODE_FITS, RefusalReason.QUEUE_QUOTA)
 """Why an ask is refused that has no room."""
 
 _SIZES_MAX: Final = 8
 """An application with asks of more sizes does not rest."""
+
+
+class PreemptionRefused(NamedTuple):
+    """That preemption was refused to the only ask of an application, and until when it is."""
+
+    priority: int | None
+    """The priority of the ask, if a failed attempt for another one refused it; `None` if it is not due."""
+    until_ns: int | None
+    """When it is due."""
 
 
 class Rest(NamedTuple):
@@ -35,13 +54,30 @@ class Rest(NamedTuple):
     until_ns: int | None
 
 
-def rest_after(walk: AskWalk, closed: Container[Resource], *, sought_node: bool) -> Rest | None:
+def conditions_in(state: PartitionState, leaf: Queue, headroom: Resource | None, now_ns: int) -> Conditions:
+    """Return what decides which applications of a leaf are worth a try now."""
+
+    def preemption_retry_ns(size: Resource, priority: int, fits: bool) -> int | None:  # noqa: FBT001
+        shape = AttemptShape(leaf.path, size, priority, fits, "")
+        return state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
+
+    return Conditions(state.nodes.closed, headroom, state.node_changes, now_ns, preemption_retry_ns)
+
+
+def rest_after(
+    walk: AskWalk,
+    closed: Container[Resource],
+    *,
+    sought_node: bool,
+    preemption: PreemptionRefused | None = None,
+) -> Rest | None:
     """Return how an application rests after a walk over all its asks, `None` if it does not.
 
     Args:
-        walk: It ended without result, and no preemption was tried: it has the refusal of each shape.
+        walk: It ended without result: it has the refusal of each shape.
         closed: Sizes for which no node has room.
         sought_node: A node to reserve was sought for one of the asks.
+        preemption: What became of preemption for the only ask, `None` if none was tried for any.
     """
     sizes: dict[Resource, None] = {}
     until_ns = walk.retry_ns
@@ -59,7 +95,28 @@ def rest_after(walk: AskWalk, closed: Container[Resource], *, sought_node: bool)
             return None
         if refusal.until_ns is not None and (until_ns is None or refusal.until_ns < until_ns):
             until_ns = refusal.until_ns
-    return Rest(RestKind(tuple(sizes), may_reserve), until_ns) if len(sizes) <= _SIZES_MAX else None
+    if len(sizes) > _SIZES_MAX:
+        return None
+    if preemption is None:
+        return Rest(RestKind(tuple(sizes), may_reserve), until_ns)
+    if preemption.until_ns is not None and (until_ns is None or preemption.until_ns < until_ns):
+        until_ns = preemption.until_ns
+    return Rest(RestKind(tuple(sizes), may_reserve, preemption.priority), until_ns)
+
+
+def retries_of_resting(
+    state: PartitionState, leaf: Queue, headroom: Resource | None, now_ns: int
+) -> list[int]:
+    """Return when time may give something to applications of a leaf that rest."""
+    waiting = leaf.entries.waiting
+    due_ns = waiting.next_due_ns()
+    retries = [] if due_ns is None else [due_ns]
+    conditions = conditions_in(state, leaf, headroom, now_ns)
+    for size, priority in waiting.preempting():
+        fits = fits_undefined_unlimited(headroom, size)
+        retry_ns = conditions.preemption_retry_ns(size, priority, fits)
+        retries.append(now_ns if retry_ns is None else retry_ns)
+    return retries
 
 
 def barred_sizes(leaf: Queue, headroom: Resource | None) -> frozenset[Resource]:

@@ -15,8 +15,17 @@ from ..resources.resource import Resource
 
 if TYPE_CHECKING:
     from ..applications.ask_walk import Candidate
+    from .partition_state import PartitionState
 
-__all__ = ["ATTEMPTS_MAX", "FAILED_ATTEMPTS_MAX", "AttemptBudget", "AttemptShape", "FailedAttempts", "due_ns"]
+__all__ = [
+    "ATTEMPTS_MAX",
+    "FAILED_ATTEMPTS_MAX",
+    "AttemptBudget",
+    "AttemptShape",
+    "FailedAttempts",
+    "change_stamp",
+    "due_ns",
+]
 
 ATTEMPTS_MAX: Final = 10
 """Attempts during one visit of a leaf; the next visit has as many again."""
@@ -31,6 +40,11 @@ _CHANGED_INTERVAL_NS: Final = 1_000_000_000
 
 ChangeStamp: TypeAlias = tuple[int, int, int]
 """Counters of the partition: equal ones mean that nothing has changed in between."""
+
+
+def change_stamp(state: PartitionState) -> ChangeStamp:
+    """Return the counters that say whether a failed attempt would fail again."""
+    return (state.changes, state.node_changes, state.placed.allocations)
 
 
 class AttemptShape(NamedTuple):
@@ -48,7 +62,7 @@ class AttemptShape(NamedTuple):
 class AttemptBudget:
     """How many attempts one visit of a leaf may still make, and when a retry is worthwhile."""
 
-    __slots__ = ("left", "pending", "refused_to_ns", "retry_ns")
+    __slots__ = ("left", "pending", "refused_by_other", "refused_to_ns", "retry_ns")
 
     def __init__(self) -> None:
         self.left = ATTEMPTS_MAX
@@ -57,6 +71,8 @@ class AttemptBudget:
         answer of its own; `None` if the refusal is of the last one alone."""
         self.retry_ns: int | None = None
         """When time alone may let the ask that was last refused preempt; `None` if only a change can."""
+        self.refused_by_other = False
+        """A failed attempt for another ask of its shape refused the last one."""
         self.pending = False
         """The last attempt was broken off without a trace, since the RM has not answered yet."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...state.placing import unreserve
-from ...state.preemption_attempts import AttemptBudget, AttemptShape, due_ns
+from ...state.preemption_attempts import AttemptBudget, AttemptShape, change_stamp, due_ns
 from ..acts import by_ask, is_still_ending, mark_all, release_all, remember, report_preempted
 from ..claims import committed_resources
 from .candidate_nodes import find_candidate_nodes, preemptible_reservations
@@ -64,7 +64,7 @@ def preempt_for_queue(
     """
     now_ns = state.now_ns()
     attempts.retry_ns = attempts.refused_to_ns = None
-    attempts.pending = False
+    attempts.pending = attempts.refused_by_other = False
     refusal = _refusal(state, entry, candidate, attempts, now_ns, nodes_tried=nodes_tried)
     if refusal:
         _note(state, entry, candidate, refusal)
@@ -77,7 +77,7 @@ def preempt_for_queue(
     if isinstance(node, NoPreemption):
         if node.holds_for_shape:
             shape = _shape(entry, candidate, nodes_tried=nodes_tried)
-            state.failed_preemptions.note(shape, now_ns, _stamp(state))
+            state.failed_preemptions.note(shape, now_ns, change_stamp(state))
             attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
         attempts.retry_ns = now_ns + CHECK_INTERVAL_NS
         entry.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
@@ -115,9 +115,10 @@ def _refusal(
         attempts.refused_to_ns = EVER_NS
         return EXHAUSTED
     shape = _shape(entry, candidate, nodes_tried=nodes_tried)
-    attempts.retry_ns = state.failed_preemptions.until_ns(shape, now_ns, _stamp(state))
+    attempts.retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
     if attempts.retry_ns is None:
         return ""
+    attempts.refused_by_other = True
     attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
     return NO_HELP
 
@@ -148,10 +149,6 @@ def _may_try_again(
 def _shape(entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:
     ask = candidate.ask
     return AttemptShape(entry.queue.path, ask.resource, ask.priority, nodes_tried, candidate.reserved_node)
-
-
-def _stamp(state: PartitionState) -> tuple[int, int, int]:
-    return (state.changes, state.node_changes, state.placed.allocations)
 
 
 def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, text: str) -> None:

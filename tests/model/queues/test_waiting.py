@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from support.model.harness import FakePredicates, Harness, a_resource
+from support.model.harness import TEN, FakePredicates, Harness, a_resource
 
 from licorne.model.scheduling import cycle
 from licorne.model.scheduling.leaf_visit import LeafVisit
@@ -28,6 +28,7 @@ QUEUES = """
       properties: {application.sort.policy: fair}
       limits: [{users: [eve], maxresources: {memory: 15}}]
     - {name: few, maxapplications: 2}
+    - {name: owed, resources: {guaranteed: {memory: 30}}, properties: {preemption.delay: 4s}}
 """
 NODES = ("n0", "n1", "n2")
 STEPS = 60
@@ -43,6 +44,7 @@ def lived(seed: int, *, reservations_on: bool) -> list[object]:
         lambda step: arrives(h, rng, step),
         lambda step: arrives(h, rng, step),
         lambda _: ends(h, rng),
+        lambda _: h.confirm(),
         lambda _: h.advance(seconds=rng.choice([1, 2, 3, 31])),
         lambda _: node_changes(h, rng),
         lambda _: ask_changes(h, rng),
@@ -65,11 +67,18 @@ def told(announcement: Announcement) -> object:
 
 def arrives(h: Harness, rng: random.Random, step: int) -> None:
     name = f"app{step}"
-    queue = rng.choice(["fifo", "fair", "few", "tight.one", "tight.two"])
+    queue = rng.choice(["fifo", "fair", "few", "tight.one", "tight.two", "owed", "owed"])
     if h.submit(name, f"root.{queue}", user=rng.choice(["bob", "eve"])) is None:
         for number in range(rng.choice([1, 1, 1, 2, 3])):
             size = a_resource(memory=rng.choice([5, 9, 12, 28]))
-            h.ask(f"{name}-{number}", application_id=name, resource=size, priority=rng.choice([0, 0, 1]))
+            priority, preemption = rng.choice([0, 0, 1]), rng.random() < 0.8
+            h.ask(
+                f"{name}-{number}",
+                application_id=name,
+                resource=size,
+                priority=priority,
+                preemption=preemption,
+            )
 
 
 def ask_changes(h: Harness, rng: random.Random) -> None:
@@ -172,6 +181,58 @@ def test_a_submission_costs_the_same_whatever_waits(
     )
 
     assert few == many <= 2
+
+
+OWED = "- {name: leaf, resources: {guaranteed: {memory: 99}}, properties: {preemption.delay: 1s}}"
+
+
+def owed_tries(waiting: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many applications are tried for one that fits, while others may preempt and cannot."""
+    h = Harness(OWED)
+    h.nodes("n1", capacity=a_resource(memory=10))
+    for number in range(waiting):
+        h.submit(f"w{number}")
+        size = a_resource(memory=11 + number % 3)
+        h.ask(f"w{number}", application_id=f"w{number}", resource=size, preemption=True)
+    for _ in range(4):
+        h.run_until_idle()
+        h.advance(2)
+    h.run_until_idle()
+    with monkeypatch.context() as patched:
+        tried = note_visits(patched)
+        h.submit("fits")
+        h.ask("fits", application_id="fits", resource=a_resource(memory=1))
+        h.run_until_idle()
+    assert "fits" in h.placements
+    return len(tried)
+
+
+def test_a_submission_costs_the_same_whatever_may_preempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed attempt for one application holds for all of its size and priority."""
+    few, many = (owed_tries(waiting, monkeypatch) for waiting in (12, 60))
+
+    assert few == many
+
+
+def test_what_rests_may_preempt_once_its_queue_has_a_guarantee() -> None:
+    """The tags of an application that comes later bring the guarantee."""
+    tags = {"namespace.resourceguaranteed": '{"resources": {"memory": {"value": 10}}}'}
+    h = Harness("- name: other", partition="placementrules: [{name: provided, create: true}]")
+    h.nodes("n1", capacity=a_resource(memory=10))
+    h.submit("victim", "root.other")
+    h.ask("victim", application_id="victim", resource=TEN, preemption=True)
+    h.run_until_idle()
+    h.submit("waits", "root.dynamic")
+    h.ask("waits", application_id="waits", resource=TEN, preemption=True)
+    h.run_until_idle()
+    h.advance(40)
+    h.run_until_idle()
+    assert not h.releases
+
+    h.submit("later", "root.dynamic", tags=tags)
+    h.run_until_idle()
+
+    assert [key for key, _ in h.releases] == ["victim"]
 
 
 def test_a_submission_costs_the_same_where_the_rm_judges_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

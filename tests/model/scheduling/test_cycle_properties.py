@@ -83,6 +83,7 @@ class RandomPartition:
         self.serial = 0
         self.is_regular = True
         """Nothing but the scheduler itself has placed or resized anything, and no limit was lowered."""
+        self.preemption = self.rng.random() < 0.5
         self.partition_lines = f"{RULES}\nnodesortpolicy: {{type: {self.pick('fair', 'binpacking')}}}"
         number = self.rng.randrange(2)
         self.h = Harness(
@@ -163,6 +164,7 @@ class RandomPartition:
             priority=self.rng.randrange(3),
             task_group_name=self.pick("", "", "g"),
             required_node=self.pick("", "", "", "", *NODES[:2]),
+            preemption=self.preemption,
         )
 
     def recover(self) -> None:

@@ -219,11 +219,12 @@ class Harness:
         tags: Mapping[str, str] | None = None,
         limit_seconds: int | None = None,
         allocations: int | None = None,
+        preemption: bool = False,
     ) -> tuple[AllocationRejection, ...]:
         """Send asks in one message, with `node_id` allocations that exist; return what was rejected.
 
         With `limit_seconds` they are asks of the older generation, which may run so long; 0 is for ever. So
-        they are with `allocations`: each is for so many.
+        they are with `allocations`: each is for so many. With `preemption` they may preempt and be preempted.
         """
         all_tags = dict(tags or {})
         if required_node:
@@ -242,8 +243,8 @@ class Harness:
                 task_group_name=task_group_name,
                 placeholder=placeholder,
                 originator=False,
-                allow_preempt_self=False,
-                allow_preempt_other=False,
+                allow_preempt_self=preemption,
+                allow_preempt_other=preemption,
             )
             for key in allocation_keys
         ]
