@@ -77,7 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lockcheck", "the order of locks")
     group.addoption(
         "--lockcheck", choices=_LEVELS, default=_level_of_environment(),
-        help="how much is checked; `confirm` runs a test again, steered into what it found",
+        help="how much is checked; `confirm` runs a test again, steered into what it predicts",
     )  # fmt: skip
     group.addoption(
         "--lockcheck-witness", metavar="DIR", default=str(FOLDER),
@@ -210,6 +210,9 @@ def pytest_runtest_protocol(
         opened.watch.tell = log_briefly
         item.stash[_OPENED] = opened
         item.stash[_FOLLOWING] = nextitem
+        confirming = item.config.stash.get(_CONFIRMING, None)
+        if confirming is not None:
+            confirming.record()
         result = yield
     checked = item.stash.get(_CHECKED, frozenset())
     late = _verdict(item.config, (one for one in opened.failures if one.fingerprint not in checked)).failures

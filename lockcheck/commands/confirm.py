@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..checking.scheduling_points import witness_of
-from ..confirming.confirmation import in_attempts, raised
+from ..confirming.confirmation import in_attempts, raised, ways_to_confirm
 from ..confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.errors import LockUsageError
@@ -17,7 +17,6 @@ from ..findings.evidence import Rung
 from ..findings.exit_codes import CLEAN, FOUND
 from ..findings.json_values import read_text
 from ..findings.text import finding_text
-from ..findings.witness import WitnessLock
 from ..findings.witness_file import FOLDER, read_witness
 from ..prediction.predicted_findings import findings_of
 from ..prediction.predicted_points import finding_of
@@ -30,17 +29,15 @@ from .adopting import add_adopt_option, adopting
 from .settings import project_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..confirming.confirmation import ConfirmationOutcome
     from ..findings.findings import Finding
-    from ..findings.witness import SchedulingPoint, Witness
+    from ..findings.witness import Witness
 
 __all__ = ["add_confirm_commands"]
 
 TIMEOUT_SECONDS: Final = 60.0
-WAYS_MAX: Final = 4
-"""How many sets of threads are tried at most for the same cycle."""
 
 
 def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -95,7 +92,7 @@ def _confirm(given: argparse.Namespace) -> int:
     paths = report_paths(given)
     with adopting(given):
         before = _found(sources, program, given.timeout)
-        open_ones = _to_confirm(before.findings)
+        open_ones = ways_to_confirm(before.findings)
         rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
         tried = [_tried(ways, program, given) for ways in open_ones]
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
@@ -158,32 +155,6 @@ def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) ->
         return Summary("confirm", tuple(one for path in sources for one in _findings_in(path)))
     learned, predicted = first_run(program, timeout_seconds)
     return replace(learned, findings=(*predicted, *learned.findings))
-
-
-def _to_confirm(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Return the findings that have a witness, the strongest first, in groups of one fingerprint.
-
-    The threads of a group differ: several may take the same step.
-    """
-    found: dict[str, dict[frozenset[SchedulingPoint], Finding]] = {}
-    for finding in sorted(findings, key=lambda one: -one.rung):
-        if witness_of(finding) is not None:
-            ways = found.setdefault(finding.fingerprint, {})
-            ways.setdefault(_same_in_every_run(finding.points), finding)
-    return [list(ways.values())[:WAYS_MAX] for ways in found.values()]
-
-
-def _same_in_every_run(points: Iterable[SchedulingPoint]) -> frozenset[SchedulingPoint]:
-    """Return points without the details in which a trace and the learned graph differ."""
-    return frozenset(
-        replace(
-            point,
-            occurrence=None,
-            held=tuple(replace(held, number=0) for held in point.held),
-            wanted=replace(point.wanted, number=0) if isinstance(point.wanted, WitnessLock) else point.wanted,
-        )
-        for point in points
-    )
 
 
 def _findings_in(path: Path) -> Iterator[Finding]:

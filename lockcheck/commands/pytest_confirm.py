@@ -1,26 +1,32 @@
-"""`pytest --lockcheck=confirm`: tests with findings are run again, steered into them.
+"""`pytest --lockcheck=confirm`: tests are run again, steered into what they found or predict.
 
-A re-run has fixtures and a session of its own. Whether it passes does not matter; only whether its threads
-get stuck does. It has a limit, since a test may wait for ever for a thread that was a victim.
+A trace has the events of one test alone, and is dropped when the test has ended. A re-run has fixtures and a
+session of its own. Whether it passes does not matter; only whether its threads get stuck does. It has a
+limit, since a test may wait for ever for a thread that was a victim.
 """
 
 from __future__ import annotations
 
 import signal
+import tempfile
 import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, final
 
 import pytest
 
 from ..checking.scheduling_points import witness_of
-from ..confirming.confirmation import ConfirmationOutcome, confirm, raised
+from ..confirming.confirmation import ConfirmationOutcome, confirm, raised, ways_to_confirm
+from ..findings.errors import LockUsageError
+from ..prediction.predicted_findings import findings_of
+from ..sessions.recording import events_written
+from ..traces.file import read_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from types import FrameType
 
     from ..findings.findings import Finding
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Confirming"]
 
 RERUN_SECONDS_MAX: Final = 20.0
+SEGMENTS: Final = 4
+"""The size of the trace of a test, in MiB; of a longer one the end is looked at."""
 GRACE_SECONDS: Final = 3.0
 """How long a test may go on after its deadlock was confirmed and broken."""
 _NO_LIMIT: Final = "the test does not run on the main thread, so that a re-run could not be ended"
@@ -47,7 +55,7 @@ _ENDS_THE_RUN: Final = (KeyboardInterrupt, pytest.exit.Exception, _OverdueError)
 
 @final
 class Confirming:
-    """Confirms what the tests of a run found; each finding until it is confirmed once.
+    """Confirms what the tests of a run found and predict; each finding until it is confirmed once.
 
     Args:
         folder: where replay files are written to.
@@ -58,6 +66,19 @@ class Confirming:
         self._folder = folder
         self._accepted = accepted
         self._confirmed: dict[str, ConfirmationOutcome] = {}
+        self._recording: _TestTrace | None = None
+
+    def record(self) -> None:
+        """Begin to record the events of a test; warn if that cannot be."""
+        if self._recording is not None:
+            self._recording.close()
+        try:
+            self._recording = _TestTrace()
+        except (LockUsageError, OSError) as error:
+            self._recording = None
+            warnings.warn(
+                pytest.PytestWarning(f"lockcheck predicts nothing of this test: {error}"), stacklevel=2
+            )
 
     def confirm(self, item: pytest.Item, following: pytest.Item | None, opened: Session) -> None:
         """Try to confirm what a test found, by running it again; put the outcome into its session.
@@ -67,15 +88,31 @@ class Confirming:
             following: the test that comes next, which shares fixtures.
             opened: the session of the test.
         """
-        for finding in opened.findings:
-            witness = witness_of(finding)
-            if witness is None or finding.fingerprint in self._accepted:
+        recording, self._recording = self._recording, None
+        predicted = _predicted(recording, opened) if recording is not None else ()
+        for ways in ways_to_confirm((*opened.findings, *predicted)):
+            fingerprint = ways[0].fingerprint
+            if fingerprint in self._accepted:
                 continue
-            known = self._confirmed.get(finding.fingerprint)
-            outcome = known or self._tried(witness, item, following, opened)
+            known = self._confirmed.get(fingerprint)
+            outcome = known or self._first_confirmed(ways, item, following, opened)
+            finding = ways[0] if ways[0] in opened.findings else opened.watch.note(ways[0])
             opened.watch.amend(raised(finding, outcome))
             if outcome.finding is not None:
-                self._confirmed[finding.fingerprint] = outcome
+                self._confirmed[fingerprint] = outcome
+
+    def _first_confirmed(
+        self, ways: Sequence[Finding], item: pytest.Item, following: pytest.Item | None, opened: Session
+    ) -> ConfirmationOutcome:
+        """Return the outcome of the first way that is confirmed, else that of the first one."""
+        outcomes: list[ConfirmationOutcome] = []
+        for way in ways:
+            witness = witness_of(way)
+            assert witness is not None, "please report: a finding without a witness"
+            outcomes.append(self._tried(witness, item, following, opened))
+            if outcomes[-1].finding is not None:
+                return outcomes[-1]
+        return outcomes[0]
 
     def _tried(
         self, witness: Witness, item: pytest.Item, following: pytest.Item | None, opened: Session
@@ -96,6 +133,47 @@ class Confirming:
         if outcome.finding is None and again.overdue:
             outcome = replace(outcome, reasons=(*outcome.reasons, _OVERDUE))
         return outcome
+
+
+def _predicted(recording: _TestTrace, opened: Session) -> tuple[Finding, ...]:
+    """Return what a test predicts; an error of that is a fault of the checker."""
+    try:
+        return recording.predicted()
+    except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the tests
+        opened.watch.note_fault(error)
+        return ()
+
+
+@final
+class _TestTrace:
+    """The events of one test, recorded until they are looked at.
+
+    Raises:
+        LockUsageError: this process is recorded anyway.
+        OSError: the trace cannot be written.
+    """
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="lockcheck-")
+        self._path = Path(self._folder.name) / "locks.lct"
+        self._events = ExitStack()
+        self._events.enter_context(events_written(self._path, segments=SEGMENTS))
+
+    def predicted(self) -> tuple[Finding, ...]:
+        """Return what the events so far predict, and drop them.
+
+        Raises:
+            TraceFileError: the trace contradicts itself.
+            OSError: it cannot be read.
+        """
+        with self._folder:
+            self._events.close()
+            return findings_of(read_trace(self._path))[0]
+
+    def close(self) -> None:
+        """Drop the events."""
+        with self._folder:
+            self._events.close()
 
 
 @final

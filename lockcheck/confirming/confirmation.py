@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..checking.policy import NOTE_ALL
-from ..checking.scheduling_points import points_of_participants
+from ..checking.scheduling_points import points_of_participants, witness_of
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Rung
 from ..findings.findings import Finding
 from ..findings.levels import Level
+from ..findings.witness import WitnessLock
 from ..findings.witness_file import with_replay
 from ..holding.runtime import LATCH, runtime
 from ..interception.steered_waits import HOOKS
@@ -26,14 +27,25 @@ from .point_matching import ATTEMPTS_MAX
 from .steering import PAUSE_SECONDS, Steering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from ..findings.witness import Witness
+    from ..findings.witness import SchedulingPoint, Witness
     from ..order.order import Order
 
-__all__ = ["ConfirmationOutcome", "confirm", "in_attempts", "outcome_of", "raised", "steered", "steering_to"]
+__all__ = [
+    "ConfirmationOutcome",
+    "confirm",
+    "in_attempts",
+    "outcome_of",
+    "raised",
+    "steered",
+    "steering_to",
+    "ways_to_confirm",
+]
 
+WAYS_MAX: Final = 4
+"""How many sets of threads are tried at most for the same cycle."""
 OBSTACLES_MAX: Final = 4
 """How many obstacles are reported, the most frequent ones."""
 
@@ -176,6 +188,32 @@ def steering_to(
     finally:
         HOOKS.uninstall()
         runtime.steering = None
+
+
+def ways_to_confirm(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Return the findings that have a witness, the strongest first, in groups of one fingerprint.
+
+    The threads of a group differ: several may take the same step.
+    """
+    found: dict[str, dict[frozenset[SchedulingPoint], Finding]] = {}
+    for finding in sorted(findings, key=lambda one: -one.rung):
+        if witness_of(finding) is not None:
+            ways = found.setdefault(finding.fingerprint, {})
+            ways.setdefault(_same_in_every_run(finding.points), finding)
+    return [list(ways.values())[:WAYS_MAX] for ways in found.values()]
+
+
+def _same_in_every_run(points: Iterable[SchedulingPoint]) -> frozenset[SchedulingPoint]:
+    """Return points without the details in which a trace and the learned graph differ."""
+    return frozenset(
+        replace(
+            point,
+            occurrence=None,
+            held=tuple(replace(held, number=0) for held in point.held),
+            wanted=replace(point.wanted, number=0) if isinstance(point.wanted, WitnessLock) else point.wanted,
+        )
+        for point in points
+    )
 
 
 def outcome_of(steering: Steering) -> ConfirmationOutcome:

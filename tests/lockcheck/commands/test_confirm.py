@@ -17,7 +17,7 @@ from licorne.lockcheck import Rung
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.commands import confirm
 from licorne.lockcheck.commands.command import main
-from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome
+from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, ways_to_confirm
 from licorne.lockcheck.confirming.steered_runs import Program
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
 from licorne.lockcheck.findings.witness_file import read_witness
@@ -227,7 +227,7 @@ def test_all_threads_that_take_the_same_step_are_tried(monkeypatch: pytest.Monke
         return ConfirmationOutcome(stuck, () if stuck else ("nobody came",), witness, 3)
 
     monkeypatch.setattr(confirm, "_outcome", outcome_of)
-    (ways,) = confirm._to_confirm([first, other, first])
+    (ways,) = ways_to_confirm([first, other, first])
     found = confirm._tried(ways, Program("p", (), as_module=False), argparse.Namespace())
 
     assert [first.points[0].role, "worker"] == aims

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from support.lockcheck.pytest_runs import run_module
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
@@ -102,17 +103,17 @@ def test_what_a_test_found_is_confirmed_or_has_the_reason_why_not(tmp_path: Path
     said = run(tmp_path, "-p", "no:xdist", "--lockcheck=confirm", "--lockcheck-json=out.json")
     findings = read_document(str(tmp_path / "out.json")).findings
     confirmed = [finding for finding in findings if finding.rung is Rung.R4]
-    (learned,) = [finding for finding in findings if finding.rung is Rung.R2]
+    (unconfirmed,) = [finding for finding in findings if finding.rung is Rung.R3]
 
     assert "6 passed, 5 errors" in said
-    assert "found 1 at R1, 1 at R2, 3 at R4" in said
+    assert "found 1 at R1, 1 at R3, 3 at R4" in said
     assert 3 == len(confirmed)
     for finding in confirmed:
         path = tmp_path / "lockcheck-witnesses" / f"{finding.fingerprint}.json"
         assert (str(path), Rung.R4) == (finding.replay, read_witness(path).rung)
         assert f"replay file: {path}" in said
-    assert "there was no other thread" in "".join(learned.why)
-    assert {"test_locks.py::test_in_one_thread"} == {learned.test}
+    assert "there was no other thread" in "".join(unconfirmed.why)
+    assert {"test_locks.py::test_in_one_thread"} == {unconfirmed.test}
 
 
 def test_without_the_option_the_environment_says_the_level(tmp_path: Path) -> None:
@@ -130,3 +131,53 @@ def test_without_the_option_the_environment_says_the_level(tmp_path: Path) -> No
 
     assert [Rung.R4] * 2 == [finding.rung for finding in findings]
     assert "level confirm: " in said
+
+
+OVER_A_RESULT = """
+import _thread
+from concurrent.futures import ThreadPoolExecutor
+from licorne.lockcheck import Lock
+
+def test_result():
+    lock, over = Lock("lock"), _thread.allocate_lock()
+    over.acquire()
+
+    def work():
+        with lock:
+            pass
+        over.release()
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        over.acquire(timeout=0.3)
+        with lock:
+            future.result()
+"""
+
+
+def test_what_the_events_of_a_test_predict_is_tried_too(tmp_path: Path) -> None:
+    """No lock is taken while another one is held, so the learned graph has nothing."""
+    code, said = run_module(tmp_path, OVER_A_RESULT, "--lockcheck=confirm")
+
+    assert 1 == code
+    assert "-> the result of test_result.<locals>.work" in said
+    assert "found 1 at R4" in said
+
+
+NO_ROOM = """
+from licorne.lockcheck.commands import pytest_confirm
+
+def no_room(*given, **named):
+    raise OSError("no room")
+
+pytest_confirm.events_written = no_room
+"""
+
+
+def test_a_test_that_cannot_be_recorded_is_checked_all_the_same(tmp_path: Path) -> None:
+    """It warns that nothing is predicted."""
+    (tmp_path / "conftest.py").write_text(NO_ROOM, encoding="utf-8")
+    code, said = run_module(tmp_path, OVER_A_RESULT, "--lockcheck=confirm")
+
+    assert 0 == code
+    assert "lockcheck predicts nothing of this test: no room" in said
