@@ -10,11 +10,11 @@ import _thread
 import queue
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Final, Self, cast, final
 
 from ..environment.settings import level_for
 from ..findings.levels import Level
-from ..holding.runtime import LATCH, local
+from ..holding.runtime import LATCH, fails_open, local
 from .adopted import LOCKS, RLOCKS
 from .naming import name_at
 from .scope import NONE, Scope, is_of_library
@@ -47,13 +47,13 @@ _libraries: Final[dict[str, bool]] = {}
 def Lock(*given: object, **named: object) -> object:  # noqa: N802 - as in threading
     """Return a lock: an adopted one if the caller's locks are, else a plain one."""
     plain = _OWN_LOCK(*given, **named)  # which may refuse the arguments
-    return _made(LOCKS) or plain
+    return _made(LOCKS, sys._getframe(1)) or plain  # noqa: SLF001 - the documented way to the caller
 
 
 def RLock(*given: object, **named: object) -> object:  # noqa: N802 - as in threading
     """Return a re-entrant lock: an adopted one if the caller's locks are, else a plain one."""
     plain = _OWN_RLOCK(*given, **named)  # which may refuse the arguments
-    return _made(RLOCKS) or plain
+    return _made(RLOCKS, sys._getframe(1)) or plain  # noqa: SLF001 - the documented way to the caller
 
 
 def _like(original: Callable[..., object], factory: Callable[..., object]) -> Callable[..., object]:
@@ -78,10 +78,11 @@ def _like(original: Callable[..., object], factory: Callable[..., object]) -> Ca
 _FACTORIES: Final = {"Lock": _like(_OWN_LOCK, Lock), "RLock": _like(_OWN_RLOCK, RLock)}
 
 
-def _made(classes: tuple[type[AdoptedLock], ...]) -> AdoptedLock | None:
+@fails_open(cast("AdoptedLock | None", None))
+def _made(classes: tuple[type[AdoptedLock], ...], caller: FrameType) -> AdoptedLock | None:
     """Return a new adopted lock for the caller of a factory; `None` if the caller's are not adopted."""
     scope = Adoption.scope_now()
-    frame = _maker(sys._getframe(2))  # noqa: SLF001 - the documented way to the caller
+    frame = _maker(caller)
     if scope is None or frame is None or local.execution.inside:
         return None
     file = frame.f_code.co_filename

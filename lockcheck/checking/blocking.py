@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..findings.evidence import Kind, Rung
 from ..holding.chains import held_nodes
-from ..holding.runtime import local
+from ..holding.runtime import fails_open, local
 from .active import current
 
 if TYPE_CHECKING:
@@ -41,8 +41,14 @@ def no_locks(what: str) -> Iterator[None]:
 
 
 def waits_with(timeout_seconds: float | None) -> bool:
-    """Return whether a call with such a limit waits at all; one with the limit zero only looks."""
-    return timeout_seconds is None or timeout_seconds > 0
+    """Return whether a call with such a limit waits at all; one with the limit zero only looks.
+
+    What is no number is for the call itself to refuse.
+    """
+    try:
+        return timeout_seconds is None or timeout_seconds > 0
+    except TypeError:
+        return False
 
 
 def blocks(kind: str, detail: str = "", *, except_for: LockIdentity | None = None) -> None:
@@ -76,6 +82,7 @@ def asks(answers: LockIdentity, frame: FrameType, rung: Rung) -> bool:
     return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame, rung=rung)
 
 
+@fails_open(True)
 def _check(
     what: str,
     detail: str,

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Final
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..holding.chains import Acquisition, class_edge_text
+from ..holding.handlers import handlers
+from ..holding.runtime import fails_open
 from ..holding.stacks import resolve
-from .handlers import handlers
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -60,6 +61,7 @@ class Interruption:
     stack: RawStack
 
 
+@fails_open(None)
 def _note_collection(phase: str, _: dict[str, int]) -> None:
     (_collecting.add if phase == "start" else _collecting.discard)(threading.get_ident())
 

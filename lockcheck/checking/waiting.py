@@ -184,6 +184,7 @@ def wait_noted(
             after.tally.waits.append(time.perf_counter_ns() - began)
 
 
+@fails_open(None)
 def _check_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) -> None:
     """Raise if the execution was chosen as a victim; choose one if it is in a deadlock."""
     if not _gives_way(execution):

@@ -14,11 +14,11 @@ from ..findings.foreign import shown
 from ..findings.levels import Level
 from ..findings.statistics import UsageTallies
 from ..holding.chains import TrieNode
-from ..holding.runtime import LATCH, local
+from ..holding.handlers import raised_by_handler
+from ..holding.runtime import LATCH, local, runtime
 from ..holding.stacks import caller, capture
 from .actions import act_on, act_on_elsewhere, edge_of, log_finding
 from .graph import Graph
-from .handlers import raised_by_handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -216,7 +216,7 @@ class Watch:
             execution.inside = inside
 
     def note_fault(self, error: Exception) -> None:
-        """Count an error of the checker itself, say so once, and switch the checks off.
+        """Count an error of the checker itself, say so once, and switch the checks and the trace off.
 
         An error of our own kind is a wrong argument of the program, such as a policy, and is only counted.
         """
@@ -226,6 +226,8 @@ class Watch:
         if self.off or isinstance(error, LockCheckError):
             return
         self.off = True
+        if runtime.recorder is not None:
+            runtime.recorder.give_up()
         if sys.stderr is not None:
             with suppress(OSError, ValueError):
                 sys.stderr.write(f"lockcheck: switched off by a fault of its own, please report: {said}\n")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar, cast, fin
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.foreign import ByIdentity
 from .chains import Execution, TrieNode
+from .handlers import raised_by_handler
 from .happens_before import Segment, begin, learn
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LATCH",
+    "NOBODY",
     "EventSink",
     "Runtime",
     "Steerer",
@@ -33,6 +35,7 @@ __all__ = [
     "go_on_as",
     "local",
     "next_segment",
+    "note_fault",
     "runtime",
 ]
 
@@ -63,16 +66,21 @@ def fails_open(result: Result) -> Callable[[Callable[Given, Result]], Callable[G
                 return hook(*given, **named)
             except (LockCheckError, LockOrderWarning):
                 raise
-            except RecursionError:  # the stack of the program is too deep
-                return result
-            except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the program
-                if runtime.watch is not None:
-                    cast("_Faults", runtime.watch).note_fault(error)
+            except Exception as error:
+                if raised_by_handler(error):
+                    raise
+                note_fault(error)
                 return result
 
         return guarded
 
     return decorated
+
+
+def note_fault(error: Exception) -> None:
+    """Note an error of the checker, if a session is open; a stack that is too deep is no fault."""
+    if runtime.watch is not None and not isinstance(error, RecursionError):
+        cast("_Faults", runtime.watch).note_fault(error)
 
 
 class EventSink(Protocol):
@@ -113,6 +121,9 @@ class EventSink(Protocol):
 
     def forget(self) -> None:
         """Stop writing: this process was forked from the one that is recorded."""
+
+    def give_up(self) -> None:
+        """Stop writing, and leave what is written: without the next event the rest would be meaningless."""
 
 
 class Steerer(Protocol):
@@ -280,21 +291,36 @@ def _born_after() -> Segment | None:
     return runtime.born() if runtime.born is not None else None
 
 
+@fails_open(cast("tuple[Execution, _ThreadEnd] | None", None))
+def _begun() -> tuple[Execution, _ThreadEnd] | None:
+    """Return a new execution for the calling thread, and what notes its end."""
+    # A thread that `threading` did not start, or not yet, gets no `Thread` object by being looked at.
+    thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined] # noqa: SLF001
+    name = f"thread {threading.get_ident()}" if thread is None else thread.name
+    execution = runtime.new_execution(name, _born_after())
+    if thread is not None:
+        runtime.threads.put(thread, execution)
+    return execution, _ThreadEnd(execution, runtime)
+
+
+NOBODY: Final = Execution("nobody", Segment(0), None)
+"""An execution on which nothing is checked."""
+NOBODY.inside = True
+
+
 class _Local(threading.local):
     """The execution that runs on this thread."""
 
+    execution: Execution = NOBODY
+    """What finalizers have that run on a thread while its own execution is made."""
+
     def __init__(self) -> None:
-        after = _born_after()
-        # A thread that `threading` did not start, or not yet, gets no `Thread` object by being looked at.
-        thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined] # noqa: SLF001
-        name = f"thread {threading.get_ident()}" if thread is None else thread.name
-        self.execution = runtime.new_execution(name, after)
-        if thread is not None:
-            runtime.threads.put(thread, self.execution)
+        begun = _begun()
+        self.execution = begun[0] if begun is not None else Execution("a thread", Segment(0), None)
+        self.end = begun[1] if begun is not None else None
         runtime.running[threading.get_ident()] = self.execution
         self.finished: Segment | None = None
         """The last segment of the task that the thread ran last, until its future has it."""
-        self.end = _ThreadEnd(self.execution, runtime)
 
 
 local: Final = _Local()

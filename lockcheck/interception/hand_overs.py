@@ -254,7 +254,7 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
     @functools.wraps(function)
     def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
         known: list[Segment | None] = []
-        yield from passed_on(function(fs, timeout), lambda future: known.append(ends.get(future)))
+        yield from passed_on(function(fs, timeout), lambda future: known.append(end_of(future)))
         _learn(known)
 
     return as_completed
@@ -272,7 +272,7 @@ def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
     def add_done_callback(self: _Future, fn: Callable[[_Future], object]) -> None:
         @functools.wraps(fn, updated=())
         def callback(future: _Future) -> object:
-            ended = ends.get(future)
+            ended = end_of(future)
             if ended is not None:
                 next_segment(local.execution, ended)
             return fn(future)
@@ -284,15 +284,15 @@ def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
 
 def _put_all() -> None:
     event, future = threading.Event, concurrent.futures.Future
-    HOOKS.put(event, "set", _set(event.set))
-    HOOKS.put(event, "clear", _clear(event.clear))
-    HOOKS.put(event, "wait", _wait(event.wait))
-    HOOKS.put(queue.Queue, "put", _put(queue.Queue.put))
-    HOOKS.put(queue.Queue, "get", _get(queue.Queue.get))
-    HOOKS.put(threading.Barrier, "wait", _pass(threading.Barrier.wait))
-    HOOKS.put(future, "add_done_callback", _add_done_callback(future.add_done_callback))
-    HOOKS.put(concurrent.futures, "wait", _wait_all(concurrent.futures.wait))
-    HOOKS.put(concurrent.futures, "as_completed", _as_completed(concurrent.futures.as_completed))
+    HOOKS.wrap(event, "set", _set)
+    HOOKS.wrap(event, "clear", _clear)
+    HOOKS.wrap(event, "wait", _wait)
+    HOOKS.wrap(queue.Queue, "put", _put)
+    HOOKS.wrap(queue.Queue, "get", _get)
+    HOOKS.wrap(threading.Barrier, "wait", _pass)
+    HOOKS.wrap(future, "add_done_callback", _add_done_callback)
+    HOOKS.wrap(concurrent.futures, "wait", _wait_all)
+    HOOKS.wrap(concurrent.futures, "as_completed", _as_completed)
 
 
 HOOKS: Final = Hooks(_put_all)

@@ -1,18 +1,26 @@
-"""Hooks in the standard library: installed while they are needed, and removed after the last use."""
+"""Hooks in the standard library: installed while they are needed, and removed after the last use.
+
+A hook is a function of the checker that calls the original one somewhere inside. If the checker's part of it
+fails, the program gets what the original has returned or raised; if that was not called yet, it is called.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import threading
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, final
 
-from ..holding.runtime import LATCH
+from ..findings.errors import LockCheckError, LockOrderWarning
+from ..holding.handlers import raised_by_handler
+from ..holding.runtime import LATCH, note_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DONE", "IS_SET", "Hooks", "passed_on"]
+__all__ = ["DONE", "IS_SET", "Hooks", "guarded", "passed_on"]
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 IS_SET: Final = threading.Event.is_set
@@ -34,11 +42,108 @@ def passed_on(found: Iterator[Result], note: Callable[[Result], object]) -> Iter
 
 
 @final
+class _Call:
+    """What became of the original function in one call of a hook."""
+
+    __slots__ = ("error", "hook", "results")
+
+    def __init__(self, hook: object) -> None:
+        self.hook = hook
+        self.results: list[object] = []
+        """What it has returned last, if it was called."""
+        self.error: BaseException | None = None
+        """What it has raised last."""
+
+
+class _Calls(threading.local):
+    """The innermost call of a hook on this thread."""
+
+    now: _Call | None = None
+
+
+_calls: Final = _Calls()
+
+
+def guarded(
+    method: Callable[Given, Result], hooked_by: Callable[[Callable[Given, Result]], Callable[Given, Result]]
+) -> Callable[Given, Result]:
+    """Return a hook for a function, so that a fault in the hook does not reach the program.
+
+    What the function raises, what a signal handler of the program raises, and what the policy of a session
+    says are no faults. Neither is an argument that the function refuses too.
+
+    Args:
+        method: the function that is there.
+        hooked_by: returns the hook, given the function that it is to call.
+    """
+    this = object()
+
+    @functools.wraps(method)
+    def original(*given: Given.args, **named: Given.kwargs) -> Result:
+        call = _calls.now
+        if call is None or call.hook is not this:  # a generator of the hook goes on after its call
+            return method(*given, **named)
+        try:
+            result = method(*given, **named)
+        except BaseException as error:
+            call.error = error
+            raise
+        call.results[:] = [result]
+        return result
+
+    hook = hooked_by(original)
+
+    @functools.wraps(method)
+    def safe(*given: Given.args, **named: Given.kwargs) -> Result:
+        outer = _calls.now
+        call = _calls.now = _Call(this)
+        try:
+            return hook(*given, **named)
+        except (LockCheckError, LockOrderWarning):
+            raise
+        except Exception as error:
+            if error is call.error or raised_by_handler(error):
+                raise
+            if call.error is not None and error.__context__ is call.error:
+                note_fault(error)
+                raise call.error from None
+            if call.results:
+                note_fault(error)
+                return call.results[0]  # type: ignore[return-value] # of the original
+            return _without_hook(error, lambda: method(*given, **named))
+        finally:
+            _calls.now = outer
+            call.error = None  # its traceback has this frame
+
+    return safe
+
+
+def _without_hook(error: Exception, original: Callable[[], Result]) -> Result:
+    """Call the original function after its hook has failed with an error."""
+    if not isinstance(error, _OF_ARGUMENTS):
+        note_fault(error)
+        return original()
+    try:
+        result = original()
+    except type(error):  # the program's mistake
+        raise
+    except BaseException:
+        note_fault(error)
+        raise
+    note_fault(error)
+    return result
+
+
+_OF_ARGUMENTS: Final = (TypeError, ValueError, AttributeError, OverflowError)
+"""What wrong arguments cause."""
+
+
+@final
 class Hooks:
     """Replaced functions and methods, and a count of their users.
 
     Args:
-        put_all: replaces them, by `put`.
+        put_all: replaces them, by `wrap`.
     """
 
     def __init__(self, put_all: Callable[[], None]) -> None:
@@ -46,8 +151,12 @@ class Hooks:
         self._wanted = 0
         self._before: list[tuple[object, str, object]] = []
 
+    def wrap(self, owner: object, name: str, hooked_by: Callable[[Callable[..., Any]], object]) -> None:
+        """Replace a function or method by a hook, which a function makes around the original."""
+        self.put(owner, name, guarded(getattr(owner, name), cast("Callable[..., Any]", hooked_by)))
+
     def put(self, owner: object, name: str, method: object) -> None:
-        """Replace a function or method, and remember the one that was there."""
+        """Replace something by what is no hook, and remember what was there."""
         self._before.append((owner, name, vars(owner).get(name, _MISSING)))
         setattr(owner, name, method)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity
-from ..holding.runtime import local, runtime
+from ..holding.runtime import fails_open, local, runtime
 from .hooks import DONE, Hooks
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
         left = set(fs)
         found = function(list(left), timeout)
         while left:
-            if timeout is None:
+            if timeout is None and not any(map(DONE, left)):
                 _await_first(left)
             one = [next(found)]
             left.discard(one[0])
@@ -200,12 +200,11 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
     return as_completed
 
 
+@fails_open(None)
 def _await_first(left: set[_Future]) -> None:
-    if not any(DONE(future) for future in left):
-        waited = _FutureWait(left, FIRST_COMPLETED)
-        wait_in_slices(
-            local.execution, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1
-        )
+    """Wait until any of some futures is done."""
+    waited = _FutureWait(left, FIRST_COMPLETED)
+    wait_in_slices(local.execution, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1)
 
 
 def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
@@ -236,12 +235,12 @@ def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
 
 def _put_all() -> None:
     future, pool = concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
-    HOOKS.put(threading.Thread, "join", _join(threading.Thread.join))
-    HOOKS.put(future, "result", _result(future.result))
-    HOOKS.put(future, "exception", _result(future.exception))
-    HOOKS.put(concurrent.futures, "wait", _wait(concurrent.futures.wait))
-    HOOKS.put(concurrent.futures, "as_completed", _as_completed(concurrent.futures.as_completed))
-    HOOKS.put(pool, "submit", _submit(pool.submit))
+    HOOKS.wrap(threading.Thread, "join", _join)
+    HOOKS.wrap(future, "result", _result)
+    HOOKS.wrap(future, "exception", _result)
+    HOOKS.wrap(concurrent.futures, "wait", _wait)
+    HOOKS.wrap(concurrent.futures, "as_completed", _as_completed)
+    HOOKS.wrap(pool, "submit", _submit)
 
 
 HOOKS: Final = Hooks(_put_all)

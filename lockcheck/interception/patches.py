@@ -21,7 +21,8 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ..checking.blocking import blocks, waits_with
 from ..findings.foreign import ByIdentity
@@ -33,6 +34,7 @@ from .hooks import DONE, IS_SET, Hooks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..holding.chains import Execution
     from ..holding.happens_before import Segment
 
 __all__ = ["HOOKS", "started_after"]
@@ -62,20 +64,20 @@ TASKS_MAX: Final = 10_000
 def _put_all() -> None:
     thread, future, pool = threading.Thread, concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
     for owner, name, kind in _BLOCKING:
-        HOOKS.put(owner, name, _marked(getattr(owner, name), kind))
+        HOOKS.wrap(owner, name, partial(_marked, kind=kind))
     for name in _OF_SOCKETS:
-        HOOKS.put(socket.socket, name, _of_socket(getattr(socket.socket, name)))
-    HOOKS.put(time, "sleep", _sleep(time.sleep))
-    HOOKS.put(thread, "start", _start(thread.start))
-    HOOKS.put(thread, "join", _join(thread.join))
-    HOOKS.put(threading.Event, "wait", _event_wait(threading.Event.wait))
-    HOOKS.put(queue.Queue, "get", _get(queue.Queue.get))
-    HOOKS.put(queue.Queue, "put", _put(queue.Queue.put))
-    HOOKS.put(future, "result", _result(future.result))
-    HOOKS.put(future, "exception", _result(future.exception))
-    HOOKS.put(future, "set_result", _resolves(future.set_result))
-    HOOKS.put(future, "set_exception", _resolves(future.set_exception))
-    HOOKS.put(pool, "submit", _submit(pool.submit))
+        HOOKS.wrap(socket.socket, name, _of_socket)
+    HOOKS.wrap(time, "sleep", _sleep)
+    HOOKS.wrap(thread, "start", _start)
+    HOOKS.wrap(thread, "join", _join)
+    HOOKS.wrap(threading.Event, "wait", _event_wait)
+    HOOKS.wrap(queue.Queue, "get", _get)
+    HOOKS.wrap(queue.Queue, "put", _put)
+    HOOKS.wrap(future, "result", _result)
+    HOOKS.wrap(future, "exception", _result)
+    HOOKS.wrap(future, "set_result", _resolves)
+    HOOKS.wrap(future, "set_exception", _resolves)
+    HOOKS.wrap(pool, "submit", _submit)
 
 
 HOOKS: Final = Hooks(_put_all)
@@ -240,7 +242,6 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
     return submit
 
 
-@fails_open(None)
 def _note_task(segment: Segment) -> None:
     """Note the end of a task on the calling thread."""
     thread = threading.current_thread()
@@ -254,19 +255,35 @@ def _note_task(segment: Segment) -> None:
 @contextmanager
 def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
     """Run a task of a pool: as an execution of its own, or on the pool's only thread after its submitter."""
-    execution = local.execution
-    if alone:
-        next_segment(execution, after)
-        yield
-        return
-    go_on_as(runtime.new_execution(f"task {name}", after))
+    before = _begin_task(name, after, alone=alone)
     try:
         yield
     finally:
-        local.finished = local.execution.segment
-        if not local.finished.silent:
-            _note_task(local.finished)
+        if before is not None:
+            _end_task(before)
+
+
+@fails_open(cast("Execution | None", None))
+def _begin_task(name: str, after: Segment, *, alone: bool) -> Execution | None:
+    """Begin a task on the calling thread; return what the thread is when the task ends, if that is other."""
+    before = local.execution
+    if alone:
+        next_segment(before, after)
+        return None
+    go_on_as(runtime.new_execution(f"task {name}", after))
+    return before
+
+
+@fails_open(None)
+def _end_task(before: Execution) -> None:
+    """End the task on the calling thread, which is what it was before again."""
+    task = local.execution
+    try:
+        local.finished = task.segment
+        if not task.segment.silent:
+            _note_task(task.segment)
         if runtime.ended is not None:
-            runtime.ended(local.execution)
-        runtime.forget(local.execution)
-        go_on_as(execution)
+            runtime.ended(task)
+        runtime.forget(task)
+    finally:
+        go_on_as(before)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 import pykka
 from pykka.messages import _ActorStop
@@ -20,7 +20,7 @@ from pykka.messages import _ActorStop
 from ..checking.answering import Answerer, await_answer
 from ..findings.evidence import Rung
 from ..findings.foreign import ByIdentity
-from ..holding.runtime import LATCH, local, next_segment, runtime
+from ..holding.runtime import LATCH, fails_open, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
 from .signals import awaited, signalled
 
@@ -51,11 +51,10 @@ _RUNTIMES: Final = Runtimes(
 def put_all(hooks: Hooks) -> None:
     """Replace the method that asks plain actors, and the one that runs their turns."""
     actor = pykka.ThreadingActor
-    setup, receive = actor._actor_loop_setup, actor._handle_receive  # noqa: SLF001 - there is no public way to observe turns
-    hooks.put(*ASK, _ask(pykka.ActorRef.ask))
+    hooks.put(*ASK, _ask(pykka.ActorRef.ask))  # it raises what the program is answered
     hooks.put(actor, "_create_future", staticmethod(HeardFuture))
-    hooks.put(actor, "_actor_loop_setup", _turn(setup))
-    hooks.put(actor, "_handle_receive", _turn(receive))
+    hooks.wrap(actor, "_actor_loop_setup", _turn)
+    hooks.wrap(actor, "_handle_receive", _turn)
 
 
 @final
@@ -75,7 +74,8 @@ _actors: Final[ByIdentity[_Actor]] = ByIdentity()
 """By inbox."""
 
 
-def _actor_of(inbox: ActorInbox, kind: type[pykka.Actor]) -> _Actor:
+@fails_open(cast("_Actor | None", None))
+def _actor_of(inbox: ActorInbox, kind: type[pykka.Actor]) -> _Actor | None:
     actor = _actors.get(inbox)
     if actor is None:
         new = _Actor(kind.__name__)
@@ -123,7 +123,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         """
         asked = self.asked
         if asked is not None and runtime.watch is not None:
-            asked.answerer.asked(limited=timeout is not None)
+            _check(asked, timeout)
             if timeout is None:
                 _await(asked, [self], self.wait)
         return self.take(timeout)
@@ -159,6 +159,12 @@ class HeardFuture(pykka.ThreadingFuture[T]):
             next_segment(local.execution, asked.ended)
 
 
+@fails_open(None)
+def _check(asked: _Actor, timeout: float | None) -> None:
+    """Check an ask that is about to be waited for."""
+    asked.answerer.asked(limited=timeout is not None)
+
+
 def _await(asked: _Actor, sent: Sequence[HeardFuture[Any]], attempt: Callable[[float], bool]) -> None:
     """Wait for the answer to what was asked, or is at the first attempt, and check for deadlocks."""
 
@@ -190,9 +196,10 @@ def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
         self: pykka.ActorRef[Any], message: object, *, block: bool = True, timeout: float | None = None
     ) -> Any:
         kind = self.actor_class
-        if kind._create_future is not HeardFuture or runtime.watch is None:  # noqa: SLF001 - as `ask` does
+        heard = kind._create_future is HeardFuture and runtime.watch is not None  # noqa: SLF001 - as `ask` does
+        asked = _actor_of(self.actor_inbox, kind) if heard else None
+        if asked is None:
             return method(self, message, block=block, timeout=timeout)
-        asked = _actor_of(self.actor_inbox, kind)
 
         def send() -> HeardFuture[Any]:
             future: HeardFuture[Any] = method(self, message, block=False)
@@ -201,7 +208,7 @@ def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
 
         if not block:
             return send()
-        asked.answerer.asked(limited=timeout is not None)
+        _check(asked, timeout)
         future = send() if timeout is not None else _send_and_await(asked, send)
         return future.take(timeout)
 
@@ -214,6 +221,8 @@ def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(method)
     def turn(self: pykka.ThreadingActor, *given: object) -> Result:
         actor = _actor_of(self.actor_inbox, type(self))
+        if actor is None:
+            return method(self, *given)
         actor.thread = threading.get_ident()
         actor.answerer.enter()
         try:

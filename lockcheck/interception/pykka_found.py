@@ -24,7 +24,7 @@ __all__ = ["HOOKS", "install"]
 
 
 def _put_all() -> None:
-    HOOKS.put(threading.Thread, "start", _start(threading.Thread.start))
+    HOOKS.wrap(threading.Thread, "start", _start)
 
 
 HOOKS: Final = Hooks(_put_all)

@@ -17,10 +17,11 @@ import queue
 import threading
 from concurrent.futures import ALL_COMPLETED
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..findings.foreign import ByIdentity
-from ..holding.runtime import runtime
+from ..holding.runtime import fails_open, runtime
 from ..traces.trace import TracedThing
 from .hooks import Hooks, passed_on
 
@@ -74,15 +75,15 @@ _KINDS: Final[tuple[tuple[type, str, ThingKind], ...]] = (
 def _put_all() -> None:
     thread, future, pool = threading.Thread, concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
     for owner, name, signals, awaits in _HEARD:
-        _HOOKS.put(owner, name, _heard(getattr(owner, name), signals=signals, awaits=awaits))
-    _HOOKS.put(thread, "join", _join(thread.join))
-    _HOOKS.put(future, "result", _result(future.result))
-    _HOOKS.put(future, "exception", _result(future.exception))
-    _HOOKS.put(future, "set_result", _ends(future.set_result))
-    _HOOKS.put(future, "set_exception", _ends(future.set_exception))
-    _HOOKS.put(pool, "submit", _submit(pool.submit))
-    _HOOKS.put(concurrent.futures, "wait", _wait(concurrent.futures.wait))
-    _HOOKS.put(concurrent.futures, "as_completed", _as_completed(concurrent.futures.as_completed))
+        _HOOKS.wrap(owner, name, partial(_heard, signals=signals, awaits=awaits))
+    _HOOKS.wrap(thread, "join", _join)
+    _HOOKS.wrap(future, "result", _result)
+    _HOOKS.wrap(future, "exception", _result)
+    _HOOKS.wrap(future, "set_result", _ends)
+    _HOOKS.wrap(future, "set_exception", _ends)
+    _HOOKS.wrap(pool, "submit", _submit)
+    _HOOKS.wrap(concurrent.futures, "wait", _wait)
+    _HOOKS.wrap(concurrent.futures, "as_completed", _as_completed)
 
 
 _HOOKS: Final = Hooks(_put_all)
@@ -98,6 +99,7 @@ def signals_heard() -> Iterator[None]:
         _HOOKS.uninstall()
 
 
+@fails_open(None)
 def signalled(thing: object, mode: Mode = "W") -> None:
     """Record a signal, for which others may wait, if this process is recorded."""
     recorder = _recorder()
@@ -105,6 +107,7 @@ def signalled(thing: object, mode: Mode = "W") -> None:
         recorder.signalled(thing, mode)
 
 
+@fails_open(None)
 def awaited(thing: object, mode: Mode = "W", *, endless: bool = False) -> None:
     """Record that the current execution went on after earlier signals, if this process is recorded."""
     recorder = _recorder()
@@ -188,6 +191,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
     return result
 
 
+@fails_open(None)
 def _begins_to_wait(thing: object) -> None:
     """Record that a wait without a limit begins: what it does inside is part of it."""
     recorder = _recorder()

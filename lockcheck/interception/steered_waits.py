@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import queue
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
 from ..checking.waiting import wait_in_slices
@@ -78,9 +79,9 @@ def _get(method: Callable[..., object]) -> Callable[..., object]:
 
 
 def _put_all() -> None:
-    HOOKS.put(threading.Event, "wait", _wait(threading.Event.wait, "an event"))
-    HOOKS.put(threading.Condition, "wait", _wait(threading.Condition.wait, "a notification"))
-    HOOKS.put(queue.Queue, "get", _get(queue.Queue.get))
+    HOOKS.wrap(threading.Event, "wait", partial(_wait, text="an event"))
+    HOOKS.wrap(threading.Condition, "wait", partial(_wait, text="a notification"))
+    HOOKS.wrap(queue.Queue, "get", _get)
 
 
 HOOKS: Final = Hooks(_put_all)

@@ -23,14 +23,13 @@ from ..checking.slow_path import (
 )
 from ..checking.waiting import wait_noted
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode, holds_of
-from ..holding.happens_before import begin
-from ..holding.runtime import local
+from ..holding.chains import Acquisition, LockIdentity, TrieNode, holds_of
+from ..holding.runtime import NOBODY, local
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ..holding.chains import Attempt
+    from ..holding.chains import Attempt, Execution
 
 __all__ = ["FOREVER", "CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
 
@@ -40,9 +39,8 @@ FOREVER: Final = -1
 _AT_ONCE: Final = (False,)
 """The arguments of an attempt that does not wait; made once, as the interpreter would make them each time."""
 
-_NOWHERE: Final = Execution("nobody", begin(0), None).node
+_NOWHERE: Final = TrieNode(NOBODY, None, None, None)
 """The node of a lock that was never taken."""
-_NOWHERE.execution.node = TrieNode(_NOWHERE.execution, None, None, None)
 
 
 class CheckedLock:

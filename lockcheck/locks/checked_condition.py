@@ -12,7 +12,7 @@ from ..checking.wait_in_loop import waits_in_loop
 from ..findings.evidence import Kind
 from ..findings.levels import Level
 from ..holding.chains import held_nodes, holds_of
-from ..holding.runtime import local
+from ..holding.runtime import fails_open, local
 from ..holding.stacks import caller
 from .executions import identity_of
 
@@ -45,7 +45,11 @@ class CheckedCondition(threading.Condition):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait to be notified, as `threading.Condition.wait` does; no other lock may be held."""
-        by_wait_for = sys._getframe(1).f_code is _WAIT_FOR  # noqa: SLF001 - the documented way to the caller
+        self._check_wait(timeout, by_wait_for=sys._getframe(1).f_code is _WAIT_FOR)  # noqa: SLF001 - the documented way to the caller
+        return super().wait(timeout)
+
+    @fails_open(None)
+    def _check_wait(self, timeout: float | None, *, by_wait_for: bool) -> None:
         holds = self._held()
         if not holds:
             self._report(
@@ -57,15 +61,18 @@ class CheckedCondition(threading.Condition):
             self._check_depth(holds)
         elif holds and timeout is None and not by_wait_for:
             self._check_predicate(holds[0])
-        return super().wait(timeout)
 
     def notify(self, n: int = 1) -> None:
         """Wake some who wait, as `threading.Condition.notify` does."""
+        self._check_notification()
+        super().notify(n)
+
+    @fails_open(None)
+    def _check_notification(self) -> None:
         if not self._held():
             self._report(
                 "is notified by {}, which does not hold its lock", list(held_nodes(local.execution.node))
             )
-        super().notify(n)
 
     def _held(self) -> list[TrieNode]:
         return list(holds_of(self.identity, local.execution.node)) if self.identity is not None else []

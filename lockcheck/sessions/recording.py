@@ -8,14 +8,13 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from ..checking.active import current
 from ..checking.policy import NOTE_ALL
 from ..findings.errors import LockUsageError
 from ..findings.foreign import ByIdentity
 from ..findings.levels import Level
 from ..findings.witness import role_of
 from ..holding.chains import Execution, LockIdentity
-from ..holding.runtime import local, runtime
+from ..holding.runtime import fails_open, local, note_fault, runtime
 from ..holding.stacks import caller, is_ours, resolve
 from ..interception.signals import signals_heard, traced_thing
 from ..traces.trace import Event, EventKind, TracedExecution, TracedLock
@@ -63,18 +62,22 @@ class TraceRecorder:
         """The file is part of the key: equal code on the same lines of two files compares equal."""
         self._begun: weakref.WeakSet[Execution] = weakref.WeakSet()
 
+    @fails_open(None)
     def took(self, node: TrieNode) -> None:
         """Write that a lock was taken at a node, and keep the record there."""
         self._write_node(node, taken=True)
 
+    @fails_open(None)
     def left(self, node: TrieNode) -> None:
         """Write that the lock of a node is released, and keep the record there."""
         self._write_node(node, taken=False)
 
+    @fails_open(None)
     def failed(self, acquisition: Acquisition) -> None:
         """Write that an attempt to take a lock failed."""
         self._note(EventKind.FAILED, acquisition.lock, acquisition.mode, acquisition.attempt)
 
+    @fails_open(None)
     def released(self, lock: LockIdentity, mode: Mode) -> None:
         """Write that a lock is released that is not the innermost."""
         self._note(EventKind.LEFT, lock, mode)
@@ -103,6 +106,14 @@ class TraceRecorder:
             self._writer.forget()
         self._writer = None
         self._mutex = threading.RLock()  # the thread that had the turn may not exist here
+
+    def give_up(self) -> None:
+        """Stop writing, and leave what is written: without the next event the rest would be meaningless."""
+        runtime.recorder = None
+        with self._mutex:
+            if self._writer is not None:
+                self._writer.abandon()
+            self._writer = None
 
     def _note(self, kind: EventKind, thing: object, mode: Mode = "W", attempt: Attempt = "block") -> None:
         execution = local.execution
@@ -140,7 +151,8 @@ class TraceRecorder:
             except _UnwordedError:
                 self._take_turn(write, words())
         except Exception as error:  # noqa: BLE001 - an error of the checker must not change the program
-            self._give_up(error)
+            self.give_up()
+            note_fault(error)
         finally:
             execution.inside = False
 
@@ -150,16 +162,6 @@ class TraceRecorder:
         with self._mutex:
             if self._writer is not None:
                 write(self._writer, words)
-
-    def _give_up(self, error: Exception) -> None:
-        runtime.recorder = None
-        with self._mutex:
-            if self._writer is not None:
-                self._writer.abandon()
-            self._writer = None
-        watch = current()
-        if watch is not None:
-            watch.note_fault(error)
 
     def _write_node(self, node: TrieNode, *, taken: bool) -> None:
         execution, acquisition = node.execution, node.acquisition

@@ -6,13 +6,13 @@ import atexit
 import os
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from support.lockcheck.hooked_program import LEVELS, functions_called, place_of, program, run_with_fault
 from support.lockcheck.lock_corpus import RECORD, hold
 
-from licorne.lockcheck import Condition, Lock, RLock, session
+from licorne.lockcheck import Lock, session
 from licorne.lockcheck.commands import command
 from licorne.lockcheck.environment import ambient_runs
 from licorne.lockcheck.findings.exit_codes import FAULT
@@ -26,21 +26,50 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
 
-SAID: Final = "lockcheck: switched off by a fault of its own, please report: ZeroDivisionError: on purpose\n"
+FAULT_TEXT: Final = "ZeroDivisionError: on purpose"
+SAID: Final = f"lockcheck: switched off by a fault of its own, please report: {FAULT_TEXT}\n"
+FEW: Final = 20
+"""Each level calls more functions than these that those below it do not call."""
 
-HOOKS: Final = (
-    "checking.slow_path.check_acquisition",
-    "checking.slow_path._noted",
-    "checking.slow_path._copied",
-    "checking.waiting.capture",
-    "checking.waiting.deadlock_of",
-    "holding.runtime.learn",
-    "interception.patches.started_after",
-    "interception.hand_overs.ends",
-    "interception.hand_overs.local",
-    "sessions.session.held_nodes",
+ENTRIES: Final = (
+    "locks/",
+    "adoption/adopted.py ",
+    "adoption/installation.py Lock",
+    "adoption/installation.py RLock",
+    "checking/active.py current",
+    "checking/slow_path.py take_slow_path",
+    "checking/slow_path.py here",
+    "checking/slow_path.py entered",
+    "checking/slow_path.py release_held",
+    "checking/waiting.py LockWait.__init__",
+    "checking/waiting.py wait_in_slices",
+    "checking/waiting.py wait_noted",
+    "checking/watch.py Watch.guarded",
+    "checking/watch.py Watch.note_fault",
+    "environment/settings.py ",
+    "findings/foreign.py ByIdentity.put.<locals>.<lambda>",
+    "findings/levels.py level_of",
+    "holding/chains.py Acquisition.__init__",
+    "holding/chains.py Execution.__init__",
+    "holding/chains.py LockIdentity.__init__",
+    "holding/chains.py _refuse",
+    "holding/runtime.py _Local.__init__",
+    "holding/handlers.py ",
+    "holding/runtime.py fails_open",
+    "holding/runtime.py note_fault",
+    "holding/stacks.py caller",
+    "holding/stacks.py is_ours",
+    "interception/hand_overs.py _add_done_callback.<locals>.add_done_callback.<locals>.callback",
+    "interception/hooks.py _Call.__init__",
+    "interception/hooks.py _without_hook",
+    "interception/hooks.py guarded.<locals>",
+    "interception/joins.py _submit.<locals>.submit.<locals>.run",
+    "interception/patches.py _as_task",
+    "interception/patches.py _submit.<locals>.submit.<locals>.run",
+    "interception/signals.py _submit.<locals>.submit.<locals>.run",
 )
-"""What is called where a lock is taken, released or waited for, and where threads and tasks begin and end."""
+"""What is no hook, by how the place begins: the locks themselves and what makes them; the guards of hooks;
+and functions of a few lines that call what is guarded, and what the program has handed over."""
 
 
 def broken(*_: object, **__: object) -> None:
@@ -48,79 +77,55 @@ def broken(*_: object, **__: object) -> None:
     raise ZeroDivisionError("on purpose")
 
 
-class Broken:
-    """Something that fails at each use."""
-
-    __getattr__ = broken
-
-
 def break_part(patch: pytest.MonkeyPatch, part: str) -> None:
     """Replace a part of the checker: room, module and name."""
     room, module, *owner, name = part.split(".")
     there = sys.modules[f"licorne.lockcheck.{room}.{module}"]
-    before = getattr(there, name, None)
-    patch.setattr(
-        getattr(there, *owner) if owner else there, name, broken if callable(before) or owner else Broken()
-    )
+    patch.setattr(getattr(there, *owner) if owner else there, name, broken)
 
 
-def program() -> list[object]:
-    """Use locks, conditions, threads and pools; return what was seen."""
-    seen: list[object] = []
-    outer, inner, again = Lock("outer"), Lock("inner"), RLock("again")
-    hold(outer, inner, again, again)
-    hold(inner, outer)
-    outer.acquire()
-    inner.acquire()
-    outer.release()  # out of turn
-    seen.append(outer.acquire(blocking=False))
-    inner.release()
-    outer.release()
-    ready: list[int] = []
-    condition, taken = Condition(name="ready"), threading.Event()
-
-    def wait() -> None:
-        with condition:
-            taken.set()
-            condition.wait_for(lambda: bool(ready))
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    taken.wait()
-    with condition:
-        ready.append(1)
-        condition.notify()
-    waiting.join()
-    blocked = threading.Thread(target=lambda: seen.append(inner.acquire(timeout=0.06)))
-    with inner:
-        blocked.start()
-        blocked.join()
-    forgetful = threading.Thread(target=Lock("forgotten").acquire)
-    forgetful.start()
-    forgetful.join()
-    with ThreadPoolExecutor(2) as pool:
-        seen.extend(done.result() for done in as_completed([pool.submit(hold, outer, inner)]))
-    return seen
-
-
-@pytest.mark.parametrize("part", HOOKS)
-def test_a_fault_in_a_hook_switches_the_checker_off_and_changes_nothing_else(
-    part: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_fault_in_any_function_of_the_checker_changes_nothing_but_that_it_is_switched_off(
+    level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the program sees is what it sees without; one line says so."""
-    expected = program()
-    break_part(monkeypatch, part)
+    """What the program sees is what it sees without; one line says so.
+
+    Each function is broken at the lowest level at which it is called.
+    """
+    expected, trace = program(), tmp_path / "locks.lct"
+    below = {code for lower in LEVELS[: LEVELS.index(level)] for code in functions_called(lower, trace)}
+    called = [code for code in functions_called(level, trace) if code not in below]
+    broken = [code for code in called if not place_of(code).startswith(ENTRIES)]
+    capsys.readouterr()
+    wrong: list[object] = []
+    for code in broken:
+        seen, opened, failed = run_with_fault(level, trace, code)
+        said = capsys.readouterr().err
+        if failed and (seen, opened.faults[:1], said) != (expected, [FAULT_TEXT], SAID):
+            wrong.append((place_of(code), seen, opened.faults[:1], said))
+
+    assert ([], True) == (wrong, len(broken) > FEW)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_the_called_functions_refuse_is_no_fault(level: str, tmp_path: Path) -> None:
+    """The program in which all goes well does also what is refused."""
+    seen, opened = program(), run_with_fault(level, tmp_path / "locks.lct", program.__code__)
+
+    assert (seen, []) == (opened[0], opened[1].faults)
+
+
+def test_nothing_is_checked_after_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it left behind could mislead later checks."""
     with session(on=RECORD) as opened:
-        assert expected == program()
-        assert expected == program()
+        break_part(monkeypatch, "checking.slow_path.check_acquisition")
+        hold(Lock("first"), Lock("second"))
         monkeypatch.undo()
         found = opened.findings
         hold(Lock("late"), Lock("later"))
         threading.Thread(target=Lock("left").acquire).start()
 
-    assert ["ZeroDivisionError: on purpose"] == list(dict.fromkeys(opened.faults))
-    assert found == opened.findings
-    assert SAID == capsys.readouterr().err
+    assert (found, 1) == (opened.findings, len(opened.faults))
 
 
 def test_a_fault_where_the_trace_is_written_ends_the_trace_and_the_checks(

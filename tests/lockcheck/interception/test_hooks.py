@@ -1,0 +1,163 @@
+"""Hooks: a fault in the checker's part of one does not reach the program."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+import pytest
+from support.lockcheck.lock_corpus import RECORD
+
+from licorne.lockcheck import LockOrderError, session
+from licorne.lockcheck.interception import hand_overs, joins, patches, pykka_found, signals, steered_waits
+from licorne.lockcheck.interception.hooks import Hooks, guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.lockcheck(off=True)
+"""Sessions are opened here."""
+
+Halves: TypeAlias = "Callable[[int], int]"
+Hook: TypeAlias = "Callable[[Halves], Halves]"
+
+UNGUARDED: Final = {("ActorRef", "ask"), ("ThreadingActor", "_create_future")}
+"""It raises what the program is answered, and guards its own parts; and a class."""
+
+
+def half(number: int) -> int:
+    """Return half of an even number."""
+    if number % 2:
+        raise ValueError(number)
+    return number // 2
+
+
+HALF: Final[Halves] = half
+
+
+def fails_before(original: Halves) -> Halves:
+    """Return a hook that fails before it calls the original."""
+
+    def hook(number: int) -> int:
+        return original(number // 0)
+
+    return hook
+
+
+def fails_after(original: Halves) -> Halves:
+    """Return a hook that fails after the original, whatever that did."""
+
+    def hook(number: int) -> int:
+        try:
+            return original(number)
+        finally:
+            raise ZeroDivisionError
+
+    return hook
+
+
+def refuses(original: Halves) -> Halves:
+    """Return a hook that fails as if the argument were wrong."""
+
+    def hook(number: int) -> int:
+        raise ValueError(number, original)
+
+    return hook
+
+
+def goes_through(original: Halves) -> Halves:
+    """Return a hook without a fault."""
+    return original
+
+
+@pytest.mark.parametrize(
+    ("hook", "faults"), [(goes_through, 0), (fails_before, 1), (fails_after, 1), (refuses, 1)]
+)
+def test_the_result_is_that_of_the_original(hook: Hook, faults: int) -> None:
+    """The original is called once, before or after the fault."""
+    calls: list[int] = []
+
+    def counted(number: int) -> int:
+        calls.append(number)
+        return half(number)
+
+    with session(on=RECORD) as opened:
+        assert 3 == guarded(cast("Halves", counted), hook)(6)
+
+    assert ([6], faults) == (calls, len(opened.faults))
+
+
+@pytest.mark.parametrize(
+    ("hook", "faults"), [(goes_through, 0), (fails_before, 1), (fails_after, 1), (refuses, 0)]
+)
+def test_the_error_is_that_of_the_original(hook: Hook, faults: int) -> None:
+    """What both refuse is the program's mistake."""
+    with session(on=RECORD) as opened, pytest.raises(ValueError, match="7") as caught:
+        guarded(HALF, hook)(7)
+
+    assert (faults, (7,)) == (len(opened.faults), caught.value.args)
+
+
+def test_what_a_policy_raises_reaches_the_program() -> None:
+    """It is what the program asked for, and the original is not called."""
+    calls: list[int] = []
+
+    def against_the_order(original: Callable[[int], None]) -> Callable[[int], None]:
+        def hook(number: int) -> None:
+            raise LockOrderError(str(number), original)  # type: ignore[arg-type]
+
+        return hook
+
+    with session(on=RECORD) as opened, pytest.raises(LockOrderError):
+        guarded(calls.append, against_the_order)(1)
+
+    assert ([], []) == (calls, opened.faults)
+
+
+def test_hooks_inside_of_each_other_do_not_mix_up_what_their_originals_returned() -> None:
+    """A fault in the outer one has the result of the inner one, not that of a function it called itself."""
+    inner = guarded(HALF, goes_through)
+
+    def calls_another(original: Halves) -> Halves:
+        def hook(number: int) -> int:
+            found = original(number)
+            inner(100)
+            raise ZeroDivisionError(found)
+
+        return hook
+
+    with session(on=RECORD) as opened:
+        assert 3 == guarded(inner, calls_another)(6)
+
+    assert 1 == len(opened.faults)
+
+
+def test_every_replaced_function_is_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new hook is put by `wrap`, or named above."""
+    put: list[tuple[object, str, object]] = []
+    monkeypatch.setattr(Hooks, "put", lambda _, *one: put.append(one))
+    for module in (hand_overs, joins, patches, pykka_found, steered_waits):
+        module.HOOKS._put_all()
+    signals._HOOKS._put_all()
+    code = guarded(HALF, goes_through).__code__
+    unguarded = {
+        (getattr(owner, "__name__", ""), name)
+        for owner, name, method in put
+        if getattr(method, "__code__", None) is not code
+    }
+
+    assert (set(), True) == (unguarded - UNGUARDED, len(put) > len(UNGUARDED))
+
+
+def test_a_wait_for_an_item_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is lost, whichever part of the hook fails."""
+    monkeypatch.setattr(hand_overs, "next_segment", lambda *_: half(1))
+    items: queue.Queue[int] = queue.Queue()
+    with session(level="full", on=RECORD) as opened:
+        putting = threading.Thread(target=lambda: items.put(1))
+        putting.start()
+        assert 1 == items.get()
+        putting.join()
+
+    assert {"ValueError: 1"} == set(opened.faults)
