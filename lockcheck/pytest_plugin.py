@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -22,6 +22,8 @@ from .adoption.scope import PROGRAM, VARIABLE, Scope
 from .checking.actions import log_briefly
 from .checking.policy import NOTE_ALL
 from .commands.pytest_confirm import Confirming
+from .commands.pytest_faults import or_else
+from .commands.pytest_workers import WORKER_KEY, XdistProcess, raise_rung, texts_of
 from .commands.settings import ProjectSettings, project_settings
 from .findings.errors import LockUsageError
 from .findings.evidence import Rung
@@ -40,7 +42,7 @@ from .sessions.text import blocking_lines
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Generator, Iterable, Mapping, MutableMapping
+    from collections.abc import Generator, Iterable, Mapping
     from datetime import date
     from pathlib import Path
 
@@ -69,7 +71,6 @@ _CONFIRMING: Final = pytest.StashKey[Confirming]()
 _FOLLOWING: Final = pytest.StashKey["pytest.Item | None"]()
 """The test that comes next, which shares fixtures."""
 _LEVELS: Final = ("off", "order", "full", "confirm")
-_WORKER_KEY: Final = "lockcheck"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -214,12 +215,17 @@ def pytest_runtest_protocol(
         if confirming is not None:
             confirming.record()
         result = yield
+    _note_end(item, opened)
+    return result
+
+
+@or_else(None)
+def _note_end(item: pytest.Item, opened: Session) -> None:
     checked = item.stash.get(_CHECKED, frozenset())
     late = _verdict(item.config, (one for one in opened.failures if one.fingerprint not in checked)).failures
     item.config.stash[_OUTSIDE].update(f"{item.nodeid}, after its end: {one}" for one in late)
     item.config.stash[_FOUND].extend(opened.findings)
     item.config.stash[_MERGED].add(opened.summary())
-    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -229,47 +235,48 @@ def pytest_runtest_makereport(
     """Fail a test at its end for what was found while it ran."""
     report = yield
     opened = item.stash.get(_OPENED, None)
+    if opened is not None and call.when == "teardown":
+        _report_found(item, opened, report)
+    return report
+
+
+@or_else(None)
+def _report_found(item: pytest.Item, opened: Session, report: pytest.TestReport) -> None:
     confirming = item.config.stash.get(_CONFIRMING, None)
-    if opened is None or call.when != "teardown":
-        return report
     if confirming is not None:
         confirming.confirm(item, item.stash[_FOLLOWING], opened)
     found = opened.failures
     item.stash[_CHECKED] = frozenset(one.fingerprint for one in found)
-    if report.passed:
-        failures = _verdict(item.config, found).failures
-        if failures or opened.faults:
-            report.outcome = "failed"
-            reported = item.config.stash[_REPORTED]
-            report.longrepr = opened.report_text(reported)
-            vars(report)["lockcheck_summary"] = report.longrepr.partition("\n")[0]
-            for one in opened.findings:
-                reported.setdefault(one.fingerprint, item.nodeid)
-    return report
-
-
-class _Worker(Protocol):
-    """A process of xdist that runs tests for another one: `config` there, a node here."""
-
-    workeroutput: MutableMapping[str, object]
+    if report.passed and _verdict(item.config, found).failures:
+        reported = item.config.stash[_REPORTED]
+        report.longrepr = opened.report_text(reported)
+        report.outcome = "failed"
+        vars(report)["lockcheck_summary"] = report.longrepr.partition("\n")[0]
+        for one in opened.findings:
+            reported.setdefault(one.fingerprint, item.nodeid)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the reports, or send them to the process that does; fail for entries of the baseline."""
+    opened = session.config.stash.get(_SESSION, None)
+    if opened is not None and not _finish(session, opened) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+@or_else(False)
+def _finish(session: pytest.Session, outer: Session) -> bool:
+    """Do so; return whether the checker had no fault in the run."""
     config = session.config
-    outer = config.stash.get(_SESSION, None)
-    if outer is None:
-        return
     config.stash[_MERGED].add(outer.summary())
-    worker: _Worker | None = config if hasattr(config, "workeroutput") else None
+    worker: XdistProcess | None = config if hasattr(config, "workeroutput") else None
     if worker is not None:
-        worker.workeroutput[_WORKER_KEY] = to_json(config.stash[_MERGED].summary())
+        worker.workeroutput[WORKER_KEY] = to_json(config.stash[_MERGED].summary())
         found = [*config.stash[_FOUND], *outer.findings]
-        worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
-        worker.workeroutput[_WORKER_KEY + " rungs"] = [f"{one.fingerprint} {one.rung.name}" for one in found]
-        worker.workeroutput[_WORKER_KEY + " outside"] = [*config.stash[_OUTSIDE], *map(str, outer.failures)]
-        return
+        worker.workeroutput[WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
+        worker.workeroutput[WORKER_KEY + " rungs"] = [f"{one.fingerprint} {one.rung.name}" for one in found]
+        worker.workeroutput[WORKER_KEY + " outside"] = [*config.stash[_OUTSIDE], *map(str, outer.failures)]
+        return True
     summary, across = config.stash[_MERGED].with_cycles()
     config.stash[_ACROSS_SESSIONS] = across
     _write(config, summary)
@@ -278,34 +285,26 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     failing = _complaints(config) or outside or _verdict(config, across).failures
     if failing and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    return not summary.faults
 
 
 @pytest.hookimpl(optionalhook=True)
+@or_else(None)
 def pytest_testnodedown(node: object, error: object) -> None:
     """Take over what a process of xdist found; one that crashed has sent nothing."""
     output: Mapping[str, object] = getattr(node, "workeroutput", {})
     config: pytest.Config = node.config  # type: ignore[attr-defined] # a node of xdist has one
-    text = output.get(_WORKER_KEY)
+    text = output.get(WORKER_KEY)
     if error is None and isinstance(text, str) and text:
         config.stash[_MERGED].add(from_json(text, "a process of pytest-xdist"))
-    config.stash[_USED].update(_texts(output, "found"))
-    for text in _texts(output, "rungs"):
+    config.stash[_USED].update(texts_of(output, "found"))
+    for text in texts_of(output, "rungs"):
         fingerprint, _, rung = text.rpartition(" ")
-        _raise_rung(config.stash[_RUNGS], fingerprint, Rung[rung])
-    config.stash[_OUTSIDE].update(_texts(output, "outside"))
+        raise_rung(config.stash[_RUNGS], fingerprint, Rung[rung])
+    config.stash[_OUTSIDE].update(texts_of(output, "outside"))
 
 
-def _raise_rung(rungs: dict[str, Rung], fingerprint: str, rung: Rung) -> None:
-    """Note the rung of a finding, unless a higher one is known."""
-    rungs[fingerprint] = max(rung, rungs.get(fingerprint, rung))
-
-
-def _texts(output: Mapping[str, object], key: str) -> list[str]:
-    """Return one of the lists that another process has sent."""
-    sent = output.get(f"{_WORKER_KEY} {key}")
-    return list(map(str, sent)) if isinstance(sent, list) else []
-
-
+@or_else(None)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what was observed and what was found."""
     outer = config.stash.get(_SESSION, None)
@@ -316,7 +315,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         report.longrepr = getattr(report, "lockcheck_summary", report.longrepr)
     rungs, across = config.stash[_RUNGS].copy(), config.stash[_ACROSS_SESSIONS]
     for one in (*config.stash[_FOUND], *outer.findings, *across):
-        _raise_rung(rungs, one.fingerprint, one.rung)
+        raise_rung(rungs, one.fingerprint, one.rung)
     found = Counter(rung.name for rung in rungs.values())
     summary = config.stash[_MERGED].summary()
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])
@@ -325,6 +324,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         f"level {outer.level.name.lower()}: {counted(len(summary.class_edges), 'kind')} of edges, "
         + (f"found {counts or 'nothing'}" if counts or summary.acquisitions != 0 else "no lock was seen")
     )
+    if summary.faults:
+        terminalreporter.line(f"{counted(len(summary.faults), 'fault')} of its own: {summary.faults[0]}")
     for line in blocking_lines([*config.stash[_FOUND], *outer.findings], _failing(config)):
         terminalreporter.line(line)
     if across:
