@@ -16,6 +16,7 @@ What stops one of a kind stops all of that kind, so that the walk tries the firs
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, NamedTuple, final
 
@@ -23,7 +24,7 @@ from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Iterator
 
     from .application_entry import ApplicationEntry
 
