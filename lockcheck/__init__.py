@@ -29,6 +29,7 @@ from .order.order import Order
 from .order.same_class import forbid, key, tree, try_only
 
 if TYPE_CHECKING:
+    from .adoption.described import describe
     from .adoption.installation import adopt
     from .checking import answering as answering
     from .checking.standing import standing
@@ -67,6 +68,7 @@ __all__ = [
     "adopt",
     "assert_held",
     "blocking",
+    "describe",
     "excludes",
     "forbid",
     "fresh",
@@ -129,6 +131,10 @@ def __getattr__(name: str) -> object:
         from .adoption.installation import adopt  # noqa: PLC0415
 
         return adopt
+    if name == "describe":
+        from .adoption.described import describe  # noqa: PLC0415
+
+        return describe
     if name == "standing":
         from .checking.standing import standing  # noqa: PLC0415
 

@@ -15,19 +15,28 @@ if TYPE_CHECKING:
     from ..findings.evidence import Mode
     from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 
-__all__ = ["RecordedLock", "RecordedRLock", "RecordedRWLock", "record_release"]
+__all__ = [
+    "RecordedLock",
+    "RecordedRLock",
+    "RecordedRWLock",
+    "record_failed",
+    "record_release",
+    "record_taken",
+    "steer",
+]
 
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__
 
 
 @fails_open(None)
-def _asks(execution: Execution, acquisition: Acquisition) -> None:
+def steer(execution: Execution, acquisition: Acquisition) -> None:
+    """Wait where a steered run wants this acquisition to wait."""
     steering = runtime.steering
     if steering is not None:
         steering.wants(execution, acquisition)
 
 
-def _took(node: TrieNode) -> None:
+def record_taken(node: TrieNode) -> None:
     """Write that a lock was taken, if a recorder is there."""
     recorder = runtime.recorder
     if recorder is not None and not node.execution.inside:
@@ -47,7 +56,8 @@ def _leaves(node: TrieNode) -> None:
             recorder.left(node)
 
 
-def _failed(acquisition: Acquisition) -> None:
+def record_failed(acquisition: Acquisition) -> None:
+    """Write that an acquisition failed, if a recorder is there."""
     if runtime.recorder is not None:
         runtime.recorder.failed(acquisition)
 
@@ -70,9 +80,9 @@ class _Recording(FullLock):
 
     def __enter__(self, depth: int = 1) -> bool:
         if runtime.steering is not None:
-            _asks(local.execution, self._acquisition)
+            steer(local.execution, self._acquisition)
         _enter(self, depth + 1)
-        _took(self._at)
+        record_taken(self._at)
         return True
 
     def __exit__(
@@ -91,17 +101,17 @@ class _Recording(FullLock):
         """Take the lock, as `threading.Lock.acquire` does."""
         if blocking is True and timeout is FOREVER:
             if runtime.steering is not None:
-                _asks(local.execution, self._acquisition)
+                steer(local.execution, self._acquisition)
             _enter(self, 2)
-            _took(self._at)
+            record_taken(self._at)
             return True
         acquisition = self._asked(self._attempt(blocking, timeout))
-        _asks(local.execution, acquisition)
+        steer(local.execution, acquisition)
         taken = super().acquire(blocking, timeout)
         if taken:
-            _took(self._at)
+            record_taken(self._at)
         else:
-            _failed(acquisition)
+            record_failed(acquisition)
         return taken
 
     def release(self) -> None:
@@ -121,9 +131,9 @@ class _Recording(FullLock):
         super()._release_elsewhere()
 
     def _acquire_again(self) -> None:
-        _asks(local.execution, self._acquisition)
+        steer(local.execution, self._acquisition)
         super()._acquire_again()
-        _took(self._at)
+        record_taken(self._at)
 
 
 class RecordedLock(_Recording):
@@ -148,9 +158,9 @@ class _RecordedGuard(FullGuard):
 
     def __enter__(self, depth: int = 1) -> None:
         if runtime.steering is not None:
-            _asks(local.execution, self._acquisition)
+            steer(local.execution, self._acquisition)
         _enter_guard(self, depth + 1)
-        _took(local.execution.node)
+        record_taken(local.execution.node)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -186,10 +196,10 @@ class RecordedRWLock(FullRWLock):
 
     def _acquire(self, mode: Mode, timeout_seconds: float) -> bool:
         execution, acquisition = local.execution, self._acquisition(mode, attempt_of(timeout_seconds))
-        _asks(execution, acquisition)
+        steer(execution, acquisition)
         taken = super()._acquire(mode, timeout_seconds)
         if taken:
-            _took(execution.node)
+            record_taken(execution.node)
         else:
-            _failed(acquisition)
+            record_failed(acquisition)
         return taken
