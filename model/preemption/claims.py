@@ -48,7 +48,9 @@ class CommittedResources:
         """Return whether a leaf and those above it have room for a resource beyond what is committed."""
         for level in leaf.above:
             most, maximum = self.most_of(level), level.maximum or EMPTY
-            if any(name in maximum and most.get(name) + resource[name] > maximum[name] for name in resource):
+            if any(
+                maximum.has(name) and most.get(name) + more > maximum[name] for name, more in resource.items()
+            ):
                 return False
         return True
 

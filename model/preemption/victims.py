@@ -166,7 +166,7 @@ def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOr
     """
     ask = victim.allocation.ask
     wanted = Resource(
-        {name: quantity for name, quantity in ask.resource.items() if quantity and name in target}
+        {name: quantity for name, quantity in ask.resource.items() if quantity and target.has(name)}
     )
     return (
         victim.reluctance,

@@ -85,7 +85,7 @@ def _is_lowered(old: Resource | None, new: Resource | None) -> bool:
         return False
     if old is None:
         return True
-    return any(name not in old or quantity < old[name] for name, quantity in new.items())
+    return any(not old.has(name) or quantity < old[name] for name, quantity in new.items())
 
 
 def usage_raised(queue: Queue, now_ns: int) -> None:

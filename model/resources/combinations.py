@@ -47,4 +47,4 @@ def merge_if_not_present(left: Resource | None, right: Resource | None) -> Resou
         return left
     if left is None:
         return right
-    return Resource(dict(left.items()) | {name: right[name] for name in right if name not in left})
+    return Resource(dict(left.items()) | {name: right[name] for name in right if not left.has(name)})

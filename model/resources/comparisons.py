@@ -52,7 +52,7 @@ def equals_or_empty(left: Resource | None, right: Resource | None) -> bool:
 
 def matches_any(left: Resource | None, right: Resource | None) -> bool:
     """Return whether both sides name at least one common type, whatever its quantities."""
-    return left is not None and right is not None and any(name in right for name in left)
+    return left is not None and right is not None and any(right.has(name) for name in left)
 
 
 def fit_score(available: Resource | None, wanted: Resource | None) -> float:
@@ -75,7 +75,7 @@ def type_match_percent(left: Resource | None, right: Resource | None) -> int:
     """
     if left is None or right is None or len(left) == 0:
         return 0
-    return sum(name in right for name in left) * 100 // len(left)
+    return sum(right.has(name) for name in left) * 100 // len(left)
 
 
 def _missing_fraction(available: int, wanted: int) -> float:
@@ -91,5 +91,5 @@ def _all_pairs(left: Resource, right: Resource) -> Iterator[tuple[int, int]]:
     for name, quantity in left.items():
         yield quantity, right.get(name)
     for name, quantity in right.items():
-        if name not in left:
+        if not left.has(name):
             yield 0, quantity

@@ -89,7 +89,12 @@ class Resource:
         """Return a fresh dict of the quantities, sorted by type; the caller owns it."""
         return dict(sorted(self._quantities.items()))
 
-    def __contains__(self, name: object) -> bool:
+    def has(self, name: str) -> bool:
+        """Return whether a type is named.
+
+        There is no operator `in` for it: mypyc would use that for `resource in sizes` as well, and look for
+        the sizes in the resource.
+        """
         return name in self._quantities
 
     def __getitem__(self, name: str) -> int:

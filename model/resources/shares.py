@@ -65,7 +65,7 @@ def absolute_used_capacity(capacity: Resource | None, used: Resource | None) -> 
     """
     if capacity is None or used is None:
         return EMPTY
-    return Resource({name: _percent(used[name], limit) for name, limit in capacity.items() if name in used})
+    return Resource({name: _percent(used[name], limit) for name, limit in capacity.items() if used.has(name)})
 
 
 def _share(name: str, quantity: int, total: Resource | None) -> float:

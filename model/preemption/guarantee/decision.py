@@ -115,7 +115,7 @@ def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]])
         if maximum is None:
             continue
         for name, quantity in ask.resource.items():
-            if name in maximum and quantity > 0:
+            if maximum.has(name) and quantity > 0:
                 above = allocated.get(name) - maximum[name]
                 wanted = quantity + (above if position == last else max(0, above))
                 if above + quantity > 0:

@@ -48,7 +48,7 @@ class QueueFacts:
 
     def excess(self, name: str) -> int | None:
         """Return how much more of a type the queue uses than is guaranteed to it, `None` if nothing is."""
-        if self.guaranteed is None or name not in self.guaranteed:
+        if self.guaranteed is None or not self.guaranteed.has(name):
             return None
         return self.used.get(name) - self.guaranteed[name]
 
