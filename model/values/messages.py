@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias, final
+from operator import attrgetter
+from typing import Final, TypeAlias, final
 
 from ..resources.resource import Resource
 from .allocation import Allocation
@@ -192,8 +193,20 @@ class AllocationSubmission:
 
     def with_key(self, allocation_key: str) -> AllocationSubmission:
         """Return the same with another key."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return AllocationSubmission(**{**fields, "allocation_key": allocation_key})
+        return AllocationSubmission(
+            allocation_key=allocation_key,
+            application_id=self.application_id,
+            partition=self.partition,
+            resource=self.resource,
+            priority=self.priority,
+            tags=self.tags,
+            node_id=self.node_id,
+            task_group_name=self.task_group_name,
+            placeholder=self.placeholder,
+            originator=self.originator,
+            allow_preempt_self=self.allow_preempt_self,
+            allow_preempt_other=self.allow_preempt_other,
+        )
 
     def __repr__(self) -> str:
         return f"AllocationSubmission({self.allocation_key} of {self.application_id}, {self.resource!r})"
@@ -201,10 +214,23 @@ class AllocationSubmission:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AllocationSubmission):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return _submission_values(self) == _submission_values(other)
 
     def __hash__(self) -> int:
         return hash((self.application_id, self.allocation_key))
+
+
+_submission_values: Final = attrgetter(
+    *(
+        "allocation_key",
+        "allow_preempt_other",
+        "allow_preempt_self",
+        "application_id",
+        "node_id",
+        "originator",
+    ),
+    *("partition", "placeholder", "priority", "resource", "tags", "task_group_name"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
