@@ -159,6 +159,8 @@ class NodeOrder:
         """Counts the changes after which some node may have room that had none."""
         self.closed: dict[Resource, None] = {}
         """Resources for which no usable node has room now."""
+        self.reserved_gains: dict[str, NodeEntry] = {}
+        """Reserved nodes that may have gained room since the pass over reserved asks looked, by id."""
         self.ranked: dict[Resource, list[NodeEntry]] = {}
         """See `licorne.model.nodes.reservable`; empty after a change of a node that is not reserved."""
         self._order_by(policy, weights)
@@ -204,6 +206,7 @@ class NodeOrder:
         """Remove a node."""
         entry = self._entries.pop(node_id)
         self.ranked.clear()
+        self.reserved_gains.pop(node_id, None)
         self._discard(entry)
         return entry
 
@@ -247,7 +250,9 @@ class NodeOrder:
 
     def _open(self, entry: NodeEntry) -> None:
         self.gains += 1
-        if not entry.reserved:
+        if entry.reserved:
+            self.reserved_gains[entry.node_id] = entry
+        else:
             self.ranked.clear()
         if self.closed and entry.usable:
             for resource in [closed for closed in self.closed if fits(entry.available, closed)]:

@@ -284,7 +284,15 @@ def _resize_ask(state: PartitionState, entry: ApplicationEntry, ask: Ask, resour
     answer = entry.application.asks.resize(ask.allocation_key, resource)
     assert answer is not None, "the ask waits: please report"
     entry.remove_pending(ask)
-    entry.add_pending(answer.asks[0].ask)
+    resized = answer.asks[0].ask
+    entry.add_pending(resized)
+    reserved = state.reserved.get(ask.allocation_key)
+    if reserved is not None:
+        state.reserved.remove(ask.allocation_key)
+        state.reserved.add(reserved._replace(ask=resized))
+        node = state.nodes.get(reserved.node_id)
+        if node is not None:
+            state.nodes.reserved_gains[node.node_id] = node
     state.changes += 1
     apply(state, entry, answer)
 

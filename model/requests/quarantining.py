@@ -74,7 +74,7 @@ def _free_reserved_nodes(state: PartitionState, entry: ApplicationEntry) -> None
         for key in node.node.facts().reservations:
             if state.keys.claimant_of(key) != entry.application_id:
                 continue
-            state.reservations -= 1
+            state.reserved.remove(key)
             state.node_changes += 1
             if node.node.unreserve(key):
                 state.nodes.set_reserved(node, reserved=False)

@@ -2,6 +2,9 @@
 
 An ask is tried on the node that is reserved for it, and then on every other node; the first with room is
 taken. A reservation whose ask is gone, or whose quotas have had no room for too long, is dropped.
+
+Most reserved asks lack room, and nothing has changed for them. Only those that `_WorthTrying` finds are
+tried.
 """
 
 from __future__ import annotations
@@ -63,14 +66,84 @@ def _version(state: PartitionState) -> tuple[int, int, int]:
 
 
 @final
+class _WorthTrying:
+    """The applications whose reserved asks are worth a try now; for all others a try would do nothing.
+
+    A reserved ask lacks room, on its own node and on all others, or its quotas bar it. So it is tried
+    again where this may be over:
+
+    * Its own node may have gained room since it was last tried there, and has enough.
+    * A node that is not reserved has room for its size.
+    * Its quotas bar it: its reservation may have to be dropped, which depends on the time.
+    * It can run on its own node alone, where it may preempt.
+    * The RM is being asked about it: the pass is repeated then.
+    """
+
+    __slots__ = ("_applications", "_leaves", "_state", "_version")
+
+    def __init__(self, state: PartitionState) -> None:
+        self._state = state
+        self._find()
+
+    def __bool__(self) -> bool:
+        return bool(self._leaves or self._applications)
+
+    def has(self, leaf: Queue, entry: ApplicationEntry) -> bool:
+        """Return whether an application is one of them; the pass itself may change the answer."""
+        if self._version != _version(self._state):
+            self._find()
+        return leaf in self._leaves or entry in self._applications
+
+    def _find(self) -> None:
+        state = self._state
+        self._version = _version(state)
+        self._leaves: set[Queue] = set()
+        self._applications: set[ApplicationEntry] = set()
+        self._find_by_quota()
+        self._find_by_node()
+        checks = state.node_checks
+        for key in () if checks is None else checks.keys_to_skip():
+            reserved = state.reserved.get(key)
+            if reserved is not None:
+                self._applications.add(reserved.entry)
+
+    def _find_by_quota(self) -> None:
+        """Find the leaves with sizes that their queues bar or other nodes have room for, and barred users."""
+        state = self._state
+        for leaf, sizes in state.reserved.sizes_by_leaf():
+            room = queue_quota.headroom(leaf)
+            for size in sizes:
+                if not fits_undefined_unlimited(room, size) or state.nodes.first_fit(size) is not None:
+                    self._leaves.add(leaf)
+                    break
+        if state.limits.is_limited:
+            for entry, _, ask in state.reserved.all():
+                if not fits_undefined_unlimited(user_headroom(state, entry), ask.resource):
+                    self._applications.add(entry)
+
+    def _find_by_node(self) -> None:
+        """Find those whose own nodes have room now; forget the nodes that have not."""
+        state = self._state
+        for node in list(state.nodes.reserved_gains.values()):
+            worth = False
+            for entry, _, ask in state.reserved.on_node(node.node_id):
+                if ask.required_node or (node.schedulable and _has_room(node, ask)):
+                    self._applications.add(entry)
+                    worth = True
+            if not worth:
+                del state.nodes.reserved_gains[node.node_id]
+
+
+@final
 class _Visit:
     """One pass over the reserved asks."""
 
-    __slots__ = ("_now_ns", "_pending", "_state", "always_retry", "retry_ns", "waits")
+    __slots__ = ("_now_ns", "_pending", "_state", "_worth_trying", "always_retry", "retry_ns", "waits")
 
     def __init__(self, state: PartitionState) -> None:
         self._state = state
         self._now_ns = state.now_ns()
+        self._worth_trying = _WorthTrying(state)
         self.always_retry = False
         """The next answer of the RM's predicates, or of preemption, may differ, or the RM is being asked."""
         self.retry_ns: int | None = None
@@ -82,10 +155,14 @@ class _Visit:
 
     def run(self) -> bool:
         """Try the applications in order until an ask is placed; return whether one was."""
+        if not self._worth_trying:
+            return False
         for leaf in self._state.tree.leaves_in_order():
             for entry in list(leaf.entries.reserved_entries.values()):
                 if self._must_wait():
                     return False
+                if not self._worth_trying.has(leaf, entry):
+                    continue
                 if entry.facts.state is ApplicationState.ACCEPTED and not self._may_start(leaf, entry):
                     continue
                 if self._try_application(leaf, entry):
@@ -133,7 +210,7 @@ class _Visit:
 
     def _place(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
         state = self._state
-        if not (fits(node.available, ask.resource) and fits(node.capacity, ask.resource)):
+        if not _has_room(node, ask):
             return False
         checks = state.node_checks
         if checks is not None:
@@ -182,6 +259,10 @@ class _Visit:
         if search.denied:
             self._note(entry, ask, search.refusals)
         return search.node is not None and commit(self._state, entry, ask, search.node)
+
+
+def _has_room(node: NodeEntry, ask: Ask) -> bool:
+    return fits(node.available, ask.resource) and fits(node.capacity, ask.resource)
 
 
 def _within(queue_room: Resource | None, user_room: Resource | None, resource: Resource) -> bool:

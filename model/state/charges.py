@@ -156,7 +156,7 @@ def drop_asks(
 def drop_reservations(state: PartitionState, reservations: tuple[Reservation, ...]) -> None:
     """Free the nodes of reservations that an application has dropped."""
     for reservation in reservations:
-        state.reservations -= 1
+        state.reserved.remove(reservation.allocation_key)
         node = state.nodes.get(reservation.node_id)
         if node is None:
             continue

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..applications.state import ApplicationState
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, add, total_of
+from ..resources.resource import EMPTY, add, fits, total_of
 
 if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
@@ -121,7 +121,29 @@ def _validate_counters(state: PartitionState) -> None:
     assert counted.placeholders == placeholders, (
         f"{counted.placeholders} placeholders counted, {placeholders} are there"
     )
+    _validate_reservations(state)
+
+
+def _validate_reservations(state: PartitionState) -> None:
+    """Assert that the partition knows each reservation, and that no reserved ask fits its node unnoticed."""
+    wanted = {
+        (reservation.node_id, record.ask)
+        for entry in state.entries.values()
+        if entry.facts.reserved
+        for reservation, record in entry.application.reservations.with_asks()
+        if record is not None
+    }
+    counted = {(reserved.node_id, reserved.ask) for reserved in state.reserved.all()}
+    assert wanted == counted, f"reservations counted: {counted}, there are: {wanted}"
     reservations = sum(entry.facts.reserved for entry in state.entries.values())
     assert state.reservations == reservations, (
         f"{state.reservations} reservations counted, {reservations} are there"
     )
+    for _, node_id, ask in state.reserved.all():
+        node = state.nodes.get(node_id)
+        if node is None or node_id in state.nodes.reserved_gains or not node.schedulable:
+            continue
+        fits_there = fits(node.available, ask.resource) and fits(node.capacity, ask.resource)
+        assert not fits_there, (
+            f"{ask.allocation_key} fits its reserved node {node_id}, and would not be tried"
+        )

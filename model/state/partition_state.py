@@ -38,6 +38,7 @@ from .preemption_attempts import FailedAttempts
 from .preemption_log import PreemptionLog
 from .quarantine import Quarantine
 from .refusal_notes import RefusalNotes
+from .reserved_asks import ReservedAsks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +103,7 @@ class PartitionState:
         self.ended: Counter[tuple[str, ApplicationState]] = Counter()
         """How many applications have ended, by their queue and the state that they ended in."""
         self.nodes_removed = 0
-        self.reservations = 0
+        self.reserved = ReservedAsks()
         self.changes = 0
         """Counts what may turn a refusal into a placement, other than a node that gains room."""
         self.reserved_skip: ReservedSkip | None = None
@@ -121,6 +122,11 @@ class PartitionState:
         self._serial = 0
 
     # -------------------------------------------------------------------------------------- settings
+
+    @property
+    def reservations(self) -> int:
+        """The number of reservations."""
+        return len(self.reserved)
 
     @property
     def preemption_enabled(self) -> bool:

@@ -12,6 +12,7 @@ from ..values.messages import AllocationPlaced
 from .applying import apply
 from .charges import drop_reservations, report_placed
 from .headroom_reports import report_passed
+from .reserved_asks import ReservedAsk
 
 if TYPE_CHECKING:
     from ..applications.effects import Answer
@@ -99,8 +100,8 @@ def reserve(
     if answer is None:
         node.node.unreserve(ask.allocation_key)
         return False
+    state.reserved.add(ReservedAsk(entry, node.node_id, ask))
     state.nodes.set_reserved(node, reserved=True)
-    state.reservations += 1
     state.events.note_reservation(ChangeType.ADD, node.node_id, ask.allocation_key, ask.resource)
     apply(state, entry, answer)
     return True

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.scheduling import reserved_pass
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.scheduling.reserved_pass import RESERVATION_TIMEOUT_NS
+from licorne.model.state.charges import user_headroom
 from licorne.model.values.messages import NodeAction, TerminationType
+
+if TYPE_CHECKING:
+    from licorne.model.queues.application_entry import ApplicationEntry
+    from licorne.model.resources.resource import Resource
+    from licorne.model.state.partition_state import PartitionState
 
 FIVE = a_resource(memory=5)
 RESULT = CycleOutcome.RESULT
@@ -338,3 +347,145 @@ def test_one_reserved_ask_is_placed_with_each_cycle() -> None:
     assert 1 == len(h.placements)
     assert RESULT is h.cycle()
     assert {"a", "b"} == set(h.placements)
+
+
+def reserved_by_many(count: int) -> Harness:
+    """Return a partition with as many applications as nodes, each with an ask that reserves a node."""
+    h = a_partition(*(f"node-{number:02}" for number in range(count)))
+    for number in range(count):
+        h.submit(f"app-{number:02}")
+        h.ask(f"busy-{number:02}", application_id=f"app-{number:02}")
+    h.run_until_idle()
+    for number in range(count):
+        h.ask(f"waits-{number:02}", application_id=f"app-{number:02}")
+    h.advance(3)
+    h.run_until_idle()
+    assert count == h.state.reservations
+    h.forget()
+    return h
+
+
+def applications_tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list that each application is noted in whose reserved asks are tried from now on."""
+    tried: list[str] = []
+
+    def noted(state: PartitionState, entry: ApplicationEntry) -> Resource | None:
+        tried.append(entry.application_id)
+        return user_headroom(state, entry)
+
+    monkeypatch.setattr(reserved_pass, "user_headroom", noted)
+    return tried
+
+
+def test_only_the_application_is_tried_whose_node_gained_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many others have reservations."""
+    h = reserved_by_many(20)
+    place = h.node("node-07").reservations[0]
+    tried = applications_tried(monkeypatch)
+
+    h.release("busy-07", application_id="app-07")
+    result = h.cycle()
+
+    assert (RESULT, {place: "node-07"}) == (result, h.placements)
+    assert [place.replace("waits", "app")] == tried
+
+
+def test_a_new_reservation_has_no_other_reserved_ask_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lack room as before."""
+    h = reserved_by_many(5)
+    h.nodes("more")
+    h.ask("fills", application_id="app-00")
+    h.run_until_idle()
+    h.ask("late", application_id="app-01")
+    tried = applications_tried(monkeypatch)
+
+    h.advance(3)
+    h.run_until_idle()
+
+    assert (6, []) == (h.state.reservations, tried)
+
+
+def test_a_reserved_ask_that_becomes_smaller_is_tried_on_its_node_again() -> None:
+    """No node has gained anything: the ask fits into what was too little before."""
+    h = a_partition("one")
+    h.submit()
+    h.ask("busy", resource=FIVE)
+    h.run_until_idle()
+    h.ask("waits")
+    h.advance(3)
+    h.run_until_idle()
+    h.forget()
+
+    h.ask("waits", resource=FIVE)
+    h.run_until_idle()
+
+    assert ({"waits": "one"}, 0) == (h.placements, h.state.reservations)
+
+
+def test_a_reserved_ask_that_becomes_larger_waits_for_more_room() -> None:
+    """What its node gains is too little for it now."""
+    h = a_partition("one")
+    h.submit()
+    h.ask("first", "second", resource=FIVE)
+    h.run_until_idle()
+    h.ask("waits", resource=FIVE)
+    h.advance(3)
+    h.run_until_idle()
+    h.forget()
+
+    h.ask("waits", resource=TEN)
+    h.release("first")
+    h.run_until_idle()
+    early = dict(h.placements)
+    h.release("second")
+    h.run_until_idle()
+
+    assert ({}, {"waits": "one"}) == (early, h.placements)
+
+
+def test_a_node_that_becomes_larger_takes_the_ask_it_is_reserved_for() -> None:
+    """Nothing on it has ended."""
+    h = reserved()
+
+    h.update_node("one", NodeAction.UPDATE, capacity=a_resource(memory=20))
+    h.run_until_idle()
+
+    assert {"waits": "one"} == h.placements
+
+
+def test_several_asks_that_can_run_on_one_node_only_get_it_in_turn() -> None:
+    """Each has a reservation of the same node, which gains room for one after the other."""
+    h = a_partition("one")
+    h.submit()
+    h.ask("busy-1", "busy-2", resource=FIVE)
+    h.run_until_idle()
+    h.ask("daemon-1", "daemon-2", required_node="one", resource=FIVE)
+    h.run_until_idle()
+    held = h.node("one").reservations
+    h.forget()
+
+    h.release("busy-1")
+    h.run_until_idle()
+    first = list(h.placements)
+    h.release("busy-2")
+    h.run_until_idle()
+
+    assert (("daemon-1", "daemon-2"), ["daemon-1"]) == (held, first)
+    assert ["daemon-1", "daemon-2"] == list(h.placements)
+
+
+def test_the_end_of_another_allocation_of_the_user_lets_a_reserved_ask_run() -> None:
+    """Its own node had room before: only the user's limit has changed since."""
+    h = reserved()
+    h.nodes("two", "three")
+    h.reload("- name: leaf", root="limits: [{limit: bob, users: [bob], maxresources: {memory: 20}}]")
+    h.ask("other", node_id="two")
+    h.ask("waits-too")
+    h.release("busy")
+    h.ask("third", node_id="three")
+    held = h.run_until_idle()
+
+    h.release("other")
+    h.run_until_idle()
+
+    assert (0, "one") == (held, h.placements["waits"])
