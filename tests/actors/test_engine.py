@@ -278,13 +278,48 @@ def test_messages_get_their_turn_between_slices_of_work(automatic: ActorsEngine)
     site.add_node()
     site.submit()
     site.ask(3 * CYCLES_PER_SLICE)
-    site.react = lambda _: site.submit("late") if site.placed() == 1 else None
+    site.react = lambda _: site.submit(f"late-{site.placed()}") if site.placed() in {1, 2, 20, 32} else None
     automatic.dispatcher.run_pending()
 
-    answer = site.announcements.index(ApplicationsAnswered(("late",), ()))
-    before = [entry for entry in site.announcements[:answer] if isinstance(entry, AllocationPlaced)]
-    assert CYCLES_PER_SLICE == len(before)
+    placed_before = {
+        application_id: sum(isinstance(entry, AllocationPlaced) for entry in site.announcements[:index])
+        for index, announcement in enumerate(site.announcements)
+        if isinstance(announcement, ApplicationsAnswered)
+        for application_id in announcement.accepted
+    }
+    del placed_before["app"]
+    assert {"late-1": 1, "late-2": 3, "late-20": 31, "late-32": 47} == placed_before
     assert 3 * CYCLES_PER_SLICE == site.placed()
+
+
+def test_what_is_placed_after_a_rest_is_announced_before_the_walk_that_finds_nothing_more(
+    automatic: ActorsEngine,
+) -> None:
+    """Each time that the partition has rested; later slices are longer."""
+    site = Site(automatic)
+    site.submit()
+    site.ask(2)
+    for _ in range(2):
+        site.add_node(f"node-{site.placed()}", memory=10)
+        site.flushed.clear()
+        automatic.dispatcher.run_pending()
+        announced = site.announcements[: site.flushed[-2]]
+        assert site.placed() == sum(isinstance(entry, AllocationPlaced) for entry in announced)
+    assert 2 == site.placed()
+
+
+def test_no_news_is_delivered_early_while_requests_wait(automatic: ActorsEngine) -> None:
+    """To deliver may switch threads, for each request anew."""
+    site = Site(automatic)
+    site.add_node()
+    site.submit()
+    site.ask(3)
+    site.react = lambda _: site.submit(f"late-{site.placed()}") if site.placed() == 1 else None
+    automatic.dispatcher.run_pending()
+
+    placed = next(n for n, entry in enumerate(site.announcements) if isinstance(entry, AllocationPlaced))
+    answered = site.announcements.index(ApplicationsAnswered(("late-1",), ()))
+    assert placed < answered < min(count for count in site.flushed if count > placed)
 
 
 def test_an_automatic_partition_places_nothing_for_a_congested_manager(automatic: ActorsEngine) -> None:
