@@ -19,11 +19,17 @@ class PriorityCounts:
     A member in which nothing waits has the lowest possible one, and is not counted.
     """
 
-    def __init__(self, members: Iterable[tuple[str, int]] = ()) -> None:
+    def __init__(self) -> None:
         self.highest = INT32_MIN
         """The highest priority of all members, the lowest possible one if none has another."""
         self._counts: dict[int, int] = {}
         self._by_name: dict[str, int] = {}
+
+    def recount(self, members: Iterable[tuple[str, int]]) -> None:
+        """Count these members and no others."""
+        self._counts.clear()
+        self._by_name.clear()
+        self.highest = INT32_MIN
         for name, priority in members:
             self.note(name, priority)
 

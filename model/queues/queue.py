@@ -238,7 +238,7 @@ class Queue:
             highest = self.entries.max_priority()
         else:
             members = ((child.name, child.exposed_priority) for child in self.children.values())
-            self.child_priorities = PriorityCounts(members)
+            self.child_priorities.recount(members)
             highest = self.child_priorities.highest
         changed = highest != self.priority
         self.priority = highest
