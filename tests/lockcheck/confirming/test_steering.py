@@ -31,6 +31,7 @@ from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confirm, steered
 from licorne.lockcheck.findings.witness_file import read_witness
+from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
@@ -119,15 +120,26 @@ def test_what_was_confirmed_is_confirmed_again_from_its_file(tmp_path: Path) -> 
     ]
 
 
+def pause_for(seconds: float) -> None:
+    """Have each further pause of a steered run last so long."""
+    if runtime.steering is not None:
+        vars(runtime.steering).update(_pause_seconds=seconds, _left=4 * WAIT_SECONDS_MAX)
+
+
 def at_the_third_pass() -> Mapping[str, Callable[[], object]]:
-    """Take two locks three times in one order; the other thread begins after the second time."""
+    """Take two locks three times in one order; the other thread begins after the second time.
+
+    Pauses before that are over at once, and later ones last until it has come, whatever the load is.
+    """
     a, b, twice = Lock("a"), Lock("b"), threading.Event()
 
     def one() -> None:
-        for number in range(3):
-            hold(a, b)
-            if number == 1:
-                twice.set()
+        pause_for(0)
+        hold(a, b)
+        hold(a, b)
+        pause_for(WAIT_SECONDS_MAX)
+        twice.set()
+        hold(a, b)
 
     def two() -> None:
         assert twice.wait(WAIT_SECONDS_MAX)
@@ -194,7 +206,7 @@ def test_a_thread_is_paused_no_sooner_than_at_the_pass_that_the_witness_names() 
         together(at_the_third_pass)
 
     assert {1, 3} == {one.times for one in steering.stuck}
-    again = confirm(witness, lambda: together(at_the_third_pass), pause_seconds=0.1)
+    again = confirm(witness, lambda: together(at_the_third_pass))
     assert again.finding is not None
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from licorne.lockcheck.sessions.session import Session
 
 HERE = str(Path(lockcheck.__file__).parent)
+SEGMENT_BYTES = 1 << 16
+"""Of traces that are written and read again hundreds of times: larger ones take most of the time."""
 LEVELS = pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])
 
 
@@ -201,7 +203,7 @@ def test_before_any_instruction_a_handler_may_run_an_execution_of_its_own_while_
     before, ran = 0, [0]
     while before <= len(ran):
         before += 5
-        with recording(path) as opened:
+        with recording(path, segment_bytes=SEGMENT_BYTES, segments=2) as opened:
             lock, other = RLock("lock"), RLock("other")
 
             def handler(other: AbstractContextManager[object] = other) -> None:
