@@ -15,13 +15,14 @@ import concurrent.futures
 import functools
 import queue
 import threading
+from collections import deque
 from concurrent.futures import ALL_COMPLETED
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..findings.foreign import ByIdentity
-from ..holding.runtime import fails_open, runtime
+from ..holding.runtime import LATCH, fails_open, runtime
 from ..traces.trace import TracedThing
 from .hooks import Hooks, passed_on
 
@@ -82,6 +83,7 @@ def _put_all() -> None:
     _HOOKS.wrap(future, "set_result", _ends)
     _HOOKS.wrap(future, "set_exception", _ends)
     _HOOKS.wrap(pool, "submit", _submit)
+    _HOOKS.wrap(pool, "shutdown", _shutdown)
     _HOOKS.wrap(concurrent.futures, "wait", _wait)
     _HOOKS.wrap(concurrent.futures, "as_completed", _as_completed)
 
@@ -287,6 +289,10 @@ class _TaskEnd:
 
 _task_ends: Final[ByIdentity[_TaskEnd]] = ByIdentity()
 """The end of the task of each future."""
+_pool_ends: Final[ByIdentity[deque[_TaskEnd]]] = ByIdentity()
+"""The ends of the last tasks of each pool."""
+TASKS_MAX: Final = 1_000
+"""How many tasks of a pool are remembered: those that ran earlier on the same threads come before these."""
 
 
 def _submit(method: Callable[..., object]) -> Callable[..., object]:
@@ -314,7 +320,42 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
             future = method(self, run)
         finally:
             _waits.submits = outer
-        _task_ends.put(future, end)
+        _note_task(self, future, end)
         return future
 
     return submit
+
+
+@fails_open(None)
+def _note_task(pool: object, future: object, end: _TaskEnd) -> None:
+    """Note the end of a task by its future, and among the tasks of its pool."""
+    _task_ends.put(future, end)
+    with LATCH:
+        ends = _pool_ends.get(pool) or deque(maxlen=TASKS_MAX)
+        _pool_ends.put(pool, ends)
+        ends.append(end)
+
+
+@fails_open(())
+def _tasks_of(pool: object) -> tuple[_TaskEnd, ...]:
+    """Return the ends of the last tasks of a pool."""
+    return tuple(_pool_ends.get(pool) or ())
+
+
+def _shutdown(method: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the end of a pool: it is a wait for the ends of all tasks."""
+
+    @functools.wraps(method)
+    def shutdown(self: object, wait: bool = True, **named: object) -> None:  # noqa: FBT001, FBT002 - as in concurrent.futures
+        ends, outer = _tasks_of(self), _waits.inside
+        if wait and not outer:
+            for end in ends:
+                _begins_to_wait(end)
+        try:
+            method(self, wait, **named)
+        finally:
+            if wait:
+                for end in ends:
+                    awaited(end, endless=not outer)
+
+    return shutdown

@@ -12,6 +12,7 @@ from support.lockcheck.waiting_programs import (
     SECONDS_MAX,
     answer,
     each_result,
+    end_of_a_pool,
     event,
     in_turn,
     item,
@@ -61,7 +62,8 @@ def predicted(program: Callable[[], None], folder: Path) -> Witness:
 
 
 @pytest.mark.parametrize(
-    "program", [event, item, promise, result, result_before_another_task, each_result, notification]
+    "program",
+    [event, item, promise, result, result_before_another_task, each_result, end_of_a_pool, notification],
 )
 def test_threads_are_steered_to_where_they_wait_for_each_other(
     program: Callable[[], None], tmp_path: Path

@@ -26,6 +26,7 @@ __all__ = [
     "all_results",
     "answer",
     "each_result",
+    "end_of_a_pool",
     "event",
     "in_turn",
     "item",
@@ -132,6 +133,23 @@ def each_result() -> None:
             assert over.acquire(timeout=SECONDS_MAX)
         with suppress(DeadlockError):
             under(lock, lambda: list(concurrent.futures.as_completed(futures)))()
+
+
+def end_of_a_pool() -> None:
+    """One of whose tasks takes the lock."""
+    lock, over = Lock("lock"), _thread.allocate_lock()
+    over.acquire()
+
+    def task() -> None:
+        under(lock, int)()
+        over.release()
+
+    pool = ThreadPoolExecutor(2)
+    pool.submit(task)
+    if runtime.steering is None:
+        assert over.acquire(timeout=SECONDS_MAX)
+    with suppress(DeadlockError):
+        under(lock, pool.shutdown)()
 
 
 def result_before_another_task() -> None:
