@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames attacks proto soak drop-in mutants oracle corpus suites pykka-contract pictures clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames attacks proto soak drop-in mutants oracle corpus suites pykka-contract pictures compiled test-compiled clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -90,6 +90,19 @@ pictures: $(VENV)/.ready chromium
 page-frames: $(VENV)/.ready chromium
 	PYTHONPATH=tests $(BIN)/python -m support.proxy.page_frames
 
+# The same package with the hot modules compiled by mypyc, in a folder of its own (docs/compiled.md); a few minutes.
+COMPILED := .compiled
+compiled: $(COMPILED)/.ready
+
+$(COMPILED)/.ready: $(VENV)/.ready setup.py $(shell find model -name '*.py')
+	rm -rf $(COMPILED)
+	LICORNE_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--no-build-isolation --target $(COMPILED) .
+	touch $@
+
+test-compiled: compiled
+	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/pytest -n 2 -q tests/conformance tests/model tests/actors
+
 proto: $(VENV)/.ready
 	$(BIN)/python -m licorne.proxy.si.generator
 
@@ -105,4 +118,4 @@ $(LINKS): $(VENV)/.ready
 	cd .typing/licorne && ln -sfn ../../__init__.py ../../__main__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
 
 clean:
-	rm -rf $(VENV) .typing .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -73,7 +73,9 @@ def lockcheck(context: typer.Context) -> None:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
-        write_line(f"licorne {__version__}")
+        from ..model.build_kind import build_name
+
+        write_line(f"licorne {__version__} ({build_name()})")
         raise typer.Exit
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from ...model.build_kind import build_name
 from .figures import figures_to_json
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ _ABSENT = "-"
 
 
 def report_json(runs: Sequence[Figures]) -> str:
-    """Return all figures with their ratios as one JSON document."""
-    return json.dumps({"runs": [_run_entry(run) for run in runs]}, indent=2)
+    """Return all figures with their ratios, and the build that was measured, as one JSON document."""
+    return json.dumps({"build": build_name(), "runs": [_run_entry(run) for run in runs]}, indent=2)
 
 
 def _run_entry(run: Figures) -> dict[str, object]:
@@ -45,7 +46,7 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
 
 def _pace_table(runs: Sequence[Figures]) -> Table:
     table = _table(
-        "Pace: allocations per second (f_*: replaced allocations)",
+        f"Pace, {build_name()}: allocations per second (f_*: replaced allocations)",
         ("per second", "the light", "x light"),
     )
     for run in runs:

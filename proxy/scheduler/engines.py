@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...actors.engine import ActorsEngine, DirectEngine
 from ...actors.threads_engine import ThreadsEngine
+from ...model.build_kind import is_compiled
 from ...model.errors import LicorneError
 from .engine_names import engine_named
 
@@ -52,6 +53,8 @@ def make_engine(
         raise LicorneError(
             "share_partitions=True takes a scheduler that runs by itself, on two threads or more"
         )
+    if share_partitions and is_compiled():
+        raise LicorneError("share_partitions=True takes pure Python, and this build of licorne is compiled")
     if engine == "threads":
         count = threads or (1 if stepped else DEFAULT_THREADS)
         return ThreadsEngine(threads=count, automatic=not stepped, share_partitions=share_partitions, log=log)

@@ -135,13 +135,15 @@ def test_characters_that_an_encoding_lacks_are_escaped_as_json_does(tmp_path: Pa
     assert os.fsdecode(name) == json.loads(ended.stdout)[0]["file"]
 
 
-def test_the_package_is_a_command_and_says_its_version() -> None:
+def test_the_package_is_a_command_and_says_its_version_and_build() -> None:
     """As `licorne` is, and in the words of the package."""
     from licorne import __version__
+    from licorne.model.build_kind import build_name
 
     ended = run("--version")
 
-    assert (0, f"licorne {__version__}\n".encode(), b"") == (ended.returncode, ended.stdout, ended.stderr)
+    said = f"licorne {__version__} ({build_name()})\n".encode()
+    assert (0, said, b"") == (ended.returncode, ended.stdout, ended.stderr)
 
 
 def test_help_has_no_frames_in_a_pipe() -> None:

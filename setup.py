@@ -1,0 +1,78 @@
+"""Build the package: pure Python, or with LICORNE_COMPILE=1 the hot modules of the model compiled by mypyc.
+
+What it needs for that is asked for by `setup_requires`, so that a pure build needs no compiler and no mypy.
+See docs/compiled.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import chdir
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+if TYPE_CHECKING:
+    from setuptools import Extension
+
+REQUIRES: Final = ["mypy~=2.4.1", "pydantic>=2.7", "types-PyYAML", "types-protobuf"]
+"""What a compiled build needs besides a C compiler: mypyc, and the types of what the model imports."""
+ROOMS: Final = (
+    *("resources", "values", "applications", "nodes", "queues", "limits", "state", "scheduling", "requests"),
+    "preemption",
+)
+"""The rooms of the model whose modules are compiled."""
+PURE: Final = frozenset({"model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"})
+"""What stays Python in them: protocols, and a class to which others hold weak references."""
+COPY: Final = Path("build/mypyc/licorne")
+"""The checkout is the package; mypyc needs a folder of its name."""
+
+
+class PackageModules(build_py):
+    """Finds the modules of the package: this file lies in its folder, and is none of them."""
+
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        """Return package, name and file of each module of a package."""
+        found: list[tuple[str, str, str]] = super().find_package_modules(package, package_dir)
+        return [row for row in found if row[:2] != ("licorne", "setup")]
+
+
+COMMANDS: Final = {"build_py": PackageModules}
+
+
+def compiled_modules() -> list[Extension]:
+    """Translate the hot modules to C."""
+    from mypyc.build import mypycify  # noqa: PLC0415 - a pure build has none
+
+    shutil.rmtree(COPY, ignore_errors=True)
+    shutil.copytree("model", COPY / "model", ignore=shutil.ignore_patterns("__pycache__"))
+    COPY.joinpath("__init__.py").touch()
+    files = sorted(
+        str(path.relative_to(COPY.parent))
+        for room in ROOMS
+        for path in COPY.joinpath("model", room).rglob("*.py")
+        if path.name != "__init__.py" and path.relative_to(COPY).as_posix() not in PURE
+    )
+    options = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
+    target = str(Path("build/mypyc/c").absolute())
+    with chdir(COPY.parent):
+        return mypycify(
+            [*options, *files],
+            opt_level=os.environ.get("LICORNE_COMPILE_LEVEL", "2"),
+            debug_level="0",
+            multi_file=True,
+            group_name="licorne",
+            target_dir=target,
+        )
+
+
+if os.environ.get("LICORNE_COMPILE") == "1":
+    # Without mypy this is the first of two runs, which only asks what has to be installed.
+    modules = compiled_modules() if find_spec("mypyc") else []
+    setup(cmdclass=COMMANDS, setup_requires=REQUIRES, ext_modules=modules)
+else:
+    setup(cmdclass=COMMANDS)
