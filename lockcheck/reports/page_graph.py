@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import html
+import re
+import unicodedata
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from ..sessions.summaries import ObservedEdge, Summary
 
-__all__ = ["draw", "rows_of"]
+__all__ = ["draw", "lines_of", "rows_of"]
 
 _WIDTH: Final = 190
-_HEIGHT: Final = 100
-_BOX: Final = 32
-_NAME_MAX: Final = 22
+_GAP: Final = 68
+"""Between the boxes of two rows."""
+_LINE: Final = 16
+_LINE_WIDTH_MAX: Final = 22
+"""In characters of the usual width."""
+_PARTS: Final = re.compile(r"[^\W_]*[\W_]*")
+"""A word of a name, and what stands after it, where a line may end."""
+
+
+class _Place(NamedTuple):
+    """The middle of a box, half of its height, and the lines of the name in it; in pixels."""
+
+    x: int
+    y: int
+    half: int
+    lines: list[str]
 
 
 def draw(
@@ -35,13 +50,23 @@ def draw(
     """
     rows = rows_of(names, summary.class_edges)
     columns: dict[int, int] = defaultdict(int)
-    places: dict[str, tuple[int, int]] = {}
+    lines = {name: lines_of(name) for name in names}
+    halves: dict[int, int] = defaultdict(int)
+    for name in names:
+        halves[rows[name]] = max(halves[rows[name]], (len(lines[name]) + 1) * _LINE // 2)
+    middles: dict[int, int] = {}
+    height = 24
+    for row in sorted(halves):
+        middles[row] = height + halves[row]
+        height += 2 * halves[row] + _GAP
+    places: dict[str, _Place] = {}
     for name in names:
         row = rows[name]
-        places[name] = (_WIDTH // 2 + 20 + columns[row] * _WIDTH, 40 + row * _HEIGHT)
+        x = _WIDTH // 2 + 20 + columns[row] * _WIDTH
+        places[name] = _Place(x, middles[row], (len(lines[name]) + 1) * _LINE // 2, lines[name])
         columns[row] += 1
     width = 120 + max(columns.values()) * _WIDTH
-    height = 80 + max(rows.values()) * _HEIGHT
+    height += 24 - _GAP
     grouped: dict[tuple[str, str], list[ObservedEdge]] = defaultdict(list)
     for class_edge in summary.class_edges:
         grouped[class_edge.held, class_edge.wanted].append(class_edge)
@@ -73,27 +98,55 @@ def rows_of(names: Sequence[str], class_edges: Iterable[ObservedEdge]) -> dict[s
     return rows
 
 
-def _box(name: str, place: tuple[int, int], attribute: str) -> str:
-    x, y = place
-    shown = name if len(name) <= _NAME_MAX else name[: _NAME_MAX - 1] + "…"
-    half = _WIDTH // 2 - 10
+def lines_of(name: str) -> list[str]:
+    """Return a name as lines that fit into a box; together they are the name, whatever its length."""
+    lines, left = [""], float(_LINE_WIDTH_MAX)
+    for part in _PARTS.findall(name):
+        width = sum(map(_width, part))
+        if width > left and lines[-1]:
+            lines.append("")
+            left = _LINE_WIDTH_MAX
+        for sign in part:
+            if _width(sign) > left:
+                lines.append("")
+                left = _LINE_WIDTH_MAX
+            lines[-1] += sign
+            left -= _width(sign)
+    return lines
+
+
+def _width(sign: str) -> float:
+    """Return the width of a sign beside the usual one, or a little more."""
+    if unicodedata.east_asian_width(sign) in "WF":
+        return 2
+    return 1.7 if sign in "MWmw@%" else 1.4 if sign.isupper() else 1
+
+
+def _box(name: str, place: _Place, attribute: str) -> str:
+    x, y, half, lines = place
+    wide = _WIDTH // 2 - 10
+    first = y + 5 - (len(lines) - 1) * _LINE // 2
+    texts = "".join(
+        f'<tspan x="{x}" y="{first + at * _LINE}">{html.escape(line)}</tspan>'
+        for at, line in enumerate(lines)
+    )
     return (
-        f'<g {attribute}><title>{html.escape(name)}</title><rect rx="6" x="{x - half}" y="{y - _BOX // 2}" '
-        f'width="{2 * half}" height="{_BOX}"/><text x="{x}" y="{y + 5}">{html.escape(shown)}</text></g>'
+        f'<g {attribute}><title>{html.escape(name)}</title><rect rx="6" x="{x - wide}" y="{y - half}" '
+        f'width="{2 * wide}" height="{2 * half}"/><text>{texts}</text></g>'
     )
 
 
 def _edge(
-    places: dict[str, tuple[int, int]],
+    places: dict[str, _Place],
     ends: tuple[str, str],
     class_edges: Sequence[ObservedEdge],
     bad: Collection[str],
     attribute: str,
 ) -> str:
-    (x, y), (to_x, to_y) = places[ends[0]], places[ends[1]]
-    half = _BOX // 2
+    (x, y, half, _), (to_x, to_y, to_half, _) = places[ends[0]], places[ends[1]]
     if to_y > y:
-        path = f"M{x} {y + half} C{x} {y + 50} {to_x} {to_y - 50} {to_x} {to_y - half}"
+        begins, stops = y + half, to_y - to_half
+        path = f"M{x} {begins} C{x} {begins + 34} {to_x} {stops - 34} {to_x} {stops}"
     else:
         x, to_x = x + _WIDTH // 2 - 10, to_x + _WIDTH // 2 - 10
         away = max(x, to_x) + 70

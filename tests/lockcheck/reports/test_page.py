@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.lockcheck.lock_reports import summary_of_a_cycle
+from support.proxy.browsing import chromium
 
 from licorne.lockcheck.reports.page import BYTES_MAX, to_html
+from licorne.lockcheck.reports.page_graph import lines_of
 from licorne.lockcheck.sessions.summaries import Summary
 
 if TYPE_CHECKING:
@@ -122,3 +124,48 @@ def shown(address: str, folder: Path) -> str:
         check=True,
     )
     return ran.stdout
+
+
+LONG_NAMES = (
+    "licorne.applications.scheduling_partition.PartitionScheduler._reservations_by_node",
+    "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
+    "キューのロックキューのロックキューのロックキューのロック",
+    "short",
+)
+OUTSIDE = """texts => texts.filter(text => {
+    const drawn = text.getBBox(), box = text.parentNode.querySelector("rect").getBBox();
+    return drawn.x < box.x || drawn.y < box.y || drawn.width === 0
+        || drawn.x + drawn.width > box.x + box.width || drawn.y + drawn.height > box.y + box.height;
+}).map(text => text.textContent)"""
+SIZES = """texts => texts.map(text => text.getScreenCTM().a)"""
+
+
+def test_in_a_browser_long_names_are_drawn_whole_inside_of_their_boxes(tmp_path: Path) -> None:
+    """They are as large as short ones, however many boxes are in a row, and the page is no wider."""
+    summary = summary_of_a_cycle()
+    first = summary.class_edges[0]
+    edges = [replace(first, held="outer", wanted=f"{name}{at}") for name in LONG_NAMES for at in range(4)]
+    path = tmp_path / "page.html"
+    path.write_text(to_html(replace(summary, findings=(), class_edges=tuple(edges))), encoding="utf-8")
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 800, "height": 600})
+        page.goto(path.as_uri())
+        texts = page.locator("svg text")
+        names, outside, sizes = (
+            texts.all_text_contents(),
+            texts.evaluate_all(OUTSIDE),
+            texts.evaluate_all(SIZES),
+        )
+        width = page.evaluate("document.documentElement.scrollWidth")
+
+    assert {"outer", *(one.wanted for one in edges)} <= set(names)
+    assert ([], {1}, True) == (outside, set(sizes), width <= 800)
+
+
+@pytest.mark.parametrize("name", [*LONG_NAMES, "", "a" * 500, "one two  three" * 9])
+def test_the_lines_of_a_name_are_the_name(name: str) -> None:
+    """They end after a word where that is possible."""
+    lines = lines_of(name)
+
+    assert (name, True) == ("".join(lines), all(lines) or not name)
+    assert ["queue_of_waiting_", "applications"] == lines_of("queue_of_waiting_applications")
