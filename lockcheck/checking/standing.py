@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from ..findings.errors import LockUsageError
@@ -14,7 +15,7 @@ from ..holding.stacks import capture, resolve
 from .active import current
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from types import FrameType
 
     from ..holding.chains import Execution
@@ -26,11 +27,11 @@ __all__ = ["report_on_signal", "standing"]
 def standing() -> str:
     """Return what all threads hold and wait for, and where they are, the innermost frame first.
 
-    Only threads that have taken a checked lock are listed.
+    Where nothing is checked, or a thread has taken no checked lock, it is only where they are.
     """
     watch = current()
     if watch is None:
-        return "lockcheck: nothing is checked now\n"
+        return "\n".join(["lockcheck: nothing is checked now", *_of_others(set())]) + "\n"
     return watch.guarded_on(local.execution, lambda: "\n".join(_lines()) + "\n", lambda: "")
 
 
@@ -64,6 +65,17 @@ def _lines() -> Iterator[str]:
     frames = sys._current_frames()  # noqa: SLF001 - the documented way to look at other threads
     for thread, execution in executions:
         yield from _of_execution(execution, capture(frames.get(thread)))
+    yield from _of_others({thread for thread, _ in executions})
+
+
+def _of_others(known: Container[int]) -> Iterator[str]:
+    """Yield where the threads are of which nothing else is known."""
+    threads = threading._active  # type: ignore[attr-defined] # noqa: SLF001 - unlike enumerate(), no lock is taken
+    for number, frame in sorted(sys._current_frames().items()):  # noqa: SLF001 - as above
+        if number not in known:
+            name = threads[number].name if number in threads else f"thread {number}"
+            yield f"{name} is at"
+            yield from _frames(capture(frame))
 
 
 def _of_execution(execution: Execution, stack: RawStack) -> Iterator[str]:

@@ -62,9 +62,32 @@ def test_each_thread_is_shown_with_what_it_holds_and_waits_for() -> None:
     assert sum("with second, first:" in line for line in lines) == 2, "where it was taken, and where it waits"
 
 
-def test_without_a_session_there_is_nothing_to_show() -> None:
-    """It says so."""
-    assert standing() == "lockcheck: nothing is checked now\n"
+def test_threads_without_locks_are_shown_where_they_are() -> None:
+    """After those that have taken some."""
+    begun, over = threading.Event(), threading.Event()
+
+    def idle() -> None:
+        begun.set()
+        over.wait()
+
+    thread = threading.Thread(target=idle, name="idle")
+    thread.start()
+    begun.wait()
+    with session(), Lock("only"):
+        lines = standing().splitlines()
+    over.set()
+    thread.join()
+
+    assert lines.index("idle is at") > lines.index("lockcheck: 1 threads have taken locks")
+    assert any("over.wait()" in line for line in lines[lines.index("idle is at") :])
+
+
+def test_without_a_session_the_stacks_alone_are_shown() -> None:
+    """It says that nothing is checked."""
+    lines = standing().splitlines()
+
+    assert ["lockcheck: nothing is checked now", True] == [lines[0], "MainThread is at" in lines]
+    assert any("test_without_a_session" in line for line in lines)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no SIGUSR1")
