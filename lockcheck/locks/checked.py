@@ -242,13 +242,34 @@ class FullLock(CheckedLock):
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
         """Take the lock, as `threading.Lock.acquire` does."""
-        if blocking is True and timeout is FOREVER:
-            acquisition = self._acquisition
-        else:
-            acquisition = self._asked(self._attempt(blocking, timeout))
+        if blocking is not True or timeout is not FOREVER:
+            return self._take(self._asked(self._attempt(blocking, timeout)), timeout, 2)
         execution = local.execution
         node = execution.node
         frame = _getframe(1)
+        try:
+            after = node.next[self._acquisition]
+            if after.instruction != frame.f_lasti or after.code is not frame.f_code:
+                after = here(execution, self._acquisition, after)
+        except KeyError:
+            after = take_slow_path(execution, self._acquisition)
+        if not self._try(*_AT_ONCE):
+            self._wait(execution, after, -1.0)
+        after.since = perf_counter_ns()
+        after.visits = 0
+        if after.parent_since != node.since:
+            after.parent_since = node.since
+            node.visits += 1
+            if node.visits > 2:
+                many_members(node, after)
+        self._at = execution.node = after
+        return True
+
+    def _take(self, acquisition: Acquisition, timeout: float, depth: int) -> bool:
+        """Take the lock, or try to, in the frame so many calls up; the other ways have this code in line."""
+        execution = local.execution
+        node = execution.node
+        frame = _getframe(depth)
         try:
             after = node.next[acquisition]
             if after.instruction != frame.f_lasti or after.code is not frame.f_code:

@@ -106,8 +106,9 @@ class _Recording(FullLock):
             record_taken(self._at)
             return True
         acquisition = self._asked(self._attempt(blocking, timeout))
-        steer(local.execution, acquisition)
-        taken = super().acquire(blocking, timeout)
+        if runtime.steering is not None:
+            steer(local.execution, acquisition)
+        taken = self._take(acquisition, timeout, 2)
         if taken:
             record_taken(self._at)
         else:

@@ -82,6 +82,18 @@ def test_a_recorded_lock_calls_a_bounded_number_of_functions(tmp_path: Path) -> 
             assert ["take_twice", *once * 2] == functions_called(partial(take_twice, lock))
 
 
+def test_an_attempt_on_a_recorded_lock_calls_a_bounded_number_of_functions(tmp_path: Path) -> None:
+    """Its place is found without a walk through the stack."""
+    with recording(tmp_path / "trace"):
+        for make in (*OWN, *ADOPTED[Level.RECORD]):
+            lock = make("lock")
+            try_twice(lock)
+            asked = ["_attempt"] * (2 if make in ADOPTED[Level.RECORD] else 1)
+
+            once = ["acquire", *asked, "_asked", "_take", "_took", "release", "_leaves"]
+            assert ["try_twice", *once * 2] == functions_called(partial(try_twice, lock))
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_adopted_locks_have_no_hook_for_attributes(level: Level) -> None:
     """One would slow every access to an attribute of the lock."""
