@@ -42,6 +42,7 @@ class Quoted:
 
 _U: Final = Quoted("3,500-4,100/s", "≥ 4x, moonshot 8x")
 _BACKLOG_WANTED: Final = "no work until something changes"
+_BESIDE_WAITING: Final = Quoted("not measured", "the same whatever waits")
 
 QUOTED: Final[Mapping[str, Quoted]] = {
     "u500": _U,
@@ -59,10 +60,18 @@ QUOTED: Final[Mapping[str, Quoted]] = {
     "f_pipe": Quoted("7,200/s", "≥ 2x"),
     "g_full": Quoted("0.07 core", _BACKLOG_WANTED),
     "g_frag": Quoted("0.3 core, first scan 1.9 s", _BACKLOG_WANTED),
+    **dict.fromkeys(("h_backlog_1000", "h_backlog_5000", "h_backlog_20000"), _BESIDE_WAITING),
+    **dict.fromkeys(("h_owed_1000", "h_owed_5000", "h_owed_20000"), _BESIDE_WAITING),
 }
 
 # The first workload runs at no less than this part of the pace of the second.
-_FLATNESS: Final = (("u5000", "u500", 0.8), ("d", "a_fifo", 0.8), ("c", "u5000", 0.9))
+_FLATNESS: Final = (
+    ("u5000", "u500", 0.8),
+    ("d", "a_fifo", 0.8),
+    ("c", "u5000", 0.9),
+    ("h_backlog_20000", "h_backlog_1000", 0.8),
+    ("h_owed_20000", "h_owed_1000", 0.8),
+)
 # An engine takes at most 1.25 times as long as `direct`.
 _ACTORS_TO_DIRECT_MIN: Final = 1 / 1.25
 

@@ -26,6 +26,8 @@ from .requests import (
     placement_request,
     registration_request,
     release_request,
+    waiting_application_request,
+    waiting_ask_request,
 )
 from .workloads import Course
 
@@ -42,6 +44,8 @@ __all__ = ["measure"]
 # The time that a scheduler has for asks that find no room before it must be idle.
 _IDLE_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0
+# That of the leaves whose applications wait to preempt: after it they try.
+_PREEMPTION_DELAY_SECONDS: Final = 1.0
 _FREED_NODES: Final = 9
 # With fewer of a kind the pages of other things weigh more than they do.
 _MEMORY_COUNT_MIN: Final = 50
@@ -57,6 +61,8 @@ def measure(workload: BenchWorkload, driver: BenchDriver, gauges: Gauges) -> Mea
     run = _Run(workload, driver, gauges)
     run.register()
     nodes = run.add_nodes()
+    if workload.waiting_count:
+        run.add_waiting()
     applications = run.add_applications()
     run.place_existing()
     asks, outcome = _COURSES[workload.course](run)
@@ -113,6 +119,8 @@ class _Run:
         self._nodes = node_request(workload)
         self._applications = application_request(workload)
         self._existing = placement_request(workload)
+        self._waiting = waiting_application_request(workload)
+        self._waiting_asks = waiting_ask_request(workload)
         self.waves = [ask_requests(workload, wave) for wave in range(workload.wave_count)]
 
     def register(self) -> None:
@@ -135,7 +143,7 @@ class _Run:
         resident = self.resident_bytes()
         start = self.gauges.clock_seconds()
         self.driver.api.update_application(self._applications)
-        self.driver.wait(self.recorder, Goal(applications=count))
+        self.driver.wait(self.recorder, Goal(applications=self._applications_accepted()))
         seconds = self.recorder.last_application_at_seconds() - start
         return _Added(count, seconds, self.resident_bytes() - resident)
 
@@ -170,8 +178,22 @@ class _Run:
     def wait_for_mark(self) -> float:
         """Submit an application after everything that was sent, and return when it was accepted."""
         self.driver.api.update_application(mark_request(self.workload))
-        self.driver.wait(self.recorder, Goal(applications=self.workload.application_count + 1))
+        self.driver.wait(self.recorder, Goal(applications=self._applications_accepted() + 1))
         return self.recorder.last_application_at_seconds()
+
+    def add_waiting(self) -> None:
+        """Submit the applications that wait, with their asks, and let the scheduler find no room for them.
+
+        They are the oldest, so that they go first where the others are to be placed.
+        """
+        self.driver.api.update_application(self._waiting)
+        self.driver.wait(self.recorder, Goal(applications=self.workload.waiting_count))
+        self.driver.api.update_allocation(self._waiting_asks)
+        self.driver.pause(_IDLE_SECONDS + _PREEMPTION_DELAY_SECONDS)
+        self.expect_no_allocations()
+
+    def _applications_accepted(self) -> int:
+        return self.workload.application_count + self.workload.waiting_count
 
     def resident_bytes(self) -> int:
         """Return the memory in use, garbage left out."""

@@ -31,6 +31,8 @@ __all__ = [
     "placement_request",
     "registration_request",
     "release_request",
+    "waiting_application_request",
+    "waiting_ask_request",
 ]
 
 RM_ID: Final = "bench"
@@ -60,8 +62,12 @@ def _queue_entry(queue: BenchQueue) -> dict[str, object]:
     }
     if resources:
         entry["resources"] = resources
-    if queue.application_sort_policy is not None:
-        entry["properties"] = {"application.sort.policy": queue.application_sort_policy}
+    properties = {
+        "application.sort.policy": queue.application_sort_policy,
+        "preemption.delay": queue.preemption_delay,
+    }
+    if any(properties.values()):
+        entry["properties"] = {name: value for name, value in properties.items() if value is not None}
     if queue.children:
         entry["queues"] = [_queue_entry(child) for child in queue.children]
     return entry
@@ -108,6 +114,25 @@ def mark_request(workload: BenchWorkload) -> si.ApplicationRequest:
     A scheduler takes requests in order, so its acceptance says that all that was sent before is in.
     """
     return _submission((BenchApplication("mark", workload.leaf_paths()[0]),))
+
+
+def waiting_application_request(workload: BenchWorkload) -> si.ApplicationRequest:
+    """Return the submission of the applications that wait."""
+    return _submission(workload.waiting_applications())
+
+
+def waiting_ask_request(workload: BenchWorkload) -> si.AllocationRequest:
+    """Return the asks that wait, one of each application, in one request."""
+    request = si.AllocationRequest(rmID=RM_ID)
+    for number, application in enumerate(workload.waiting_applications()):
+        allocation = request.allocations.add(
+            allocationKey=f"{application.application_id}-0",
+            applicationID=application.application_id,
+            partitionName=_PARTITION,
+        )
+        allocation.preemptionPolicy.allowPreemptOther = workload.waiting_preempt
+        _write_size(allocation.resourcePerAlloc, workload.waiting_sizes[number % len(workload.waiting_sizes)])
+    return request
 
 
 def _submission(applications: Iterable[BenchApplication]) -> si.ApplicationRequest:

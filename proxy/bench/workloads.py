@@ -51,6 +51,7 @@ class BenchQueue:
     guaranteed: Size | None = None
     maximum: Size | None = None
     application_sort_policy: str | None = None
+    preemption_delay: str | None = None
     children: tuple[BenchQueue, ...] = ()
 
 
@@ -107,6 +108,21 @@ class BenchWorkload:
     node_sort_policy: str | None = None
     node_fill: NodeFill = NodeFill.EMPTY
     course: Course = Course.PLACE
+    waiting_count: int = 0
+    """Further applications, of one ask each, that no node has room for; the leaves get them in turn.
+    They are the first that are submitted."""
+    waiting_sizes: tuple[Size, ...] = ()
+    """The sizes of their asks, in turn."""
+    waiting_preempt: bool = False
+    """Whether their asks may preempt."""
+
+    def waiting_applications(self) -> tuple[BenchApplication, ...]:
+        """Return the applications that wait while the others are placed."""
+        paths = self.leaf_paths()
+        return tuple(
+            BenchApplication(f"first-{number:05d}", paths[number % len(paths)])
+            for number in range(self.waiting_count)
+        )
 
     def applications(self) -> tuple[BenchApplication, ...]:
         """Return the applications, leaf by leaf."""
@@ -260,6 +276,28 @@ def _thousand_nodes(
     )
 
 
+def _beside_waiting(name: str, waiting_count: int, *, guaranteed: bool) -> BenchWorkload:
+    return BenchWorkload(
+        name=f"{name}_{waiting_count}",
+        node_count=1_000,
+        node_size=Size(100, 10),
+        queues=tuple(
+            BenchQueue(
+                name=f"q{number:02d}",
+                guaranteed=Size(50_000, 5_000) if guaranteed else None,
+                preemption_delay="1s" if guaranteed else None,
+            )
+            for number in range(10)
+        ),
+        applications_per_leaf=10,
+        asks_per_wave=100,
+        ask_sizes=(_UNIT,),
+        waiting_count=waiting_count,
+        waiting_sizes=(Size(110, 11), Size(120, 12), Size(130, 13)),
+        waiting_preempt=guaranteed,
+    )
+
+
 WORKLOADS: Final[tuple[BenchWorkload, ...]] = (
     _just_enough_room(500),
     _just_enough_room(1_000),
@@ -276,6 +314,8 @@ WORKLOADS: Final[tuple[BenchWorkload, ...]] = (
     _thousand_nodes("f_pipe", Course.CHURN_PIPED, applications_per_leaf=10),
     _thousand_nodes("g_full", Course.WAIT, applications_per_leaf=5, node_fill=NodeFill.FULL),
     _thousand_nodes("g_frag", Course.WAIT, applications_per_leaf=5, node_fill=NodeFill.FRAGMENTED),
+    *(_beside_waiting("h_backlog", count, guaranteed=False) for count in (1_000, 5_000, 20_000)),
+    *(_beside_waiting("h_owed", count, guaranteed=True) for count in (1_000, 5_000, 20_000)),
 )
 
 # What `licorne bench` runs without names: every kind of sorting, and the long applications.

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.proxy.bench_fakes import (
     APPLICATION_SECONDS,
@@ -191,3 +193,26 @@ def test_the_scheduler_gets_the_configuration_of_the_workload_once() -> None:
 
     assert len(scheduler.registrations) == 1
     assert "name: b" in scheduler.registrations[0].config
+
+
+def test_what_waits_is_there_before_the_pace_is_measured() -> None:
+    """Its applications and asks are taken in first, and are not in the pace."""
+    sizes = (Size(10_000, 1), Size(20_000, 2))
+    workload = replace(a_workload(), waiting_count=3, waiting_sizes=sizes)
+    clock = FakeClock()
+    gauges = fake_gauges(clock)
+    scheduler = FakeScheduler(clock)
+    measurement = measure(workload, Stepped(scheduler, gauges), gauges)
+
+    assert measurement.allocations_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+    assert ["first-00000-0", "first-00001-0", "first-00002-0"] == [
+        ask.allocationKey for ask in scheduler._waiting
+    ]
+
+
+def test_a_waiting_ask_that_is_placed_is_an_error() -> None:
+    """The workload would not be what its name says."""
+    workload = replace(a_workload(), waiting_count=1, waiting_sizes=(Size(10, 1),))
+
+    with pytest.raises(BenchError, match="1 allocations more"):
+        measured(workload)

@@ -13,6 +13,8 @@ from licorne.proxy.bench.requests import (
     placement_request,
     registration_request,
     release_request,
+    waiting_application_request,
+    waiting_ask_request,
 )
 from licorne.proxy.bench.workloads import Size, workload_named
 from licorne.proxy.si import si_pb2 as si
@@ -164,3 +166,25 @@ def test_a_release_says_that_the_resource_manager_ended_the_allocation() -> None
             terminationType=si.STOPPED_BY_RM,
         )
     ]
+
+
+@pytest.mark.parametrize(("name", "preempts"), [("h_backlog_1000", False), ("h_owed_1000", True)])
+def test_what_waits_has_one_ask_an_application_in_three_sizes(name: str, *, preempts: bool) -> None:
+    """The leaves get the applications in turn; whether the asks may preempt is part of the workload."""
+    workload = workload_named(name)
+    submitted = waiting_application_request(workload).new
+    asks = waiting_ask_request(workload).allocations
+
+    assert [added.applicationID for added in submitted] == [ask.applicationID for ask in asks]
+    assert {100} == {[added.queueName for added in submitted].count(path) for path in workload.leaf_paths()}
+    assert [110, 120, 130, 110] == [ask.resourcePerAlloc.resources["memory"].value for ask in asks[:4]]
+    assert {preempts} == {ask.preemptionPolicy.allowPreemptOther for ask in asks}
+
+
+def test_the_owed_leaves_have_a_guarantee_and_a_short_delay() -> None:
+    """So that those that wait try to preempt while the others are placed."""
+    (partition,) = yaml.safe_load(configuration_text(workload_named("h_owed_1000")))["partitions"]
+
+    for leaf in partition["queues"][0]["queues"]:
+        assert leaf["properties"] == {"preemption.delay": "1s"}
+        assert "guaranteed" in leaf["resources"]

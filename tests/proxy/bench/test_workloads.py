@@ -36,6 +36,12 @@ TABLE = {
     "f_pipe": (1_000, Size(100, 10), 10, 100, 20_000, ONE_SIZE),
     "g_full": (1_000, Size(100, 10), 10, 50, 5_000, ONE_SIZE),
     "g_frag": (1_000, Size(100, 10), 10, 50, 5_000, ONE_SIZE),
+    "h_backlog_1000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
+    "h_backlog_5000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
+    "h_backlog_20000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
+    "h_owed_1000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
+    "h_owed_5000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
+    "h_owed_20000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
 }
 
 
@@ -210,7 +216,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
 def test_a_name_like_no_other_is_answered_with_all_names() -> None:
     """A guess gets the list of names."""
     with pytest.raises(
-        UnknownWorkloadError, match=r"unknown workload 'quick': there are u500, u1000, .*, g_frag"
+        UnknownWorkloadError, match=r"unknown workload 'quick': there are u500, u1000, .*, h_owed_20000"
     ):
         workload_named("quick")
 
