@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, final
 
+from ..queues.application_entry import ApplicationEntry
+from ..values.allocation import Ask
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
     from ..resources.resource import Resource
-    from ..values.allocation import Ask
 
 __all__ = ["ReservedAsk", "ReservedAsks"]
 
