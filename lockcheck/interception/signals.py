@@ -19,7 +19,7 @@ from collections import deque
 from concurrent.futures import ALL_COMPLETED
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import LATCH, fails_open, runtime
@@ -336,7 +336,7 @@ def _note_task(pool: object, future: object, end: _TaskEnd) -> None:
         ends.append(end)
 
 
-@fails_open(())
+@fails_open(cast("tuple[_TaskEnd, ...]", ()))
 def _tasks_of(pool: object) -> tuple[_TaskEnd, ...]:
     """Return the ends of the last tasks of a pool."""
     return tuple(_pool_ends.get(pool) or ())
