@@ -143,7 +143,7 @@ def shared_out(queue: Queue, target: Resource) -> list[tuple[Queue, Resource]]:
     shares: list[tuple[Queue, Resource]] = []
     for child in children:
         own = above[child.path]
-        part = {name: own[name] * wanted // total[name] for name, wanted in target.items() if name in own}
+        part = {name: own[name] * wanted // total[name] for name, wanted in target.items() if own.has(name)}
         shares += shared_out(child, _capped(Resource(part), own))
     return shares
 
