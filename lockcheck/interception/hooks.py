@@ -42,23 +42,23 @@ def passed_on(found: Iterator[Result], note: Callable[[Result], object]) -> Iter
 
 
 @final
-class _Call:
-    """What became of the original function in one call of a hook."""
+class _Raised:
+    """An error that the original function of a hook has raised."""
 
-    __slots__ = ("error", "hook", "results")
+    __slots__ = ("error",)
 
-    def __init__(self, hook: object) -> None:
-        self.hook = hook
-        self.results: list[object] = []
-        """What it has returned last, if it was called."""
-        self.error: BaseException | None = None
-        """What it has raised last."""
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 class _Calls(threading.local):
-    """The innermost call of a hook on this thread."""
+    """The calls of hooks on this thread, the innermost last: the mark of the hook, and what its original did.
 
-    now: _Call | None = None
+    They are lists since that is fastest.
+    """
+
+    def __init__(self) -> None:
+        self.stack: list[list[object]] = [[None]]
 
 
 _calls: Final = _Calls()
@@ -80,40 +80,42 @@ def guarded(
 
     @functools.wraps(method)
     def original(*given: Given.args, **named: Given.kwargs) -> Result:
-        call = _calls.now
-        if call is None or call.hook is not this:  # a generator of the hook goes on after its call
+        call = _calls.stack[-1]
+        if call[0] is not this:  # a generator of the hook goes on after its call
             return method(*given, **named)
         try:
             result = method(*given, **named)
         except BaseException as error:
-            call.error = error
+            call.append(_Raised(error))
             raise
-        call.results[:] = [result]
+        call.append(result)
         return result
 
     hook = hooked_by(original)
 
     @functools.wraps(method)
     def safe(*given: Given.args, **named: Given.kwargs) -> Result:
-        outer = _calls.now
-        call = _calls.now = _Call(this)
+        calls, call = _calls.stack, [this]
+        calls.append(call)
         try:
             return hook(*given, **named)
         except (LockCheckError, LockOrderWarning):
             raise
         except Exception as error:
-            if error is call.error or raised_by_handler(error):
+            became = call[-1]
+            failed = became.error if isinstance(became, _Raised) else None
+            if error is failed or raised_by_handler(error):
                 raise
-            if call.error is not None and error.__context__ is call.error:
+            if failed is not None and error.__context__ is failed:
                 note_fault(error)
-                raise call.error from None
-            if call.results:
+                raise failed from None
+            if failed is None and became is not this:
                 note_fault(error)
-                return call.results[0]  # type: ignore[return-value] # of the original
+                return became  # type: ignore[return-value] # of the original
             return _without_hook(error, lambda: method(*given, **named))
         finally:
-            _calls.now = outer
-            call.error = None  # its traceback has this frame
+            calls.pop()
+            call.clear()  # the traceback of an error has this frame
 
     return safe
 
