@@ -12,12 +12,13 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, Self, cast, final
 
-from ..environment.settings import level_for
 from ..findings.levels import Level
-from ..holding.runtime import LATCH, fails_open, local
+from ..holding.runtime import LATCH, fails_open
+from ..interception.hooks import Hooks
 from .adopted import LOCKS, RLOCKS
-from .naming import name_at
-from .scope import NONE, Scope, is_of_library
+from .makers import adopted_for
+from .scope import NONE, Scope
+from .semaphores import forget_all, put_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,13 +36,11 @@ _INITIALIZERS: Final = frozenset({threading.Condition.__init__.__code__, queue.Q
 """Code that makes locks for its caller, which is the program: it can take them itself.
 
 No program takes those of an `Event`, a `Semaphore` or a `Barrier`. These are observed by their methods: what
-they order is more than their locks do.
+they order is more than their locks do. A semaphore that is used as a lock is one (`semaphores.py`).
 """
 
 _HERE: Final = __file__.rpartition("adoption")[0]
 _THREADING: Final = threading.__file__
-_libraries: Final[dict[str, bool]] = {}
-"""Whether each file belongs to the standard library."""
 
 
 def Lock(*given: object, **named: object) -> object:  # noqa: N802 - as in threading
@@ -81,26 +80,8 @@ _FACTORIES: Final = {"Lock": _like(_OWN_LOCK, Lock), "RLock": _like(_OWN_RLOCK, 
 @fails_open(cast("AdoptedLock | None", None))
 def _made(classes: tuple[type[AdoptedLock], ...], caller: FrameType) -> AdoptedLock | None:
     """Return a new adopted lock for the caller of a factory; `None` if the caller's are not adopted."""
-    scope = Adoption.scope_now()
-    frame = _maker(caller)
-    if scope is None or frame is None or local.execution.inside:
-        return None
-    file = frame.f_code.co_filename
-    of_library = _libraries.get(file)
-    if of_library is None:
-        of_library = _libraries[file] = is_of_library(file)
-    if not scope.has(str(frame.f_globals.get("__name__", "")), of_library=of_library):
-        return None
-    level = level_for(None)
-    if level is Level.OFF:
-        return None
-    execution = local.execution
-    inside, execution.inside = execution.inside, True  # the source is read for the name
-    try:
-        name = name_at(frame)
-    finally:
-        execution.inside = inside
-    return classes[min(level, Level.RECORD) - 1](name)
+    made_for = adopted_for(Adoption.scope_now(), _maker(caller))
+    return classes[min(made_for[1], Level.RECORD) - 1](made_for[0]) if made_for is not None else None
 
 
 def _maker(frame: FrameType | None) -> FrameType | None:
@@ -140,6 +121,7 @@ class Adoption:
             with LATCH:
                 if not self._open:
                     _replace(_FACTORIES)
+                    _SEMAPHORES.install()
                 self._open.append(self)
         return self
 
@@ -155,6 +137,11 @@ class Adoption:
                 self._open.remove(self)
                 if not self._open:
                     _replace({"Lock": _OWN_LOCK, "RLock": _OWN_RLOCK})
+                    _SEMAPHORES.uninstall()
+                    forget_all()
+
+
+_SEMAPHORES: Final[Hooks] = Hooks(lambda: put_all(_SEMAPHORES, Adoption.scope_now))
 
 
 def _replace(factories: Mapping[str, object]) -> None:

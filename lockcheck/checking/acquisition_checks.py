@@ -141,8 +141,10 @@ def edges_of_cycle(path: Sequence[Dependency]) -> tuple[Edge, ...]:
 
 
 def _with_shared_locks(path: Sequence[Dependency]) -> Iterator[tuple[Dependency, HeldLock | None]]:
-    for one, before in zip(path, (path[-1], *path), strict=False):
-        yield one, next((held for held in one.held if held.acquisition.lock is before.wanted.lock), None)
+    wanted = [one.wanted.lock for one in path]
+    for place, one in enumerate(path):
+        held = {held.acquisition.lock: held for held in one.held}
+        yield one, next((held[lock] for lock in (wanted[place - 1], *wanted) if lock in held), None)
 
 
 def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:

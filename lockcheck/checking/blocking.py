@@ -77,7 +77,9 @@ def asks(answers: LockIdentity, frame: FrameType, rung: Rung) -> bool:
     held = (
         node.acquisition.lock for node in held_nodes(local.execution.node) if node.acquisition is not None
     )
-    if all(lock.answers or {lock.name, answers.name} <= known.keys() for lock in held):
+    if all(
+        lock.answers or lock.permits is not None or {lock.name, answers.name} <= known.keys() for lock in held
+    ):
         return True
     return _check("ask", str(answers), Kind.BLOCKING, except_for=None, frame=frame, rung=rung)
 
@@ -116,10 +118,10 @@ def _check_held(
 ) -> bool:
     for holder in held_nodes(local.execution.node):
         acquisition = holder.acquisition
-        if (
-            acquisition is None or acquisition.lock is except_for or acquisition.lock.answers
-        ):  # an actor may block while it runs
+        if acquisition is None or acquisition.lock is except_for:
             continue
+        if acquisition.lock.answers or acquisition.lock.permits is not None:
+            continue  # an actor may block while it runs, and a semaphore is there to limit who blocks
         if kind is Kind.BLOCKING and watch.policy.allows(what, acquisition.lock.name):
             continue
         subject = f"{what} {detail}".strip()

@@ -6,7 +6,9 @@ that the first one holds. That is a deadlock if all of them can wait there at th
 * *strong*: at each lock one of the two writes, or both read and a writer may wait between them. Such a
   writer is part of the cycle like the others, but need not hold anything;
 * *different executions*: one execution waits at one place only;
-* *no gate*: no two of them hold a lock in modes that exclude each other;
+* *no gate*: no two of them hold a lock in modes that exclude each other, and they do not hold more permits
+  of a semaphore than it has;
+* *no permit left*: where one waits for a semaphore of several permits, others of them hold them all;
 * *concurrent*: none must have ended before another one began;
 * *published*: each lock of the cycle was known to others when it was held and wanted;
 * *blocking*: each waits for ever, it neither only tries nor gives up.
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from ..holding.happens_before import concurrent
+from .permits import held_permits, obstacles_of_permits, overdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +93,7 @@ class _CycleSearch:
 
     def _from(self, path: list[Dependency]) -> Iterator[tuple[Dependency, ...]]:
         if len(path) > 1 and any(one is self._start for one in self._after(path[-1])):
-            yield tuple(path)
+            yield from self._completed(path) if self._exact and any(map(_shares, path)) else [tuple(path)]
         for following in self._after(path[-1]):
             self.steps += 1
             if self.given_up:
@@ -99,6 +102,21 @@ class _CycleSearch:
                 path.append(following)
                 yield from self._from(path)
                 path.pop()
+
+    def _completed(self, members: list[Dependency]) -> Iterator[tuple[Dependency, ...]]:
+        """Yield the cycle that a path makes, with those that hold the other permits it waits for."""
+        for place, waiting in enumerate(members):
+            blockers = list(self._after(waiting))
+            if _is_stuck(waiting, members, blockers):
+                continue
+            for other in blockers:
+                self.steps += 1
+                if self.given_up:
+                    return
+                if other not in members and self._fits(members, other):
+                    yield from self._completed([*members[: place + 1], other, *members[place + 1 :]])
+            return
+        yield tuple(members)
 
     def _fits(self, path: list[Dependency], following: Dependency) -> bool:
         if self._exact:
@@ -119,6 +137,19 @@ class _CycleSearch:
                 yield other
         if self._strong and reads and lock.policy == "writer":
             yield from self._graph.writing.get(lock.serial, ())
+
+
+def _shares(one: Dependency) -> bool:
+    """Return whether a dependency waits for a semaphore that several may hold."""
+    return (one.wanted.lock.permits or 1) > 1
+
+
+def _is_stuck(waiting: Dependency, members: list[Dependency], blockers: list[Dependency]) -> bool:
+    """Return whether members of a cycle hold all that one of them waits for."""
+    lock = waiting.wanted.lock
+    if _shares(waiting):
+        return held_permits(members, lock) == lock.permits
+    return any(one in blockers for one in members)
 
 
 def find_cycle(graph: Graph, start: Dependency) -> tuple[Cycle | None, bool]:
@@ -146,11 +177,15 @@ def find_cycle(graph: Graph, start: Dependency) -> tuple[Cycle | None, bool]:
 
 def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
     """Return whether a dependency can wait at the same time as all of a path."""
-    return _waits_for_ever(following) and all(
-        one.execution != following.execution
-        and concurrent(one.segment, following.segment)
-        and _gate(one, following) is None
-        for one in path
+    return (
+        _waits_for_ever(following)
+        and all(
+            one.execution != following.execution
+            and concurrent(one.segment, following.segment)
+            and _gate(one, following) is None
+            for one in path
+        )
+        and overdrawn([*path, following]) is None
     )
 
 
@@ -174,6 +209,8 @@ def _obstacles_alone(one: Dependency) -> list[str]:
 def _gate(one: Dependency, other: Dependency) -> LockIdentity | None:
     """Return a lock that both hold in modes that exclude each other."""
     for held in one.held:
+        if (held.acquisition.lock.permits or 1) > 1:
+            continue  # how many hold it together counts
         mode = other.mode_of(held.acquisition.lock)
         if mode is not None and "W" in {mode, held.acquisition.mode}:
             return held.acquisition.lock
@@ -199,6 +236,7 @@ def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
                     f"{one.execution_name} and {other.execution_name} "
                     "do this one after the other, in every run"
                 )
+    yield from obstacles_of_permits(path)
     if not strong:
         locks = dict.fromkeys(str(one.wanted.lock) for one in path if one.wanted.mode == "R")
         yield f"only readers meet at {', '.join(locks)}, and no writer can come between them"

@@ -178,6 +178,8 @@ class Graph:
     def _add_classes(self, dependency: Dependency) -> Iterator[ClassEdge]:
         wanted, site = dependency.wanted, dependency.stack[:1]
         for held in dependency.held:
+            if held.acquisition.lock is wanted.lock:
+                continue  # two permits of one semaphore
             edge = ClassEdge(held.acquisition.lock.name, held.acquisition.mode, wanted.lock.name, wanted.mode)
             self.classes[edge] += 1
             self.sites[edge].add(site)

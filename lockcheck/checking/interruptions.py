@@ -86,6 +86,8 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
     acquisition = node.acquisition
     if acquisition is None or acquisition.lock.reentrant or acquisition.lock.answers:
         return True
+    if (acquisition.lock.permits or 1) > 1:
+        return True
     lock, what = acquisition.lock, _interruption(frame)
     if what is None:
         report_survivors(watch, node.execution.serial)

@@ -98,8 +98,9 @@ def _slow_path(
     if frame is not None:
         _place(node, watch, frame)
     node.stack = watch.captured(frame)
-    again = next(holds_of(acquisition.lock, at), None)
-    if again is not None and acquisition.lock.reentrant:
+    mine = list(holds_of(acquisition.lock, at))
+    again = mine[0] if len(mine) >= (acquisition.lock.permits or 1) else None
+    if again is not None and (acquisition.lock.reentrant or not acquisition.lock.certain):
         sound = True
     elif again is not None:
         sound = _wants_again(watch, node, again)

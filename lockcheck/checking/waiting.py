@@ -7,6 +7,7 @@ in it, the victim, raises where it waits.
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast, final
@@ -57,8 +58,22 @@ class LockWait:
         self.breakable = breakable
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:
-        """Return the executions that have to release the lock before it can be taken, each as a group."""
+        """Return the executions that have to release the lock before it can be taken, each as a group.
+
+        Of a semaphore any of those that have its permits, if all of them are known.
+        """
+        if self.acquisition.lock.permits is not None:
+            return [self._with_permits(waiting, self.acquisition.lock.permits)]
         return [[execution] for execution in self.blockers(waiting)]
+
+    def _with_permits(self, waiting: Execution, permits: int) -> list[Execution]:
+        """Return the executions that have the permits; none if something else could release one."""
+        lock = self.acquisition.lock
+        holds = {one: len(list(holds_of(lock, one.node))) for one in runtime.all_executions()}
+        holders = [one for one, number in holds.items() if number]
+        if not lock.certain or sum(holds.values()) < permits:
+            return []
+        return holders if holders != [waiting] or threading.active_count() == 1 else []
 
     def blockers(self, waiting: Execution) -> list[Execution]:
         """Return the executions whose holds exclude this wait, and writers that are ahead of a reader."""

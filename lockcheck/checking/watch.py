@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
-from ..findings.evidence import Rung
+from ..findings.evidence import Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.foreign import shown
 from ..findings.levels import Level
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
-    from ..findings.evidence import Kind
     from ..findings.statistics import UsageTally
     from ..holding.chains import Acquisition, Execution, ExecutionWait
     from ..holding.stacks import RawStack
@@ -176,6 +175,14 @@ class Watch:
             ]
             for name in wrong:
                 del self._found[name]
+
+    def withdraw_about(self, lock: str) -> None:
+        """Take back cycles that have a lock which turned out to be none."""
+        with LATCH:
+            for name, finding in list(self._found.items()):
+                named = {text for edge in finding.edges for text in (edge.held, edge.wanted)}
+                if lock in named and finding.kind in {Kind.CYCLE, Kind.RECURSION}:
+                    del self._found[name]
 
     def act_on(self, finding: Finding) -> LockCheckError | None:
         """Do what the policy of a finding's rung says; return what has to be raised, if anything."""

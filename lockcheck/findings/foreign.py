@@ -44,6 +44,10 @@ class ByIdentity(Generic[Kept]):
         found = self._kept.get(id(thing))
         return found[1] if found is not None and found[0]() is thing else None
 
+    def values(self) -> list[Kept]:
+        """Return the values of all objects that live."""
+        return [kept for _, kept in list(self._kept.values())]
+
     def put(self, thing: object, kept: Kept) -> None:
         """Set the value of an object, until the object ends."""
         number = id(thing)

@@ -37,6 +37,7 @@ __all__ = [
     "Execution",
     "ExecutionWait",
     "LockIdentity",
+    "SemaphoreIdentity",
     "TrieNode",
     "class_edge_text",
     "held_names",
@@ -54,7 +55,6 @@ SWEEP_MIN: Final = 1024
 _serials: Final = count(1)
 
 
-@final
 class LockIdentity:
     """The identity of a lock, which may be remembered for longer than the lock lives."""
 
@@ -71,6 +71,11 @@ class LockIdentity:
         "serial",
         "shared",
     )
+
+    permits: int | None = None
+    """How many executions may hold it at a time, if it is a semaphore."""
+    certain = True
+    """Whether what holds it is known to release it too."""
 
     def __init__(self, name: str, key: object, *, reentrant: bool, policy: RWPolicy | None) -> None:
         self.serial = next(_serials)
@@ -102,6 +107,18 @@ class LockIdentity:
     def __str__(self) -> str:
         key = self.key_text
         return f"{self.name} #{self.serial}" if key is None else f"{self.name} {key}"
+
+
+@final
+class SemaphoreIdentity(LockIdentity):
+    """The identity of a semaphore that is used as a lock, of which each holder has a permit."""
+
+    __slots__ = ("certain", "permits")
+
+    def __init__(self, name: str, permits: int) -> None:
+        super().__init__(name, None, reentrant=False, policy=None)
+        self.permits: int = permits
+        self.certain = False
 
 
 @final

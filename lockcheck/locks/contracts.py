@@ -137,7 +137,9 @@ def _check_excluded(name: str, classes: tuple[str, ...]) -> None:
     for holder in held_nodes(execution.node):
         acquisition = holder.acquisition
         if acquisition is not None and (
-            acquisition.lock.name in classes if classes else not acquisition.lock.answers
+            acquisition.lock.name in classes
+            if classes
+            else not acquisition.lock.answers and acquisition.lock.permits is None
         ):
             watch.guarded_on(execution, functools.partial(_report, watch, name, holder), lambda: None)
             return

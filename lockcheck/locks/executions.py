@@ -41,8 +41,9 @@ def unit(name: str) -> Iterator[None]:
     before = local.execution
     if watch is None:
         raise LockUsageError(f"the execution {name!r} needs a session to run in")
-    if before.node.acquisition is not None:
-        raise LockUsageError(f"{before.name} holds {before.node.acquisition} and cannot go on as {name!r}")
+    held = held_names(before.node)
+    if held:
+        raise LockUsageError(f"{before.name} holds {held[-1]} and cannot go on as {name!r}")
     with LATCH:
         if name in watch.running_executions:
             raise LockUsageError(f"the execution {name!r} runs already")

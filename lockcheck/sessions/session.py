@@ -268,6 +268,8 @@ def _thread_ended(execution: Execution) -> None:
     if watch is None or execution.node.acquisition is None:
         return
     for node in held_nodes(execution.node, gone=True):
+        if node.acquisition is not None and node.acquisition.lock.permits is not None:
+            continue  # another thread may release a semaphore
         watch.guarded_on(execution, partial(_report_leak, watch, node), lambda: None)
 
 

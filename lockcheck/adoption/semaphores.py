@@ -1,0 +1,220 @@
+"""Semaphores that are used as locks: who holds a permit may want a lock, and who holds a lock a permit.
+
+A semaphore is a lock where it is taken by `with`, where the function that takes it releases it too, and once
+an execution has released what it took. One that another execution releases than took it hands something
+over: it is left alone from then on, and what was found about it is taken back. One that begins without
+permits is left alone too.
+
+A semaphore keeps its class, and what it counts. Only those are known that are made while locks are adopted.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections import Counter
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final, cast, final
+
+from ..checking.active import current
+from ..checking.slow_path import here, take_out, take_slow_path
+from ..checking.waiting import wait_noted
+from ..findings.foreign import ByIdentity
+from ..holding.chains import Acquisition, SemaphoreIdentity, TrieNode
+from ..holding.runtime import fails_open, local, runtime
+from ..holding.stacks import caller
+from .makers import adopted_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from ..holding.chains import Attempt, Execution
+    from ..interception.hooks import Hooks
+    from .scope import Scope
+
+__all__ = ["forget_all", "put_all"]
+
+_BOUNDED: Final = threading.BoundedSemaphore.__init__.__code__
+
+_known: Final[ByIdentity[_Permits]] = ByIdentity()
+"""The semaphores that are used as locks, as far as is known."""
+
+
+@final
+class _Permits:
+    """Who has the permits of a semaphore.
+
+    Args:
+        name: what the program assigns it to.
+        permits: how many there are.
+    """
+
+    def __init__(self, name: str, permits: int) -> None:
+        self.identity = SemaphoreIdentity(name, permits)
+        self._asking: dict[Attempt, Acquisition] = {}
+        self._unnoted: Counter[int] = Counter()
+        """How many permits each execution took of which it is not known yet whether it releases them."""
+
+    def __del__(self) -> None:
+        if self.identity.alive:
+            self.identity.alive = False
+
+    def asked(self, attempt: Attempt) -> Acquisition:
+        """Return the acquisition of a permit for an attempt."""
+        return self._asking.get(attempt) or self._asking.setdefault(
+            attempt, Acquisition(self.identity, "W", attempt)
+        )
+
+    def took(self, execution: Execution, after: TrieNode) -> None:
+        """Note that an execution has a permit."""
+        frame = caller()
+        if self.identity.certain or (frame is not None and "release" in frame.f_code.co_names):
+            after.since = perf_counter_ns()
+            execution.node = after
+        else:
+            self._unnoted[execution.serial] += 1
+
+    def gives(self, execution: Execution) -> None:
+        """Note that an execution is about to release a permit; if it has none, this is no lock."""
+        if take_out(execution, self.identity, "W"):
+            self.identity.certain = True
+        elif self._unnoted[execution.serial]:
+            self._unnoted[execution.serial] -= 1
+            self._unnoted += Counter()  # without those that have none left
+            self.identity.certain = True
+        elif self.identity.alive:
+            self.identity.alive = None
+            watch = current()
+            if watch is not None:
+                watch.withdraw_about(str(self.identity))
+
+
+@fails_open(cast("_Permits | None", None))
+def _permits_of(semaphore: object) -> _Permits | None:
+    """Return who has the permits of a semaphore, if it is known and no signal."""
+    found = _known.get(semaphore)
+    return found if found is not None and found.identity.alive and not local.execution.inside else None
+
+
+@fails_open(cast("TrieNode | None", None))
+def _checked(found: _Permits, attempt: Attempt) -> TrieNode | None:
+    """Check that the calling execution takes a permit; return what it would hold then.
+
+    Raises:
+        LockOrderError, DeadlockPossibleError: that is the policy for what was found; nothing was taken.
+    """
+    execution, acquisition = local.execution, found.asked(attempt)
+    if runtime.steering is not None:
+        runtime.steering.wants(execution, acquisition)
+    after = execution.node.next.get(acquisition)
+    if after is None:
+        return take_slow_path(execution, acquisition)
+    return here(execution, acquisition, after) if after.code is not None else after
+
+
+def _taken(acquire: Callable[[bool, float | None], bool], found: _Permits, timeout: float | None) -> bool:
+    """Take a permit of a known semaphore, and look for deadlocks meanwhile."""
+    attempt: Attempt = "block" if timeout is None else "timed" if timeout > 0 else "try"
+    after = _checked(found, attempt)
+    if after is None:
+        return acquire(timeout != 0, timeout or None)
+    if not acquire(False, None):
+        limit = -1.0 if timeout is None else timeout
+        if attempt == "try" or not wait_noted(
+            after.execution, after, lambda seconds: acquire(True, seconds), limit
+        ):
+            return False
+    _note(found.took, after)
+    return True
+
+
+@fails_open(None)
+def _note(took: Callable[[Execution, TrieNode], None], after: TrieNode) -> None:
+    took(local.execution, after)
+
+
+@fails_open(None)
+def _adopt(semaphore: threading.Semaphore, frame: FrameType | None, scope: Scope | None) -> None:
+    """Make a new semaphore known, if it is adopted and has permits."""
+    while frame is not None and frame.f_code is _BOUNDED:
+        frame = frame.f_back
+    made_for = adopted_for(scope, frame)
+    value = semaphore._value  # noqa: SLF001 - no public name
+    if made_for is not None and value > 0:
+        _known.put(semaphore, _Permits(made_for[0], value))
+
+
+@fails_open(None)
+def _given(semaphore: object, times: int) -> None:
+    """Note that the calling execution is about to release permits."""
+    found = _permits_of(semaphore)
+    if found is not None:
+        for _ in range(times):
+            found.gives(local.execution)
+
+
+def _init(
+    method: Callable[[threading.Semaphore, int], None], scope_now: Callable[[], Scope | None]
+) -> Callable[..., None]:
+    @functools.wraps(method)
+    def init(self: threading.Semaphore, value: int = 1) -> None:
+        method(self, value)
+        _adopt(self, sys._getframe(1), scope_now())  # noqa: SLF001 - the documented way to the caller
+
+    return init
+
+
+def _acquire(method: Callable[..., bool]) -> Callable[..., bool]:
+    @functools.wraps(method)
+    def acquire(self: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        found = _permits_of(self)
+        if found is None or (not blocking and timeout is not None):  # which it refuses
+            return method(self, blocking, timeout)
+        return _taken(functools.partial(method, self), found, timeout if blocking else 0.0)
+
+    return acquire
+
+
+def _enter(method: Callable[..., bool]) -> Callable[..., bool]:
+    @functools.wraps(method)
+    def enter(self: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002 - as in threading
+        found = _permits_of(self)
+        if found is None or not blocking or timeout is not None:
+            return method(self, blocking, timeout)
+        found.identity.certain = True
+        return _taken(functools.partial(method, self), found, None)
+
+    return enter
+
+
+def _release(method: Callable[[threading.Semaphore, int], None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def release(self: threading.Semaphore, n: int = 1) -> None:
+        if n.__class__ is int and n > 0:
+            _given(self, n)
+        method(self, n)
+
+    return release
+
+
+def put_all(hooks: Hooks, scope_now: Callable[[], Scope | None]) -> None:
+    """Replace the methods of semaphores.
+
+    Args:
+        hooks: remember the methods that were there.
+        scope_now: returns whose locks are adopted.
+    """
+    one, bounded = threading.Semaphore, threading.BoundedSemaphore
+    hooks.wrap(one, "__init__", functools.partial(_init, scope_now=scope_now))
+    hooks.wrap(one, "acquire", _acquire)
+    hooks.wrap(one, "__enter__", _enter)
+    hooks.wrap(one, "release", _release)
+    hooks.wrap(bounded, "release", _release)
+
+
+def forget_all() -> None:
+    """Leave all semaphores alone from now on."""
+    for found in _known.values():
+        found.identity.alive = False
