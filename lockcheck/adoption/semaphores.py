@@ -57,9 +57,11 @@ class _Permits:
         self._unnoted: Counter[int] = Counter()
         """How many permits each execution took of which it is not known yet whether it releases them."""
 
+    @fails_open(None)
     def __del__(self) -> None:
-        if self.identity.alive:
-            self.identity.alive = False
+        identity = getattr(self, "identity", None)  # none if it could not be made
+        if identity is not None and identity.alive:
+            identity.alive = False
 
     def asked(self, attempt: Attempt) -> Acquisition:
         """Return the acquisition of a permit for an attempt."""
@@ -161,7 +163,7 @@ def _init(
     @functools.wraps(method)
     def init(self: threading.Semaphore, value: int = 1) -> None:
         method(self, value)
-        _adopt(self, sys._getframe(1), scope_now())  # noqa: SLF001 - the documented way to the caller
+        _adopt(self, sys._getframe(2), scope_now())  # noqa: SLF001 - the caller of the guard
 
     return init
 

@@ -291,7 +291,15 @@ class QueueTree:
         """Assert that the tree is one, and that priorities and orders are up to date."""
         for queue in self:
             assert queue.parent is None or queue.parent.children[queue.name] is queue, f"{queue} is lost"
-            before = queue.priority
-            queue.refresh_priority()
-            assert before == queue.priority, f"{queue}: priority {before} is stale, it is {queue.priority}"
+            highest = _highest_in(queue)
+            assert queue.priority == highest, f"{queue}: priority {queue.priority} is stale, it is {highest}"
+            counted = queue.entries.max_priority() if queue.is_leaf else queue.child_priorities.highest
+            assert counted == highest, f"{queue}: priority {counted} is counted, it is {highest}"
             assert queue.priority >= INT32_MIN
+
+
+def _highest_in(queue: Queue) -> int:
+    """Return the highest priority of what waits in a queue, from its applications or children."""
+    if queue.is_leaf:
+        return max((entry.facts.max_priority for entry in queue.entries.by_id.values()), default=INT32_MIN)
+    return max((child.exposed_priority for child in queue.children.values()), default=INT32_MIN)

@@ -78,7 +78,7 @@ def test_a_recorded_lock_calls_a_bounded_number_of_functions(tmp_path: Path) -> 
             lock = make("lock")
             take_twice(lock)
 
-            once = ["acquire", "__enter__", "_took", "release", "_leaves"]
+            once = ["acquire", "__enter__", "record_taken", "release", "_leaves"]
             assert ["take_twice", *once * 2] == functions_called(partial(take_twice, lock))
 
 
@@ -90,7 +90,7 @@ def test_an_attempt_on_a_recorded_lock_calls_a_bounded_number_of_functions(tmp_p
             try_twice(lock)
             asked = ["_attempt"] * (2 if make in ADOPTED[Level.RECORD] else 1)
 
-            once = ["acquire", *asked, "_asked", "_take", "_took", "release", "_leaves"]
+            once = ["acquire", *asked, "_asked", "_take", "record_taken", "release", "_leaves"]
             assert ["try_twice", *once * 2] == functions_called(partial(try_twice, lock))
 
 

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.lockcheck(off=True)
 
 FAULT_TEXT: Final = "ZeroDivisionError: on purpose"
 SAID: Final = f"lockcheck: switched off by a fault of its own, please report: {FAULT_TEXT}\n"
+UNKNOWN_PYKKA: Final = "LockUsageError: this version of pykka is not known: on purpose"
+"""The only fault that switches nothing off: asks of Pykka are left alone, if the process has loaded it."""
 FEW: Final = 20
 """Each level calls more functions than these that those below it do not call."""
 
@@ -57,6 +59,7 @@ ENTRIES: Final = (
     "holding/handlers.py ",
     "holding/runtime.py fails_open",
     "holding/runtime.py note_fault",
+    "checking/slow_path.py many_members",
     "holding/stacks.py caller",
     "holding/stacks.py is_ours",
     "interception/hand_overs.py _add_done_callback.<locals>.add_done_callback.<locals>.callback",
@@ -102,7 +105,8 @@ def test_a_fault_in_any_function_of_the_checker_changes_nothing_but_that_it_is_s
     for code in broken:
         seen, opened, failed = run_with_fault(level, trace, code)
         said = capsys.readouterr().err
-        if failed and (seen, opened.faults[:1], said) != (expected, [FAULT_TEXT], SAID):
+        outcomes = ((expected, [FAULT_TEXT], SAID), (expected, [UNKNOWN_PYKKA], ""))
+        if failed and (seen, opened.faults[:1], said) not in outcomes:
             wrong.append((place_of(code), seen, opened.faults[:1], said))
 
     assert ([], True) == (wrong, len(broken) > FEW)
