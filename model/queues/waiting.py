@@ -8,6 +8,8 @@ change the answer:
 * One of its sizes fits the headroom, and a node may be reserved for an ask that has no reservation yet: the
   ask is old enough now, or the nodes have changed.
 * It may preempt, and no attempt for its size and priority has failed lately.
+* One of its sizes that the limits of its user or group had no room for fits them.
+* It has not started, and a place among the running applications is free, or no longer is.
 * The application itself has changed: then it is placed in the order anew, and rests no longer.
 
 Those that rest are kept by their sizes, so that a walk past thousands of them costs a step for each kind.
@@ -22,11 +24,10 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
+from .application_entry import ApplicationEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from .application_entry import ApplicationEntry
 
 __all__ = ["Conditions", "RestKind", "WaitingApplications"]
 
@@ -40,6 +41,18 @@ class RestKind(NamedTuple):
     """A node may be reserved for one of the asks: it has none, and is old enough or was not tried for one."""
     preempting_priority: int | None = None
     """The priority of the only ask, if an attempt to preempt for it is due; otherwise `None`."""
+    over_limit: tuple[Resource, ...] = ()
+    """The sizes of the asks that the limits of the user or the group have no room for."""
+    may_run: tuple[bool, bool] | None = None
+    """For those that have not started and may not: whether the queues let them, and whether the limits on
+    applications of the user and the group do."""
+    holder: tuple[str, str | None] | None = None
+    """The user and the group, if their limits hold it; otherwise `None`."""
+
+    @property
+    def waits_for_any_change(self) -> bool:
+        """Whether more than room in the queues or on a node may give those of this kind something."""
+        return self.preempting_priority is not None or self.holder is not None
 
 
 class Conditions(NamedTuple):
@@ -55,6 +68,11 @@ class Conditions(NamedTuple):
     preemption_retry_ns: Callable[[Resource, int, bool], int | None]
     """Returns until when no attempt to preempt is made for a size and a priority, `None` if one may be made
     now; also takes whether the size fits the headroom."""
+    user_room: Callable[[ApplicationEntry], Resource | None] | None = None
+    """Returns what the limits of the user and the group of an application have room for; `None` tells
+    nothing of limits: then all that a limit holds are worth a try."""
+    may_run: Callable[[ApplicationEntry], tuple[bool, bool]] | None = None
+    """Returns whether an application may start, as `RestKind.may_run` says; `None` likewise."""
 
 
 @final
@@ -151,10 +169,16 @@ class WaitingApplications:
         kinds = (kind for kind in self._resting if kind.preempting_priority is not None)
         return [(kind.sizes[0], kind.preempting_priority or 0) for kind in kinds]
 
+    def waits_for_any_change(self) -> bool:
+        """Return whether any rests that more than room in the queues or on a node may give something."""
+        return any(kind.waits_for_any_change for kind in self._resting)
+
     def _is_open(self, kind: RestKind) -> bool:
-        """Return whether those of a kind may be placed, have a node reserved, or preempt."""
+        """Return whether those of a kind may be placed, have a node reserved, preempt, or start."""
         conditions = self._conditions
         assert conditions is not None, "a walk past those that rest has conditions: please report"
+        if kind.holder is not None and self._is_released(kind, conditions):
+            return True
         priority = kind.preempting_priority
         for size in kind.sizes:
             has_way = size not in conditions.closed or (kind.may_reserve and size not in self._unreservable)
@@ -164,6 +188,16 @@ class WaitingApplications:
             if priority is not None and conditions.preemption_retry_ns(size, priority, fits) is None:
                 return True
         return False
+
+    def _is_released(self, kind: RestKind, conditions: Conditions) -> bool:
+        """Return whether limits that held those of a kind no longer do: one stands for all of them."""
+        first = self._resting[kind].first
+        if kind.may_run is not None:
+            return conditions.may_run is None or conditions.may_run(first) != kind.may_run
+        if conditions.user_room is None:
+            return True
+        room = conditions.user_room(first)
+        return any(fits_undefined_unlimited(room, size) for size in kind.over_limit)
 
     def _merged(
         self, lists: list[tuple[RestKind | None, OrderedList[ApplicationEntry]]], *, all_of_them: bool

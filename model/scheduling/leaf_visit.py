@@ -17,8 +17,9 @@ from ..nodes.reservable import first_to_reserve
 from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
 from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
+from ..queues.waiting import RestKind
 from ..resources.resource import fits, fits_undefined_unlimited
-from ..state.charges import may_start, user_headroom
+from ..state.charges import user_headroom
 from ..state.cycle_times import TimedPart
 from ..state.event_rates import report_unschedulable
 from ..state.headroom_reports import report_checks, set_runnable
@@ -28,10 +29,14 @@ from ..values.refusals import RefusalReason, refused
 from .resting import (
     LACKS_ROOM,
     PreemptionRefused,
+    Rest,
     barred_sizes,
     conditions_in,
+    holder_of,
+    may_run,
     rest_after,
     retries_of_resting,
+    with_limits,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +51,6 @@ if TYPE_CHECKING:
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
     from ..values.refusals import Refusal
-    from .resting import Rest
 
 __all__ = ["LeafVisit", "place_first"]
 
@@ -153,7 +157,7 @@ class LeafVisit:
                 self.state.notes.drop_beyond(self.notes_before)
             for retry_ns in retries_of_resting(self.state, self.leaf, self.headroom, self.now_ns):
                 self._wake_at(retry_ns)
-            self.mixed = self.mixed or bool(waiting.preempting())
+            self.mixed = self.mixed or waiting.waits_for_any_change()
             self.leaf.entries.skip_until = (
                 None
                 if self.passed_over
@@ -176,9 +180,13 @@ class LeafVisit:
         self.waiting = self.leaf.entries.waiting  # This finds the places of those that have changed.
         if order_began_ns is not None:
             times.add(TimedPart.APPLICATION_ORDER, order_began_ns)
-        for entry in self.waiting.to_try(conditions_in(state, self.leaf, self.headroom, self.now_ns)):
+        conditions = with_limits(state, conditions_in(state, self.leaf, self.headroom, self.now_ns))
+        for entry in self.waiting.to_try(conditions):
             if not self._may_run(entry):
                 self.mixed = True
+                flags = entry.runnable_in_queue, entry.runnable_by_user
+                kind = RestKind((), may_reserve=False, may_run=flags, holder=holder_of(state, entry))
+                self.rests.append((entry, entry.facts, Rest(kind, None)))
                 continue
             if entry.backoff_until_ns is not None:
                 if entry.backoff_until_ns > self.now_ns:
@@ -201,8 +209,8 @@ class LeafVisit:
         """Return whether the application may start to run, or runs already."""
         if entry.facts.state is not ApplicationState.ACCEPTED:
             return True
-        in_queue = queue_quota.has_place_for(self.leaf, entry.application_id) is None
-        set_runnable(self.state, entry, in_queue=in_queue, by_user=may_start(self.state, entry))
+        in_queue, by_user = may_run(self.state, entry)
+        set_runnable(self.state, entry, in_queue=in_queue, by_user=by_user)
         return entry.runnable_in_queue and entry.runnable_by_user
 
     # ----------------------------------------------------------------------------- an application
@@ -294,7 +302,13 @@ class LeafVisit:
         if self.preemption is not None and (facts.first is None or facts.pending != facts.first.resource):
             return  # Each of its asks has an age of its own.
         closed = self.state.nodes.closed
-        rest = rest_after(walk, closed, sought_node=self.sought_node, preemption=self.preemption)
+        rest = rest_after(
+            walk,
+            closed,
+            sought_node=self.sought_node,
+            preemption=self.preemption,
+            holder=None if walk.user_headroom is None else holder_of(self.state, entry),
+        )
         if rest is not None:
             self.rests.append((entry, entry.facts, rest))
 

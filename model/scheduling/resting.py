@@ -1,15 +1,18 @@
 """What a visit of a leaf concludes from a walk without result: which applications rest, and for what.
 
-An application rests if each shape of its asks was refused for a lack of room, in the queues or on the nodes:
-then the same changes give room to all that have asks of the same sizes (`licorne.model.queues.waiting`).
+An application rests if each shape of its asks was refused for a lack of room, in the queues, within the
+limits of its user or on the nodes: then the same changes give room to all that have asks of the same sizes
+(`licorne.model.queues.waiting`). It rests as well if it may not start.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..queues import quota as queue_quota
 from ..queues.waiting import Conditions, RestKind
 from ..resources.resource import fits_undefined_unlimited
+from ..state.charges import may_start, user_headroom
 from ..state.preemption_attempts import AttemptShape, change_stamp
 from ..values.refusals import RefusalReason
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from ..applications.ask_walk import AskWalk
+    from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
@@ -27,8 +31,11 @@ __all__ = [
     "Rest",
     "barred_sizes",
     "conditions_in",
+    "holder_of",
+    "may_run",
     "rest_after",
     "retries_of_resting",
+    "with_limits",
 ]
 
 LACKS_ROOM: Final = (RefusalReason.NO_NODE_FITS, RefusalReason.QUEUE_QUOTA)
@@ -64,12 +71,33 @@ def conditions_in(state: PartitionState, leaf: Queue, headroom: Resource | None,
     return Conditions(state.nodes.closed, headroom, state.node_changes, now_ns, preemption_retry_ns)
 
 
+def with_limits(state: PartitionState, conditions: Conditions) -> Conditions:
+    """Return the conditions with what limits on users and on running applications allow."""
+    return conditions._replace(
+        user_room=lambda entry: user_headroom(state, entry),
+        may_run=lambda entry: may_run(state, entry),
+    )
+
+
+def may_run(state: PartitionState, entry: ApplicationEntry) -> tuple[bool, bool]:
+    """Return whether the queues let an application run, and whether the limits of its user and group do."""
+    in_queue = queue_quota.has_place_for(entry.queue, entry.application_id) is None
+    return in_queue, may_start(state, entry)
+
+
+def holder_of(state: PartitionState, entry: ApplicationEntry) -> tuple[str, str | None]:
+    """Return the user and the group whose limits hold an application."""
+    user = entry.user
+    return user.name, state.limits.group_of(entry.queue.path, entry.application_id, user)
+
+
 def rest_after(
     walk: AskWalk,
     closed: Container[Resource],
     *,
     sought_node: bool,
     preemption: PreemptionRefused | None = None,
+    holder: tuple[str, str | None] | None = None,
 ) -> Rest | None:
     """Return how an application rests after a walk over all its asks, `None` if it does not.
 
@@ -78,14 +106,19 @@ def rest_after(
         closed: Sizes for which no node has room.
         sought_node: A node to reserve was sought for one of the asks.
         preemption: What became of preemption for the only ask, `None` if none was tried for any.
+        holder: The user and the group, if they have limits.
     """
     sizes: dict[Resource, None] = {}
+    over_limit: dict[Resource, None] = {}
     until_ns = walk.retry_ns
     may_reserve = sought_node
     for refusal in walk.refusals:
         if refusal.reason is RefusalReason.WAITS_FOR_PLACEHOLDER:
             continue  # That changes with the application itself.
         size = refusal.asked
+        if size is not None and refusal.reason is RefusalReason.USER_QUOTA:
+            over_limit[size] = None
+            continue
         if size is None or refusal.reason not in LACKS_ROOM:
             return None
         sizes[size] = None
@@ -93,15 +126,22 @@ def rest_after(
             may_reserve = walk.reservations_on  # It has not been tried for one.
         elif size not in closed:
             return None
-        if refusal.until_ns is not None and (until_ns is None or refusal.until_ns < until_ns):
-            until_ns = refusal.until_ns
-    if len(sizes) > _SIZES_MAX:
+        until_ns = _earlier(until_ns, refusal.until_ns)
+    if len(sizes) + len(over_limit) > _SIZES_MAX:
         return None
-    if preemption is None:
-        return Rest(RestKind(tuple(sizes), may_reserve), until_ns)
-    if preemption.until_ns is not None and (until_ns is None or preemption.until_ns < until_ns):
-        until_ns = preemption.until_ns
-    return Rest(RestKind(tuple(sizes), may_reserve, preemption.priority), until_ns)
+    priority = None
+    if preemption is not None:
+        priority = preemption.priority
+        until_ns = _earlier(until_ns, preemption.until_ns)
+    holds = holder if over_limit else None
+    return Rest(RestKind(tuple(sizes), may_reserve, priority, tuple(over_limit), None, holds), until_ns)
+
+
+def _earlier(one_ns: int | None, other_ns: int | None) -> int | None:
+    """Return the earlier of two times; `None` is no time."""
+    if one_ns is None or other_ns is None:
+        return other_ns if one_ns is None else one_ns
+    return min(one_ns, other_ns)
 
 
 def retries_of_resting(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.model.harness import TEN, FakePredicates, Harness, a_resource
 
-from licorne.model.scheduling import cycle
+from licorne.model.queues.waiting import WaitingApplications
+from licorne.model.scheduling import cycle, leaf_visit, resting
 from licorne.model.scheduling.leaf_visit import LeafVisit
 from licorne.model.values.messages import AllocationPlaced, NodeAction
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from licorne.model.queues.application_entry import ApplicationEntry
+    from licorne.model.state.partition_state import PartitionState
     from licorne.model.values.messages import Announcement
 
 QUEUES = """
@@ -27,8 +29,13 @@ QUEUES = """
     - name: fair
       properties: {application.sort.policy: fair}
       limits: [{users: [eve], maxresources: {memory: 15}}]
-    - {name: few, maxapplications: 2}
-    - {name: owed, resources: {guaranteed: {memory: 30}}, properties: {preemption.delay: 4s}}
+    - name: few
+      maxapplications: 3
+      limits: [{users: [eve], maxapplications: 1, maxresources: {memory: 30}}]
+    - name: owed
+      resources: {guaranteed: {memory: 30}}
+      properties: {preemption.delay: 4s}
+      limits: [{groups: [dev], maxresources: {memory: 12}}, {users: [eve], maxapplications: 2}]
 """
 NODES = ("n0", "n1", "n2")
 STEPS = 60
@@ -68,7 +75,8 @@ def told(announcement: Announcement) -> object:
 def arrives(h: Harness, rng: random.Random, step: int) -> None:
     name = f"app{step}"
     queue = rng.choice(["fifo", "fair", "few", "tight.one", "tight.two", "owed", "owed"])
-    if h.submit(name, f"root.{queue}", user=rng.choice(["bob", "eve"])) is None:
+    user, groups = rng.choice(["bob", "eve"]), rng.choice([("dev",), ("ops",)])
+    if h.submit(name, f"root.{queue}", user=user, groups=groups) is None:
         for number in range(rng.choice([1, 1, 1, 2, 3])):
             size = a_resource(memory=rng.choice([5, 9, 12, 28]))
             priority, preemption = rng.choice([0, 0, 1]), rng.random() < 0.8
@@ -120,7 +128,7 @@ def test_applications_that_rest_are_placed_as_if_each_were_tried_each_time(
 ) -> None:
     """Compared with the same scheduler where none rests and each leaf is visited."""
     rested = lived(seed, reservations_on=reservations_on)
-    monkeypatch.setattr(LeafVisit, "_note_rest", lambda *_: None)
+    monkeypatch.setattr(WaitingApplications, "rest", lambda *_: None)
     monkeypatch.setattr(cycle, "may_skip", lambda *_: False)
 
     assert lived(seed, reservations_on=reservations_on) == rested
@@ -181,6 +189,74 @@ def test_a_submission_costs_the_same_whatever_waits(
     )
 
     assert few == many <= 2
+
+
+HELD = """
+    - name: leaf
+      limits: [{users: [room], maxresources: {memory: 1}}, {users: [count], maxapplications: 1}]
+    - {name: full, maxapplications: 1}
+"""
+
+
+def held_tries(waiting: int, user: str, queue: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many applications are asked whether they may run, or tried, when one ends and one comes."""
+    h = Harness(HELD)
+    h.nodes("n1", capacity=a_resource(memory=1_000))
+    h.submit("other")
+    h.submit("runs", queue, user=user)
+    h.ask("runs", application_id="runs", resource=a_resource(memory=1))
+    for number in range(waiting):
+        h.submit(f"w{number:02}", queue, user=user)
+        h.ask(f"w{number:02}", application_id=f"w{number:02}", resource=a_resource(memory=1))
+    h.run_until_idle()
+    tried = note_visits(monkeypatch)
+    may_run = resting.may_run
+
+    def asked(state: PartitionState, entry: ApplicationEntry) -> tuple[bool, bool]:
+        tried.append(entry.application_id)
+        return may_run(state, entry)
+
+    monkeypatch.setattr(leaf_visit, "may_run", asked)
+    h.ask("fits", application_id="other", resource=a_resource(memory=1))
+    h.run_until_idle()
+    h.release("", application_id="runs")
+    h.run_until_idle()
+    assert ["runs", "fits", "w00"] == [*h.placements]
+    return len(tried)
+
+
+@pytest.mark.parametrize(
+    ("user", "queue"),
+    [("room", "root.leaf"), ("count", "root.leaf"), ("bob", "root.full")],
+    ids=["room of a user", "applications of a user", "applications of a queue"],
+)
+def test_what_a_limit_holds_rests_until_the_limit_lets_one_more_have_something(
+    user: str, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one gets it, whatever else waits for it."""
+    few, many = (held_tries(waiting, user, queue, monkeypatch) for waiting in (10, 60))
+
+    assert few == many
+
+
+def test_a_group_that_has_room_again_wakes_what_counts_against_it() -> None:
+    """An application of the same user that goes first counts against another group, which has none."""
+    h = Harness("- {name: leaf, limits: [{groups: [dev, ops], maxresources: {memory: 2}}]}")
+    h.nodes("n1", capacity=a_resource(memory=10))
+    for name, groups, memory in [
+        ("dev runs", ("dev",), 2),
+        ("ops runs", ("ops",), 2),
+        ("dev waits", ("dev",), 1),
+        ("ops waits", ("ops",), 1),
+    ]:
+        h.submit(name, groups=groups)
+        h.ask(name, application_id=name, resource=a_resource(memory=memory))
+        h.run_until_idle()
+
+    h.release("", application_id="ops runs")
+    h.run_until_idle()
+
+    assert ["dev runs", "ops runs", "ops waits"] == [*h.placements]
 
 
 OWED = "- {name: leaf, resources: {guaranteed: {memory: 99}}, properties: {preemption.delay: 1s}}"

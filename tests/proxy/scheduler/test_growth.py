@@ -145,6 +145,28 @@ def waiting_applications(scheduler: Scheduler, count: int, *, memory: int = 10_0
         scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=memory))
 
 
+def apps_of_one_user(scheduler: Scheduler, count: int, *, user: str) -> None:
+    """Let one application of a user run, and n wait, in the leaf of `app`."""
+    one_node(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    scheduler.run_until_idle()
+    for name in keys(count + 1, "other"):
+        request = application_request(name)
+        request.new[0].ugi.user = user
+        scheduler.update_application(request)
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=name))
+
+
+def apps_over_a_limit(scheduler: Scheduler, count: int) -> None:
+    """Let n applications wait for the room of one user."""
+    apps_of_one_user(scheduler, count, user="limited")
+
+
+def apps_over_a_count(scheduler: Scheduler, count: int) -> None:
+    """Let n applications wait until their user runs one less."""
+    apps_of_one_user(scheduler, count, user="counted")
+
+
 def busy_queues(scheduler: Scheduler, count: int) -> None:
     """Let one application run in each of n queues."""
     one_node(scheduler)
@@ -174,6 +196,13 @@ def busy_users(scheduler: Scheduler, count: int) -> None:
         scheduler.update_allocation(ask_request(f"{name}-ask", application=f"of-{name}"))
 
 
+def limited_user(_: int) -> str:
+    """Return a leaf that limits what a user has, and how many applications another one runs."""
+    by_room = "{users: [limited], maxresources: {memory: 1}}"
+    by_count = "{users: [counted], maxapplications: 1}"
+    return f"{{name: leaf, limits: [{by_room}, {by_count}]}}"
+
+
 def many_leaves(count: int) -> str:
     """Return n leaves beside the one of `app`."""
     return ", ".join(["{name: leaf}", *(f"{{name: {name}}}" for name in keys(count, "q"))])
@@ -200,9 +229,15 @@ ROWS: Final = {
     "placing beside waiting applications": Row(waiting_applications, place),
     "submitting beside waiting applications": Row(waiting_applications, submit),
     "releasing beside waiting applications": Row(waiting_applications, release),
-    # Such applications are visited with every placement. When they no longer are, these rows are flat, too.
-    "placing beside barred applications": Row(barred_applications, place, growth=LINEAR),
-    "releasing beside barred applications": Row(barred_applications, release, growth=LINEAR),
+    "placing beside barred applications": Row(barred_applications, place),
+    "submitting beside barred applications": Row(barred_applications, submit),
+    "releasing beside barred applications": Row(barred_applications, release),
+    "placing beside applications over a limit": Row(apps_over_a_limit, place, limited_user),
+    "submitting beside applications over a limit": Row(apps_over_a_limit, submit, limited_user),
+    "releasing beside applications over a limit": Row(apps_over_a_limit, release, limited_user),
+    "placing beside applications over a count": Row(apps_over_a_count, place, limited_user),
+    "submitting beside applications over a count": Row(apps_over_a_count, submit, limited_user),
+    "releasing beside applications over a count": Row(apps_over_a_count, release, limited_user),
     "placing beside busy queues": Row(busy_queues, place, many_leaves),
     "releasing beside busy queues": Row(busy_queues, release, many_leaves),
     # A cycle asks each leaf in which something waits whether it can be skipped.
