@@ -20,7 +20,7 @@ from .priorities import PriorityCounts
 from .waiting import WaitingApplications
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ..resources.resource import Resource
     from .application_entry import ApplicationEntry, EntryKey, SkipUntil
@@ -58,6 +58,7 @@ class _ChildEntry:
 
 
 _CHILD: Final = attrgetter("child")
+_ORDER: Final = attrgetter("order")
 
 
 @final
@@ -136,6 +137,8 @@ class ApplicationOrder:
         """Applications that have placeholders placed."""
         self.reserved_entries: dict[str, ApplicationEntry] = {}
         """Applications that have reservations."""
+        self.unreported: dict[str, ApplicationEntry] = {}
+        """Applications that may have an ask to be reported to an autoscaler."""
 
     def __len__(self) -> int:
         return len(self.by_id) + len(self.suspended)
@@ -148,10 +151,18 @@ class ApplicationOrder:
     def waiting(self) -> WaitingApplications:
         """Those with something waiting, each at its place."""
         if self._stale:
-            for entry in self._stale.values():
-                self._place(entry)
-            self._stale.clear()
+            self._find_places()
         return self._waiting
+
+    def _find_places(self) -> None:
+        for entry in self._stale.values():
+            self._place(entry)
+        self._stale.clear()
+
+    def in_order(self, some: Mapping[str, ApplicationEntry]) -> list[ApplicationEntry]:
+        """Return those of some applications that have something waiting, in order."""
+        self._find_places()
+        return sorted([entry for entry in some.values() if entry.order], key=_ORDER)
 
     def get(self, application_id: str) -> ApplicationEntry | None:
         """Return the entry of an application."""
@@ -169,6 +180,7 @@ class ApplicationOrder:
         self._priorities.note(entry.application_id, INT32_MIN)
         self.placeholder_entries.pop(entry.application_id, None)
         self.reserved_entries.pop(entry.application_id, None)
+        self.unreported.pop(entry.application_id, None)
 
     def ranked(self, queue: Queue, *others: ApplicationEntry) -> Iterator[ApplicationEntry]:
         """Walk the applications with something waiting in order; changes nothing, for explanations.
@@ -209,7 +221,7 @@ class ApplicationOrder:
             _keep(self.placeholder_entries, entry, present=bool(facts.placeholder_allocated))
         if facts.reserved or self.reserved_entries:
             _keep(self.reserved_entries, entry, present=bool(facts.reserved))
-        self._stale[name] = entry
+        self._stale[name] = self.unreported[name] = entry
 
     def _place(self, entry: ApplicationEntry) -> None:
         pending = entry.facts.pending

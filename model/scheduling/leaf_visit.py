@@ -236,6 +236,7 @@ class LeafVisit:
         application = entry.application
         self.sought_node = self.has_own_answer = False
         self.preemption = None
+        self.leaf.entries.unreported[entry.application_id] = entry
         failed: FailedTry | None = None
         while (candidate := self._next(entry, walk, failed)) is not None:
             outcome = self._try(entry, candidate)

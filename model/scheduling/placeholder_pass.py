@@ -31,10 +31,11 @@ def replace_placeholder(state: PartitionState) -> bool:
     """Start one swap if any member can replace a placeholder; return whether one was started."""
     checks = state.node_checks
     for leaf in state.tree.leaves_in_order():
-        if not leaf.entries.placeholder_entries:
+        holders = leaf.entries.placeholder_entries
+        if not holders:
             continue
-        for entry in list(leaf.entries):
-            if entry.facts.placeholder_allocated and _try_application(state, entry):
+        for entry in leaf.entries.in_order(holders):
+            if _try_application(state, entry):
                 return True
             if checks is not None and checks.ends_cycle:
                 return False

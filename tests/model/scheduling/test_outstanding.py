@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from support.model.builders import TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.values.messages import NodeAction, SchedulingStateChanged
+
+if TYPE_CHECKING:
+    import pytest
+
+    from licorne.model.values.allocation import Ask
 
 FIVE = a_resource(memory=5)
 
@@ -167,6 +175,36 @@ def test_an_ask_that_the_rm_refused_everywhere_is_reported() -> None:
     h.run_until_idle()
 
     assert ["a"] == reported(h)
+
+
+def looked_at(waiting: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many applications are looked at again when one more comes."""
+    h = full()
+    for number in range(waiting):
+        h.submit(f"w{number}")
+        h.ask(f"w{number}", application_id=f"w{number}")
+    h.run_until_idle()
+    reported(h)
+    seen: list[str] = []
+    outstanding = ApplicationAsks.outstanding
+
+    def noted(self: ApplicationAsks) -> tuple[tuple[Ask, bool], ...]:
+        found = outstanding(self)
+        seen.extend(ask.allocation_key for ask, _ in found)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ApplicationAsks, "outstanding", noted)
+        h.submit("late")
+        h.ask("late", application_id="late")
+        h.run_until_idle()
+        assert ["late"] == reported(h)
+    return len(seen)
+
+
+def test_what_has_been_reported_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in asks: those that wait and were reported are not asked for."""
+    assert looked_at(5, monkeypatch) == looked_at(30, monkeypatch) == 1
 
 
 def test_asks_with_a_required_node_are_not_reported() -> None:

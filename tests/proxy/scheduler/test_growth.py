@@ -17,6 +17,7 @@ from support.proxy.manager_requests import (
     ask_request,
     keys,
     node_request,
+    placeholder_request,
     release_request,
 )
 
@@ -145,6 +146,18 @@ def waiting_applications(scheduler: Scheduler, count: int, *, memory: int = 10_0
         scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=memory))
 
 
+def gang_beside_waiting(scheduler: Scheduler, count: int) -> None:
+    """Let a gang hold placeholders, beside n applications that wait for a node."""
+    waiting_applications(scheduler, count)
+    request = application_request("gang")
+    request.new[0].placeholderAsk.resources["memory"].value = 2
+    scheduler.update_application(request)
+    for key in ("placeholder-0", "placeholder-1"):
+        placeholder = placeholder_request(key)
+        placeholder.allocations[0].applicationID = "gang"
+        scheduler.update_allocation(placeholder)
+
+
 def apps_of_one_user(scheduler: Scheduler, count: int, *, user: str) -> None:
     """Let one application of a user run, and n wait, in the leaf of `app`."""
     one_node(scheduler)
@@ -232,6 +245,8 @@ ROWS: Final = {
     "placing beside barred applications": Row(barred_applications, place),
     "submitting beside barred applications": Row(barred_applications, submit),
     "releasing beside barred applications": Row(barred_applications, release),
+    "placing beside a gang and waiting applications": Row(gang_beside_waiting, place),
+    "releasing beside a gang and waiting applications": Row(gang_beside_waiting, release),
     "placing beside applications over a limit": Row(apps_over_a_limit, place, limited_user),
     "submitting beside applications over a limit": Row(apps_over_a_limit, submit, limited_user),
     "releasing beside applications over a limit": Row(apps_over_a_limit, release, limited_user),
