@@ -14,7 +14,8 @@ from ..queues import quota as queue_quota
 from ..resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
 from ..state.cycle_times import TimedPart
 from ..values.object_state import ObjectState
-from .leaf_visit import LeafVisit, place_first
+from .first_ask import place_first
+from .leaf_visit import LeafVisit
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 

@@ -17,24 +17,25 @@ from ..nodes.reservable import first_to_reserve
 from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
 from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
-from ..queues.waiting import RestKind
-from ..resources.resource import fits, fits_undefined_unlimited
+from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.cycle_times import TimedPart
 from ..state.event_rates import report_unschedulable
 from ..state.headroom_reports import report_checks, set_runnable
 from ..state.node_checks import Pending
-from ..state.placing import cancel_ordinary_reservations, commit, count_accepted, reserve, unreserve
+from ..state.placing import commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
+from .first_ask import place_first_of
+from .required_node import PASSED_OVER, denied_by_rm, refusal_of, try_required_node
 from .resting import (
     LACKS_ROOM,
     PreemptionRefused,
-    Rest,
     barred_sizes,
     conditions_in,
     holder_of,
     may_run,
     rest_after,
+    rest_of_held,
     retries_of_resting,
     with_limits,
 )
@@ -44,48 +45,16 @@ if TYPE_CHECKING:
 
     from ..applications.ask_walk import Candidate
     from ..applications.effects import ApplicationFacts
-    from ..nodes.order import NodeEntry
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
-    from ..values.refusals import Refusal
+    from .resting import Rest
 
-__all__ = ["LeafVisit", "place_first"]
-
-_WAITS_FOR_TIME_NS: Final = 1_000_000_000
-"""How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
-
+__all__ = ["LeafVisit"]
 
 _FAILED: Final = FailedTry()
 """A failed try that means nothing for other asks."""
-_PASSED_OVER: Final = FailedTry(passed_over=True)
-"""A try that did not take place, since the RM has not answered yet."""
-
-
-def place_first(state: PartitionState, leaf: Queue) -> bool:
-    """Place the ask that goes first in a leaf, if nothing stands in its way; otherwise change nothing.
-
-    A visit would choose the same ask. Most visits would end so, and this costs a fraction of one.
-    """
-    if state.times.detailed:
-        return False  # Its parts are timed in a visit.
-    entry = leaf.entries.waiting.first_awake()
-    if entry is None or entry.backoff_until_ns is not None or entry.facts.state is ApplicationState.ACCEPTED:
-        return False
-    return _place_first_of(state, entry, user_headroom(state, entry))
-
-
-def _place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Resource | None) -> bool:
-    """Place the ask that goes first in an application, if neither quotas nor nodes stand in its way."""
-    ask = entry.facts.first
-    if ask is None or state.node_checks is not None:
-        return False
-    if not fits_undefined_unlimited(user_room, ask.resource):
-        return False
-    node = state.nodes.first_fit(ask.resource)
-    return node is not None and commit(state, entry, ask, node)
 
 
 @final
@@ -184,9 +153,7 @@ class LeafVisit:
         for entry in self.waiting.to_try(conditions):
             if not self._may_run(entry):
                 self.mixed = True
-                flags = entry.runnable_in_queue, entry.runnable_by_user
-                kind = RestKind((), may_reserve=False, may_run=flags, holder=holder_of(state, entry))
-                self.rests.append((entry, entry.facts, Rest(kind, None)))
+                self.rests.append((entry, entry.facts, rest_of_held(state, entry)))
                 continue
             if entry.backoff_until_ns is not None:
                 if entry.backoff_until_ns > self.now_ns:
@@ -233,7 +200,6 @@ class LeafVisit:
             keys_of_others=self.keys_to_skip,
             keeps_notes=state.notes.kept,
         )
-        application = entry.application
         self.sought_node = self.has_own_answer = False
         self.preemption = None
         self.leaf.entries.unreported[entry.application_id] = entry
@@ -242,17 +208,17 @@ class LeafVisit:
             outcome = self._try(entry, candidate)
             if not isinstance(outcome, FailedTry):
                 if walk.skipped:
-                    application.asks.end_walk(walk, candidate.ask.allocation_key)
+                    entry.application.asks.end_walk(walk, candidate.ask.allocation_key)
                 return outcome
             failed = outcome
             if failed.passed_over and self.checks is not None and self.checks.ends_cycle:
                 self.passed_over = self.ends_cycle = True
                 if walk.skipped:
-                    application.asks.end_walk(walk, candidate.ask.allocation_key)
+                    entry.application.asks.end_walk(walk, candidate.ask.allocation_key)
                 break
         if walk.backoff_due:
             entry.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
-            application.asks.back_off(entry.backoff_until_ns)
+            entry.application.asks.back_off(entry.backoff_until_ns)
             self._wake_at(entry.backoff_until_ns)
             self.notes_before = state.notes.taken  # The application is not visited again until then.
         self._note_walk(walk)
@@ -277,7 +243,7 @@ class LeafVisit:
             return False
         times = self.state.times
         began_ns = times.stopwatch_ns() if times.detailed else None
-        placed = _place_first_of(self.state, entry, user_room)
+        placed = place_first_of(self.state, entry, user_room)
         if began_ns is not None:
             times.add(TimedPart.NODE_SEARCH, began_ns)
         return placed
@@ -319,7 +285,7 @@ class LeafVisit:
         if kind is CandidateKind.NODES:
             return self._try_nodes(entry, candidate)
         if kind is CandidateKind.REQUIRED_NODE:
-            return self._try_required_node(entry, candidate)
+            return try_required_node(self.state, entry, candidate, self.now_ns)
         if kind is CandidateKind.RESERVATION:
             return self._try_reservation(entry, candidate)
         return self._preempt(entry, candidate, nodes_tried=False)
@@ -346,7 +312,7 @@ class LeafVisit:
         elif nodes.first_fit(ask.resource) is not None:
             search = self.checks.first_allowed(ask, nodes)
             if search.pending:
-                return _PASSED_OVER
+                return PASSED_OVER
             denied = search.denied
             if search.refusals:
                 report_unschedulable(self.state, ask, search.refusals)
@@ -370,15 +336,11 @@ class LeafVisit:
                 return preempted
             refused_to_ns = preempted.preemption_refused_to_ns
         if denied:
-            refusal = self._denied(ask, "", denied)
+            refusal = denied_by_rm(ask, "", denied, self.now_ns)
         else:
             until_ns = self._reservation_due(candidate)
             refusal = refused(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=until_ns)
         return FailedTry((refusal,), holds_for_shape, failed.reservation_refused, refused_to_ns)
-
-    def _denied(self, ask: Ask, node_id: str, text: str) -> Refusal:
-        until_ns = self.now_ns + _WAITS_FOR_TIME_NS
-        return refused(RefusalReason.PREDICATES, node_id, ask, None, detail=text, until_ns=until_ns)
 
     def _reservation_due(self, candidate: Candidate) -> int | None:
         due_ns = candidate.ask.created_at_ns + RESERVATION_DELAY_NS + 1
@@ -398,9 +360,9 @@ class LeafVisit:
         if node is None:
             self.waiting.note_unreservable(ask.resource, self.state.node_changes)
             return _FAILED
-        reason = self._refusal_of(ask, node, allocate=False)
+        reason = refusal_of(self.checks, ask, node, allocate=False)
         if isinstance(reason, Pending):
-            return _PASSED_OVER
+            return PASSED_OVER
         if reason is not None:
             self.denied = self.has_own_answer = True
             return FailedTry(reservation_refused=True)
@@ -417,7 +379,7 @@ class LeafVisit:
         node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=attempts)
         state.times.add(TimedPart.PREEMPTION, began_ns)
         if attempts.pending:
-            return _PASSED_OVER
+            return PASSED_OVER
         if candidate.triggered_preemption or candidate.reserved_node:
             self.has_own_answer = True
         elif attempts.refused_by_other:
@@ -436,43 +398,3 @@ class LeafVisit:
                 unreserve(state, entry, candidate.ask.allocation_key)
             reserve(state, entry, candidate.ask, node, required=False)
         return False
-
-    def _try_required_node(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:
-        ask = candidate.ask
-        state = self.state
-        node = state.nodes.get(ask.required_node)
-        if node is None:
-            return _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
-        if not fits(node.capacity, ask.resource):
-            # It can never run there: no other ask gives way to it.
-            return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
-        cancel_ordinary_reservations(state, node)
-        denied = ""
-        held_for_others = node.reserved and candidate.reserved_node != node.node_id
-        if not held_for_others and fits(node.available, ask.resource):
-            reason = self._refusal_of(ask, node, allocate=True)
-            if isinstance(reason, Pending):
-                return _PASSED_OVER
-            if reason is None and commit(state, entry, ask, node):
-                return True
-            if reason is not None:
-                denied = reason
-                self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns)
-        if not candidate.reserved_node and reserve(state, entry, ask, node, required=True):
-            return False
-        if denied:
-            return FailedTry((self._denied(ask, node.node_id, denied),))
-        return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
-
-    def _refusal_of(self, ask: Ask, node: NodeEntry, *, allocate: bool) -> str | Pending | None:
-        """Return why the RM refuses a node; if that is pending, it is asked."""
-        if self.checks is None:
-            return None
-        reason = self.checks.refuse(ask.allocation_key, node.node_id, allocate=allocate)
-        if isinstance(reason, Pending):
-            self.checks.ask_about(ask.allocation_key, (node.node_id,), allocate=allocate)
-        return reason
-
-
-def _failed_for(reason: RefusalReason, subject: str, ask: Ask, available: Resource | None) -> FailedTry:
-    return FailedTry((refused(reason, subject, ask, available),))

@@ -34,6 +34,7 @@ __all__ = [
     "holder_of",
     "may_run",
     "rest_after",
+    "rest_of_held",
     "retries_of_resting",
     "with_limits",
 ]
@@ -89,6 +90,12 @@ def holder_of(state: PartitionState, entry: ApplicationEntry) -> tuple[str, str 
     """Return the user and the group whose limits hold an application."""
     user = entry.user
     return user.name, state.limits.group_of(entry.queue.path, entry.application_id, user)
+
+
+def rest_of_held(state: PartitionState, entry: ApplicationEntry) -> Rest:
+    """Return how an application rests that may not start, after both flags of it have been set."""
+    flags = entry.runnable_in_queue, entry.runnable_by_user
+    return Rest(RestKind((), may_reserve=False, may_run=flags, holder=holder_of(state, entry)), None)
 
 
 def rest_after(

@@ -11,7 +11,7 @@ from support.transcripts.transcript_generator import random_transcript
 import licorne.model.partition as partitions
 from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.explanation.next_asks import NEXT_ASKS_MAX, next_asks
-from licorne.model.scheduling import leaf_visit, placeholder_pass, reserved_pass
+from licorne.model.scheduling import first_ask, leaf_visit, placeholder_pass, required_node, reserved_pass
 from licorne.model.scheduling.cycle import run_cycle
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
 from licorne.proxy.scheduler.scheduler import Scheduler
@@ -122,6 +122,8 @@ def test_cycles_try_asks_in_the_order_that_was_listed(seed: int, monkeypatch: py
     asked: list[int] = []
     for module, name, place in (
         (leaf_visit, "commit", 2),
+        (first_ask, "commit", 2),
+        (required_node, "commit", 2),
         (reserved_pass, "commit", 2),
         (placeholder_pass, "_begin", 2),
     ):

@@ -1,0 +1,45 @@
+"""The ask that goes first: it is placed without a walk where nothing stands in its way, as most are.
+
+A visit (`licorne.model.scheduling.leaf_visit`) would choose the same ask, at several times the cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..applications.state import ApplicationState
+from ..resources.resource import fits_undefined_unlimited
+from ..state.charges import user_headroom
+from ..state.placing import commit
+
+if TYPE_CHECKING:
+    from ..queues.application_entry import ApplicationEntry
+    from ..queues.queue import Queue
+    from ..resources.resource import Resource
+    from ..state.partition_state import PartitionState
+
+__all__ = ["place_first", "place_first_of"]
+
+
+def place_first(state: PartitionState, leaf: Queue) -> bool:
+    """Place the ask that goes first in a leaf, if nothing stands in its way; otherwise change nothing.
+
+    A visit would choose the same ask. Most visits would end so, and this costs a fraction of one.
+    """
+    if state.times.detailed:
+        return False  # Its parts are timed in a visit.
+    entry = leaf.entries.waiting.first_awake()
+    if entry is None or entry.backoff_until_ns is not None or entry.facts.state is ApplicationState.ACCEPTED:
+        return False
+    return place_first_of(state, entry, user_headroom(state, entry))
+
+
+def place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Resource | None) -> bool:
+    """Place the ask that goes first in an application, if neither quotas nor nodes stand in its way."""
+    ask = entry.facts.first
+    if ask is None or state.node_checks is not None:
+        return False
+    if not fits_undefined_unlimited(user_room, ask.resource):
+        return False
+    node = state.nodes.first_fit(ask.resource)
+    return node is not None and commit(state, entry, ask, node)

@@ -1,0 +1,87 @@
+"""The try of an ask on the one node that it may run on, and what tries of one node have in common.
+
+Steps are checked and undone as in `licorne.model.scheduling.leaf_visit`, which calls this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..applications.ask_walk import FailedTry
+from ..resources.resource import fits
+from ..state.node_checks import Pending
+from ..state.placing import cancel_ordinary_reservations, commit, reserve
+from ..values.refusals import RefusalReason, refused
+
+if TYPE_CHECKING:
+    from ..applications.ask_walk import Candidate
+    from ..nodes.order import NodeEntry
+    from ..queues.application_entry import ApplicationEntry
+    from ..resources.resource import Resource
+    from ..state.node_checks import NodeChecks
+    from ..state.partition_state import PartitionState
+    from ..values.allocation import Ask
+    from ..values.refusals import Refusal
+
+__all__ = ["PASSED_OVER", "denied_by_rm", "refusal_of", "try_required_node"]
+
+PASSED_OVER: Final = FailedTry(passed_over=True)
+"""A try that did not take place, since the RM has not answered yet."""
+_WAITS_FOR_TIME_NS: Final = 1_000_000_000
+"""How long an ask that the RM's predicates refused everywhere waits for the next try, if nothing changes."""
+
+
+def try_required_node(
+    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, now_ns: int
+) -> bool | FailedTry:
+    """Place an ask on its node, or reserve the node for it.
+
+    Returns:
+        `True` if it was placed, `False` if the node was reserved, otherwise why neither was done.
+    """
+    ask = candidate.ask
+    node = state.nodes.get(ask.required_node)
+    if node is None:
+        return _failed_for(RefusalReason.REQUIRED_NODE_UNKNOWN, ask.required_node, ask, None)
+    if not fits(node.capacity, ask.resource):
+        # It can never run there: no other ask gives way to it.
+        return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
+    cancel_ordinary_reservations(state, node)
+    denied = ""
+    held_for_others = node.reserved and candidate.reserved_node != node.node_id
+    if not held_for_others and fits(node.available, ask.resource):
+        reason = refusal_of(state.node_checks, ask, node, allocate=True)
+        if isinstance(reason, Pending):
+            return PASSED_OVER
+        if reason is None and commit(state, entry, ask, node):
+            return True
+        if reason is not None:
+            denied = reason
+            state.notes.note(entry.application, ask.allocation_key, reason, now_ns)
+    if not candidate.reserved_node and reserve(state, entry, ask, node, required=True):
+        return False
+    if denied:
+        return FailedTry((denied_by_rm(ask, node.node_id, denied, now_ns),))
+    return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
+
+
+def refusal_of(
+    checks: NodeChecks | None, ask: Ask, node: NodeEntry, *, allocate: bool
+) -> str | Pending | None:
+    """Return why the RM refuses a node, `None` if it does not; if that is pending, it is asked."""
+    if checks is None:
+        return None
+    reason = checks.refuse(ask.allocation_key, node.node_id, allocate=allocate)
+    if isinstance(reason, Pending):
+        checks.ask_about(ask.allocation_key, (node.node_id,), allocate=allocate)
+    return reason
+
+
+def denied_by_rm(ask: Ask, node_id: str, text: str, now_ns: int) -> Refusal:
+    """Return the refusal of an ask whose nodes the RM refused, in the words of the RM."""
+    until_ns = now_ns + _WAITS_FOR_TIME_NS
+    return refused(RefusalReason.PREDICATES, node_id, ask, None, detail=text, until_ns=until_ns)
+
+
+def _failed_for(reason: RefusalReason, subject: str, ask: Ask, available: Resource | None) -> FailedTry:
+    return FailedTry((refused(reason, subject, ask, available),))
