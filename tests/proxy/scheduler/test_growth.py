@@ -180,6 +180,36 @@ def apps_over_a_count(scheduler: Scheduler, count: int) -> None:
     apps_of_one_user(scheduler, count, user="counted")
 
 
+def owed_applications(scheduler: Scheduler, count: int) -> None:
+    """Let n applications wait that may preempt and find no victim, beside the leaf of `app`."""
+    one_node(scheduler, memory=1_000)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "other"):
+        scheduler.update_application(application_request(name, queue="root.owed"))
+        request = ask_request(f"{name}-ask", application=name, memory=2_000)
+        request.allocations[0].preemptionPolicy.allowPreemptOther = True
+        scheduler.update_allocation(request)
+
+
+def victims(scheduler: Scheduler, count: int) -> None:
+    """Let n allocations run that an owed ask may preempt; it is larger than the node and waits."""
+    owed_applications(scheduler, 1)
+    scheduler.update_allocation(ask_request(*keys(count, "victim")))
+    scheduler.run_until_idle()
+    scheduler.advance_to(scheduler.now_ns() + 10**9)
+
+
+def held_users(scheduler: Scheduler, count: int) -> None:
+    """Let an application of each of n users wait for the room of its user."""
+    one_node(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "user"):
+        request = application_request(f"of-{name}")
+        request.new[0].ugi.user = name
+        scheduler.update_application(request)
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=f"of-{name}", memory=1_001))
+
+
 def busy_queues(scheduler: Scheduler, count: int) -> None:
     """Let one application run in each of n queues."""
     one_node(scheduler)
@@ -214,6 +244,14 @@ def limited_user(_: int) -> str:
     by_room = "{users: [limited], maxresources: {memory: 1}}"
     by_count = "{users: [counted], maxapplications: 1}"
     return f"{{name: leaf, limits: [{by_room}, {by_count}]}}"
+
+
+def owed_leaf(_: int) -> str:
+    """Return a leaf beside the one of `app` that has a guarantee."""
+    return (
+        "{name: leaf}, {name: owed, resources: {guaranteed: {memory: 900}}, "
+        "properties: {preemption.delay: 1ms}}"
+    )
 
 
 def many_leaves(count: int) -> str:
@@ -253,6 +291,16 @@ ROWS: Final = {
     "placing beside applications over a count": Row(apps_over_a_count, place, limited_user),
     "submitting beside applications over a count": Row(apps_over_a_count, submit, limited_user),
     "releasing beside applications over a count": Row(apps_over_a_count, release, limited_user),
+    "placing beside owed applications": Row(owed_applications, place, owed_leaf),
+    "submitting beside owed applications": Row(owed_applications, submit, owed_leaf),
+    "releasing beside owed applications": Row(owed_applications, release, owed_leaf),
+    # An attempt that found nothing holds for a second: a step looks for no victims.
+    "placing beside victims": Row(victims, place, owed_leaf),
+    "releasing beside victims": Row(victims, release, owed_leaf),
+    # A walk asks once for each user whose limits hold something; an application more of one costs nothing.
+    "placing beside held users": Row(held_users, place, limited_users, growth=LINEAR),
+    "submitting beside held users": Row(held_users, submit, limited_users, growth=LINEAR),
+    "releasing beside held users": Row(held_users, release, limited_users, growth=LINEAR),
     "placing beside busy queues": Row(busy_queues, place, many_leaves),
     "releasing beside busy queues": Row(busy_queues, release, many_leaves),
     # A cycle asks each leaf in which something waits whether it can be skipped.
