@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast, final
 
 from ..checking.active import current
 from ..checking.slow_path import entered, take_out, take_slow_path_at
-from ..checking.waiting import LockWait
+from ..checking.waiting import LockWait, wait_in_slices
 from ..findings.errors import LockUsageError
 from ..findings.levels import Level
 from ..holding.chains import Acquisition, LockIdentity, holds_of
 from ..holding.runtime import LATCH, fails_open, local
-from ..holding.stacks import capture
 from ..locks.recorded import record_failed, record_release, record_taken, steer
+from .attempts import attempts_of
 from .naming import name_at
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from ..findings.evidence import Mode, RWPolicy
     from ..holding.chains import Attempt, Execution, TrieNode
-    from ..holding.stacks import RawStack
 
 __all__ = ["Description", "Ways", "describe"]
 
@@ -40,6 +39,8 @@ mode; or the names of two methods that take and release it; or several of both."
 
 _MISSING: Final = object()
 _HERE: Final = __file__
+_MARK: Final = "__lockcheck_described__"
+"""The attribute of a method that a description has put into a class."""
 _CONTEXTS: Final = str(inspect.getsourcefile(contextmanager))
 
 
@@ -57,7 +58,9 @@ class Description:
         self._policy = policy
         self._identities: dict[int, tuple[weakref.ref[object], LockIdentity]] = {}
         self._acquisitions: dict[tuple[int, Mode, Attempt], Acquisition] = {}
-        self._originals: dict[str, object] = {}
+        self._originals: dict[str, tuple[object, object]] = {}
+        """By name of a method: what the class itself had, and what replaced that."""
+        self._refuse_described("__init__", vars(lock_class).get("__init__"))
         self._replace("__init__", self._constructor)
 
     def __enter__(self) -> Self:
@@ -69,13 +72,20 @@ class Description:
         self.close()
 
     def close(self) -> None:
-        """Check these locks no longer; what is held stays noted until it is released."""
+        """Check these locks no longer. What is held is forgotten, since its release will not be seen."""
         while self._originals:
-            name, original = self._originals.popitem()
+            name, (original, replacement) = self._originals.popitem()
+            if vars(self._class).get(name) is not replacement:
+                continue  # The program has replaced it meanwhile.
             if original is _MISSING:
                 delattr(self._class, name)
             else:
                 setattr(self._class, name, original)
+        with LATCH:
+            for _, identity in self._identities.values():
+                identity.alive = None  # As of an adopted lock that is left alone.
+            self._identities.clear()
+            self._acquisitions.clear()
 
     # ------------------------------------------------------------------------------- the methods
 
@@ -83,7 +93,7 @@ class Description:
         """Check the methods that take and release the lock in a mode.
 
         Raises:
-            LockUsageError: the class has no such method.
+            LockUsageError: the class has no such method, or it is described already.
         """
         several = [cast("str | tuple[str, str]", ways)] if _is_one(ways) else ways
         for way in several:
@@ -98,9 +108,17 @@ class Description:
         original = getattr(self._class, name, None)
         if not callable(original):
             raise LockUsageError(f"{self._class.__qualname__} has no method {name!r} that could be described")
-        if name not in self._originals:
-            self._originals[name] = vars(self._class).get(name, _MISSING)
-            setattr(self._class, name, functools.wraps(original)(wrapped(original)))
+        if name != "__init__":  # That of a described base notes nothing for a subclass.
+            self._refuse_described(name, original)
+        replacement = functools.wraps(original)(wrapped(original))
+        setattr(replacement, _MARK, True)
+        before = vars(self._class).get(name, _MISSING)
+        setattr(self._class, name, replacement)
+        self._originals[name] = before, replacement
+
+    def _refuse_described(self, name: str, method: object) -> None:
+        if _MARK in getattr(method, "__dict__", ()):
+            raise LockUsageError(f"describe: {self._class.__qualname__}.{name} is described already")
 
     def _constructor(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(lock: object, *given: object, **named: object) -> None:
@@ -111,7 +129,7 @@ class Description:
         return init
 
     def _taker(self, mode: Mode, original: Callable[..., object]) -> Callable[..., object]:
-        attempt_of = _attempts(original)
+        attempt_of = attempts_of(original)
 
         def take(lock: object, *given: object, **named: object) -> object:
             attempt = attempt_of(lock, given, named)
@@ -142,6 +160,7 @@ class Description:
 
         Raises:
             LockOrderError, DeadlockPossibleError: that is the policy for what was found; nothing was taken.
+            DeadlockError: the acquisition would complete a deadlock; nothing was taken.
         """
         execution = local.execution
         if execution.inside:
@@ -150,8 +169,7 @@ class Description:
         after = self._checked(execution, lock, mode, attempt, frame)
         if after is None or after.acquisition is None:
             return original()
-        with _waiting(execution, after.acquisition, frame), _left_alone(execution):
-            result = original()
+        result = _waited(execution, after.acquisition, frame, original)
         if result is False:
             record_failed(after.acquisition)
         else:
@@ -255,7 +273,7 @@ class _Taker:
 
     def acquire(self, *given: object, **named: object) -> object:
         """Take the lock in this mode, as the library does."""
-        attempt = _attempts(type(self._made).acquire)(self._made, given, named)
+        attempt = attempts_of(type(self._made).acquire)(self._made, given, named)
         return self._description.take(
             self._lock, self._mode, attempt, lambda: self._made.acquire(*given, **named)
         )
@@ -275,21 +293,29 @@ def _left_alone(execution: Execution) -> Iterator[None]:
         execution.inside = inside
 
 
-@contextmanager
-def _waiting(execution: Execution, acquisition: Acquisition, frame: FrameType) -> Iterator[None]:
-    """Have other threads see what an execution waits for."""
-    outer = execution.wait, execution.stack
-    execution.wait = LockWait(acquisition, endless=acquisition.attempt == "block", breakable=False)
-    execution.stack = _stack(frame)
-    try:
-        yield
-    finally:
-        execution.wait, execution.stack = outer
+def _waited(
+    execution: Execution, acquisition: Acquisition, frame: FrameType, original: Callable[[], object]
+) -> object:
+    """Take a lock by a call that may wait, and return its result; other threads see what this one waits for.
 
+    The wait cannot be interrupted. So a deadlock is searched for before it, and the execution that would
+    complete one is its victim. What an execution does with a lock of its own is for the library to judge.
 
-@fails_open(cast("RawStack", ()))
-def _stack(frame: FrameType) -> RawStack:
-    return capture(frame)
+    Raises:
+        DeadlockError: this wait would complete a deadlock, and the policy breaks it; the call was not made.
+    """
+    wait = LockWait(acquisition, endless=acquisition.attempt == "block")
+    results: list[object] = []
+
+    def attempt(_: float) -> bool:
+        wait.breakable = False
+        with _left_alone(execution):
+            results.append(original())
+        return True
+
+    closes = wait.endless and not any(holds_of(acquisition.lock, execution.node))
+    wait_in_slices(execution, wait, attempt, -1, frame=frame, closes=closes)
+    return results[0]
 
 
 @fails_open(None)
@@ -305,27 +331,6 @@ def _noted(execution: Execution, after: TrieNode) -> None:
 def _is_one(ways: Ways) -> bool:
     """Return whether this is one way: a name, or a pair of them; a list of two names is two ways."""
     return isinstance(ways, str) or (isinstance(ways, tuple) and [str, str] == [type(name) for name in ways])
-
-
-def _attempts(
-    method: Callable[..., object],
-) -> Callable[[object, tuple[object, ...], dict[str, object]], Attempt]:
-    """Return what says of a call of a method how long it waits, by its arguments `blocking` and `timeout`."""
-    signature = inspect.signature(method)
-
-    def attempt_of(lock: object, given: tuple[object, ...], named: dict[str, object]) -> Attempt:
-        if not given and not named:
-            return "block"
-        try:
-            arguments = signature.bind(lock, *given, **named).arguments
-        except TypeError:
-            return "block"  # The library refuses them.
-        timeout = arguments.get("timeout")
-        if not arguments.get("blocking", True) or timeout == 0:
-            return "try"
-        return "timed" if isinstance(timeout, int | float) and timeout > 0 else "block"
-
-    return attempt_of
 
 
 def _program(frame: FrameType | None, lock: object) -> FrameType | None:
@@ -364,7 +369,7 @@ def describe(
         policy: whether a read/write lock lets waiting writers go first (`writer`), or readers (`reader`).
 
     Raises:
-        LockUsageError: the class has no such method, or nothing is described.
+        LockUsageError: the class has no such method, one is described already, or nothing is described.
     """
     if (acquire is None) != (release is None) or not (acquire or read or write):
         raise LockUsageError(

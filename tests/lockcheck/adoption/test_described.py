@@ -11,10 +11,11 @@ from readerwriterlock import rwlock
 from support.lockcheck.deadlocked import checked, found, run_all
 
 from licorne import lockcheck
-from licorne.lockcheck import Kind, LockUsageError, Rung
+from licorne.lockcheck import DeadlockError, Kind, LockUsageError, Rung
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 KINDS = (rwlock.RWLockFair, rwlock.RWLockRead, rwlock.RWLockWrite)
@@ -169,6 +170,129 @@ def test_a_lock_that_was_made_before_has_the_name_of_its_class() -> None:
         lock.take()
         assert "Early" in str(lockcheck.held()[0])
         lock.leave()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("level", LEVELS[1:])
+def test_a_deadlock_is_broken_by_the_thread_that_would_complete_it(level: str) -> None:
+    """One thread waits in a library already: the other one does not begin to wait."""
+    with checked(level) as opened:
+        users, groups = fasteners.ReaderWriterLock(), rwlock.RWLockFair()
+        both = threading.Barrier(2)
+        broken: list[DeadlockError] = []
+
+        def work(first: AbstractContextManager[object], second: AbstractContextManager[object]) -> None:
+            with first:
+                both.wait()
+                try:
+                    with second:
+                        pass
+                except DeadlockError as error:
+                    broken.append(error)
+
+        threads = [
+            threading.Thread(target=work, args=ways, daemon=True)
+            for ways in (
+                (users.write_lock(), groups.gen_wlock()),
+                (groups.gen_wlock(), users.write_lock()),
+            )
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+
+    assert 1 == len(broken)
+    assert Rung.R5 in {finding.rung for finding in opened.summary().findings}
+
+
+def test_a_lock_that_may_be_taken_again_is_no_deadlock_of_one_thread() -> None:
+    """The library lets its writer read and write."""
+    with checked() as opened:
+        users = fasteners.ReaderWriterLock()
+        with users.write_lock(), users.write_lock(), users.read_lock():
+            pass
+
+    assert [] == found(opened, *Rung)
+
+
+class Turnstile:
+    """A lock with names of its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        """Take it."""
+        self._lock.acquire()
+
+    def leave(self) -> None:
+        """Release it."""
+        self._lock.release()
+
+
+class NamedTurnstile(Turnstile):
+    """One whose methods are inherited."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "method"),
+    [
+        (Turnstile, {"acquire": "enter", "release": "leave"}, "Turnstile.__init__"),
+        (NamedTurnstile, {"acquire": "enter", "release": "leave"}, "NamedTurnstile.enter"),
+    ],
+)
+def test_a_method_is_not_described_twice(kind: type, given: dict[str, str], method: str) -> None:
+    """Each description would note the same lock as one of its own."""
+    with lockcheck.describe(Turnstile, acquire="enter", release="leave"):
+        during = dict(vars(kind))
+        with pytest.raises(LockUsageError, match=f"describe: {method} is described already"):
+            lockcheck.describe(kind, **given)  # type: ignore[arg-type] # texts only
+
+        assert during.keys() == vars(kind).keys()
+
+
+def test_a_method_is_not_described_for_reading_and_for_writing() -> None:
+    """The second one would change nothing."""
+    before = dict(vars(Turnstile))
+    ways = ("enter", "leave")
+    with pytest.raises(LockUsageError, match=r"Turnstile\.enter is described already"):
+        lockcheck.describe(Turnstile, read=ways, write=ways)
+
+    assert before == dict(vars(Turnstile))
+
+
+def test_a_lock_is_not_held_once_its_description_is_closed() -> None:
+    """Its release is not seen any more, and what is taken later is not taken under it."""
+    with checked() as opened:
+        description = lockcheck.describe(Turnstile, acquire="enter", release="leave")
+        lock = Turnstile()
+        lock.enter()
+        description.close()
+        with lockcheck.Lock("later"):
+            assert ["later"] == [str(one).split(" ")[0] for one in lockcheck.held()]
+        lock.leave()
+        with lockcheck.describe(Turnstile, acquire="enter", release="leave"):
+            lock.enter()
+            lock.leave()
+
+    assert [] == found(opened, *Rung)
+
+
+def test_a_method_that_the_program_replaced_meanwhile_is_left_as_it_is() -> None:
+    """Only what the description has put there is taken away."""
+
+    class Kind(Turnstile):
+        pass
+
+    def enter(self: Turnstile) -> None:
+        """Take it in another way."""
+
+    with lockcheck.describe(Kind, acquire="enter", release="leave"):
+        Kind.enter = enter  # type: ignore[method-assign] # that is the test
+
+    assert enter is Kind.enter
+    assert "leave" not in vars(Kind)
 
 
 def test_a_class_is_as_it_was_once_the_description_is_closed() -> None:
