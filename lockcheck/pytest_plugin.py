@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from .adoption.installation import Adoption
 from .adoption.scope import PROGRAM, VARIABLE, Scope
 from .checking.actions import log_briefly
 from .checking.policy import NOTE_ALL
+from .commands.describing import described
 from .commands.pytest_confirm import Confirming
 from .commands.pytest_faults import or_else
 from .commands.pytest_workers import WORKER_KEY, XdistProcess, raise_rung, texts_of
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from .sessions.summaries import Summary
 
 _SESSION: Final = pytest.StashKey[Session]()
-_ADOPTION: Final = pytest.StashKey[Adoption]()
+_ADOPTION: Final = pytest.StashKey[ExitStack]()
 _OPENED: Final = pytest.StashKey[Session]()
 _FOUND: Final = pytest.StashKey[list[Finding]]()
 _PROJECT: Final = pytest.StashKey[ProjectSettings]()
@@ -156,8 +158,10 @@ def _open(config: pytest.Config, options: Namespace) -> None:
         raise pytest.UsageError(str(error)) from None
     opened = Session(level=level, on=NOTE_ALL, name="outside of tests")
     config.stash[_SESSION] = opened.__enter__()
-    config.stash[_ADOPTION] = adoption.__enter__()
+    config.stash[_ADOPTION] = adopted = ExitStack()
+    adopted.enter_context(adoption)
     try:  # Inside of the session, so that what the module of the order makes is checked too.
+        adopted.enter_context(described(project_settings(config.rootpath).descriptions))
         report_paths(options, "lockcheck_")
         opened.order = named_order(options.lockcheck_order) if options.lockcheck_order else None
     except LockUsageError as error:

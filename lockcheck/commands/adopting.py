@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..adoption.installation import Adoption
 from ..adoption.scope import PROGRAM, VARIABLE, Scope
+from .describing import described
+from .settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -29,14 +32,16 @@ def add_adopt_option(parser: argparse.ArgumentParser) -> None:
 def adopting(options: argparse.Namespace) -> Iterator[None]:
     """Adopt what the options or the environment say while the body runs, in processes that it starts too.
 
+    The locks of other libraries that the project describes are checked meanwhile, in this process.
+
     Raises:
-        LockUsageError: they name nothing.
+        LockUsageError: they name nothing, or a description is wrong.
     """
     scope = Scope.of_environment(getattr(options, "adopt", None), "--adopt")
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = scope.text
     try:
-        with Adoption(scope):
+        with Adoption(scope), described(project_settings(Path.cwd()).descriptions):
             yield
     finally:
         if before is None:

@@ -8,18 +8,19 @@
     "*" = ["sleep"]
 
 Rules for blocking calls say which kinds are allowed while a lock of a class is held; `*` is any class or
-kind. Those of the command line are added to those of the project.
+kind. Those of the command line are added to those of the project. Locks of other libraries: `describing.py`.
 """
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import DEFAULT_FAIL_ON, failing_of
 from ..findings.json_values import read_text, shown
+from .describing import descriptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +34,7 @@ BlockingRules = dict[str, frozenset[str]]
 """The kinds of blocking calls that are allowed while a lock is held, by its class."""
 
 FILE: Final = "pyproject.toml"
-_KEYS: Final = ("blocking", "fail_on")
+_KEYS: Final = ("blocking", "describe", "fail_on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class ProjectSettings:
 
     blocking: Mapping[str, frozenset[str]] = field(default_factory=dict)
     fail_on: frozenset[Rung] = DEFAULT_FAIL_ON
+    descriptions: tuple[Mapping[str, Any], ...] = ()
 
     def with_given(self, rules: Iterable[str], fail_on: str | None, where: str) -> ProjectSettings:
         """Return the settings with rules in addition, and other rungs that fail, if there are any.
@@ -57,6 +59,7 @@ class ProjectSettings:
         return ProjectSettings(
             _with_rules(self.blocking, blocking_rules(rules, where)),
             failing_of(fail_on) if fail_on else self.fail_on,
+            self.descriptions,
         )
 
 
@@ -87,6 +90,7 @@ def project_settings(folder: Path) -> ProjectSettings:
     return ProjectSettings(
         {name: _kinds(kinds, f"{where}.blocking.{name}") for name, kinds in rules.items()},
         _failing(failing, f"{where}.fail_on"),
+        descriptions(table.get("describe", []), f"{where}.describe"),
     )
 
 
