@@ -12,6 +12,7 @@ from support.lockcheck.deadlocked import checked, found, run_all
 
 from licorne import lockcheck
 from licorne.lockcheck import DeadlockError, Kind, LockUsageError, Rung
+from licorne.lockcheck.checking.policy import NOTE_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -293,6 +294,27 @@ def test_a_method_that_the_program_replaced_meanwhile_is_left_as_it_is() -> None
 
     assert enter is Kind.enter
     assert "leave" not in vars(Kind)
+
+
+@pytest.mark.parametrize(
+    "part", ["name_at", "take_slow_path_at", "steer", "entered", "record_taken", "record_release", "take_out"]
+)
+def test_a_fault_of_the_checker_leaves_the_lock_as_it_is(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken and released by the methods of the class, and the fault switches the checker off."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(f"licorne.lockcheck.adoption.described.{part}", broken)
+    session = lockcheck.session(level="full", on=NOTE_ALL)
+    with session as opened, lockcheck.describe(Turnstile, acquire="enter", release="leave"):
+        lock = Turnstile()
+        lock.enter()
+        taken = lock._lock.locked()
+        lock.leave()
+
+    assert [True, False] == [taken, lock._lock.locked()]
+    assert ["ZeroDivisionError: on purpose"] == opened.faults[:1]
 
 
 def test_a_class_is_as_it_was_once_the_description_is_closed() -> None:
