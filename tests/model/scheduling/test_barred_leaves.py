@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from support.model.harness import Harness, a_resource
+from support.proxy.counted_lines import lines_executed
 
+from licorne.model.scheduling.cycle import run_cycle
 from licorne.model.scheduling.leaf_visit import LeafVisit
 
 if TYPE_CHECKING:
@@ -53,6 +55,20 @@ def test_a_release_in_a_full_cluster_visits_the_leaf_that_gets_the_room(
 
     assert len(h.placements) == 13
     assert len(visited) <= 2
+
+
+def test_a_walk_after_a_fruitless_one_measures_no_headroom_again() -> None:
+    """That of a leaf was measured after the last change, and nothing has changed since."""
+    h = Harness(SIX_LEAVES)
+    h.nodes("n1", capacity=a_resource(memory=12))
+    waiting_in(h, *(f"q{number}" for number in range(6)))
+    h.release("q3-0", application_id="q3")
+    h.run_until_idle()
+
+    h.state.changes += 1
+    after_a_change = lines_executed(lambda: run_cycle(h.state))
+
+    assert lines_executed(lambda: run_cycle(h.state)) < after_a_change / 1.5
 
 
 @pytest.mark.parametrize("limited", ["both", "one"])
