@@ -40,7 +40,7 @@ from .reports.merging import MergedSummaries
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
 from .sessions.session import Session
-from .sessions.text import blocking_lines
+from .sessions.text import blocking_lines, remarks
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -328,9 +328,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         f"level {outer.level.name.lower()}: {counted(len(summary.class_edges), 'kind')} of edges, "
         + (f"found {counts or 'nothing'}" if counts or summary.acquisitions != 0 else "no lock was seen")
     )
-    if summary.faults:
-        terminalreporter.line(f"{counted(len(summary.faults), 'fault')} of its own: {summary.faults[0]}")
-    for line in blocking_lines([*config.stash[_FOUND], *outer.findings], _failing(config)):
+    blocking = blocking_lines([*config.stash[_FOUND], *outer.findings], _failing(config))
+    for line in (*remarks(summary), *blocking):
         terminalreporter.line(line)
     if across:
         terminalreporter.line(f"{len(across)} of them over several tests")

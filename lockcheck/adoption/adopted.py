@@ -79,6 +79,11 @@ class AdoptedLock(CheckedLock):
             type(_plain_rlock() if self.reentrant else _PLAIN())()  # which may refuse
         super().__init__(name or type(self).__name__, key=key)
 
+    def guard_with(self, plain: threading.Lock) -> None:
+        """Take a plain lock that exists already instead of a new one, before anything takes this lock."""
+        self._plain = plain
+        self._try = plain.acquire
+
     def __del__(self) -> None:
         """Forget a hold of this thread: none can wait for a lock that was dropped while it was held."""
         identity = getattr(self, "identity", None)  # none if the lock was refused

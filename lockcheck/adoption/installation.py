@@ -16,6 +16,7 @@ from ..findings.levels import Level
 from ..holding.runtime import LATCH, fails_open
 from ..interception.hooks import Hooks
 from .adopted import LOCKS, RLOCKS
+from .existing import ExistingLocks
 from .makers import adopted_for
 from .scope import NONE, Scope
 from .semaphores import forget_all, put_all
@@ -109,6 +110,7 @@ class Adoption:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self._existing = ExistingLocks()
 
     @classmethod
     def scope_now(cls) -> Scope | None:
@@ -123,6 +125,7 @@ class Adoption:
                     _replace(_FACTORIES)
                     _SEMAPHORES.install()
                 self._open.append(self)
+            self._existing.take_over(self.scope)
         return self
 
     def __exit__(
@@ -131,7 +134,8 @@ class Adoption:
         self.close()
 
     def close(self) -> None:
-        """Adopt no more locks; those that were adopted stay."""
+        """Adopt no more locks; those that the program made meanwhile stay adopted."""
+        self._existing.give_back()
         with LATCH:
             if self in self._open:
                 self._open.remove(self)

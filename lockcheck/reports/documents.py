@@ -62,6 +62,7 @@ def from_json(text: str, where: str) -> Summary:
         unexamined=fields.number("unexamined"),
         searches_given_up=fields.number("searches_given_up"),
         faults=fields.texts("faults"),
+        unwatched=fields.texts("unwatched") if fields.has("unwatched") else (),
     )
 
 
@@ -95,6 +96,7 @@ def document_of(summary: Summary) -> dict[str, JsonValue]:
         "unexamined": summary.unexamined,
         "searches_given_up": summary.searches_given_up,
         "faults": list(summary.faults),
+        "unwatched": list(summary.unwatched),
     }
 
 

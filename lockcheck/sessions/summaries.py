@@ -12,7 +12,7 @@ from ..checking.acquisition_checks import edge_of_dependency
 from ..findings.class_edges import ClassEdge
 from ..findings.evidence import Rung
 from ..findings.statistics import Usage, usages_together
-from ..holding.runtime import LATCH
+from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import line_of, resolve
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ class Summary:
     unexamined: int = 0
     searches_given_up: int = 0
     faults: tuple[str, ...] = ()
+    unwatched: tuple[str, ...] = ()
+    """The names of locks that are not watched, because they existed before locks were adopted."""
 
     @property
     def verdict(self) -> str:
@@ -152,6 +154,7 @@ def summary_of(watch: Watch) -> Summary:
             unexamined=watch.graph.unexamined,
             searches_given_up=watch.searches_given_up,
             faults=tuple(watch.faults),
+            unwatched=tuple(runtime.unwatched),
         )
     # Files are read for the lines, and keys of the program are shown: not under the latch.
     class_edges = tuple(_class_edge(one, policy.name) for one in seen)
@@ -186,6 +189,7 @@ def merged(summaries: Iterable[Summary]) -> Summary:
         unexamined=sum(summary.unexamined for summary in everything),
         searches_given_up=sum(summary.searches_given_up for summary in everything),
         faults=tuple(fault for summary in everything for fault in summary.faults),
+        unwatched=tuple(dict.fromkeys(name for summary in everything for name in summary.unwatched)),
     )
 
 

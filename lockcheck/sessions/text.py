@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from ..findings.findings import Finding
     from .summaries import Summary
 
-__all__ = ["blocking_lines", "closing", "text_report"]
+__all__ = ["blocking_lines", "closing", "remarks", "text_report"]
 
 BLOCKING_LINES_MAX: Final = 10
 """How many blocking calls under locks `blocking_lines` lists; the reports have all."""
+
+UNWATCHED_MAX: Final = 5
+"""How many locks that are not watched a text names."""
 
 
 def text_report(summary: Summary, reported: Mapping[str, str] | None = None) -> str:
@@ -52,9 +55,21 @@ def closing(summary: Summary) -> str:
     if summary.searches_given_up:
         given_up = counted(summary.searches_given_up, "search", "searches")
         lines.append(f"Given up: {given_up} for cycles that took too long.")
+    return "\n".join([*lines, *remarks(summary)])
+
+
+def remarks(summary: Summary) -> list[str]:
+    """Return a line on locks that are not watched, and one on faults of the checker, if there are such."""
+    lines = []
+    if summary.unwatched:
+        existed = counted(len(summary.unwatched), "lock")
+        left = len(summary.unwatched) - UNWATCHED_MAX
+        more = f" and {left} more, see the reports" if left > 0 else ""
+        names = ", ".join(summary.unwatched[:UNWATCHED_MAX])
+        lines.append(f"Not watched: {existed} that existed before lockcheck: {names}{more}.")
     if summary.faults:
         lines.append(f"Faults of the checker: {len(summary.faults)}, the first: {summary.faults[0]}")
-    return "\n".join(lines)
+    return lines
 
 
 def blocking_lines(findings: Iterable[Finding], failing: Collection[Rung]) -> list[str]:
