@@ -19,9 +19,10 @@ from functools import partial
 from types import FunctionType, GetSetDescriptorType, ModuleType
 from typing import TYPE_CHECKING, Final, final
 
+from ..checking.active import current
 from ..environment.settings import level_for
 from ..findings.levels import Level
-from ..holding.runtime import fails_open, local, runtime
+from ..holding.runtime import fails_open, local
 from .adopted import LOCKS, RLOCKS
 from .scope import is_of_library
 
@@ -83,16 +84,16 @@ class ExistingLocks:
     @fails_open(None)
     def take_over(self, scope: Scope) -> None:
         """Have the locks in the modules of a scope checked, as far as that is safe, and list the others."""
-        runtime.unwatched.clear()
         level = level_for(None)
-        if level is Level.OFF:
+        watch = current()
+        if level is Level.OFF or watch is None:
             return
         execution = local.execution
         inside, execution.inside = execution.inside, True
         try:
             for one in _existing(scope):
                 if not _is_replaceable(one):
-                    runtime.unwatched.update((place.text, None) for place in one.places)
+                    watch.unwatched.update((place.text, None) for place in one.places)
                     continue
                 kinds = LOCKS if type(one.lock) is _PLAIN[0] else RLOCKS
                 one.checked = kinds[min(level, Level.RECORD) - 1](one.name)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..holding.chains import LockIdentity
     from .graph import Dependency, Graph
 
-__all__ = ["Cycle", "find_cycle"]
+__all__ = ["Cycle", "can_stand_together", "find_cycle"]
 
 STEPS_MAX: Final = 50_000
 """A search that takes more steps is given up, and the session reports that."""
@@ -120,7 +120,7 @@ class _CycleSearch:
 
     def _fits(self, path: list[Dependency], following: Dependency) -> bool:
         if self._exact:
-            return _can_stand_together(path, following)
+            return can_stand_together(path, following)
         # One guarded cycle is enough: no lock is wanted twice, except by a waiting writer.
         return not following.held or all(
             one.wanted.lock is not following.wanted.lock for one in path if one.held
@@ -175,7 +175,7 @@ def find_cycle(graph: Graph, start: Dependency) -> tuple[Cycle | None, bool]:
     return None, search.given_up
 
 
-def _can_stand_together(path: list[Dependency], following: Dependency) -> bool:
+def can_stand_together(path: list[Dependency], following: Dependency) -> bool:
     """Return whether a dependency can wait at the same time as all of a path."""
     return (
         _waits_for_ever(following)

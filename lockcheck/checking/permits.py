@@ -40,4 +40,5 @@ def obstacles_of_permits(members: Sequence[Dependency]) -> Iterator[str]:
     for lock in dict.fromkeys(one.wanted.lock for one in members if (one.wanted.lock.permits or 1) > 1):
         held = held_permits(members, lock)
         if held < (lock.permits or 1):
-            yield f"{lock} has {lock.permits} permits, and {held} of them are held here"
+            are = "is" if held == 1 else "are"
+            yield f"{lock} has {lock.permits} permits, and {held} of them {are} held here"

@@ -65,6 +65,8 @@ class Watch:
         """How finalizers and signal handlers take locks, by number."""
         self.finalized: list[Interruption] = []
         """Those of finalizers that are findings if their locks outlive the finalized objects."""
+        self.unwatched: dict[str, None] = {}
+        """The names of locks that existed before locks were adopted, and that are not watched."""
         self.named_executions: dict[str, Execution] = {}
         self.running_executions: set[str] = set()
         self.deferred: list[LockCheckError] = []

@@ -152,7 +152,6 @@ class Runtime:
         "running",
         "steering",
         "threads",
-        "unwatched",
         "watch",
     )
 
@@ -168,8 +167,6 @@ class Runtime:
         """The execution on each thread now, by the thread's number; each thread writes its own entry."""
         self.threads = ByIdentity[Execution]()
         """The execution that each thread began as."""
-        self.unwatched: dict[str, None] = {}
-        """The names of locks that existed before locks were adopted, and that are not watched."""
         self.ended: Callable[[Execution], None] | None = None
         """Called when a thread ends."""
         self.born: Callable[[], Segment | None] | None = None

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import itertools
 import threading
 import weakref
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
+from ..checking.pool_waits import PoolWaits
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import fails_open, local, runtime
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..holding.chains import Execution
+    from ..holding.happens_before import Segment
 
 __all__ = ["HOOKS"]
 
@@ -38,10 +42,13 @@ _EXCEPTION: Final = concurrent.futures.Future.exception
 class _Task:
     """A task of a pool, and the thread that runs it, if one does."""
 
-    __slots__ = ("name", "over", "pool", "thread")
+    __slots__ = ("name", "number", "over", "pool", "submitted", "thread")
 
-    def __init__(self, name: str, pool: concurrent.futures.ThreadPoolExecutor) -> None:
+    def __init__(self, name: str, pool: concurrent.futures.ThreadPoolExecutor, submitted: Segment) -> None:
         self.name = name
+        self.number = next(_numbers)
+        """In the order of submission."""
+        self.submitted = submitted
         self.pool = weakref.ref(pool)
         self.thread: int | None = None
         self.over = False
@@ -61,6 +68,39 @@ class _Task:
 
 _tasks: Final[ByIdentity[_Task]] = ByIdentity()
 """The task of each future."""
+_pools: Final[ByIdentity[PoolWaits]] = ByIdentity()
+"""How the tasks of each pool wait for later ones."""
+
+
+class _Here(threading.local):
+    task: _Task | None = None
+
+
+_here: Final = _Here()
+"""The task that the calling thread runs."""
+_numbers: Final = itertools.count()
+
+
+def _note_waits(futures: Iterable[_Future]) -> None:
+    """Note waits of a task for later tasks of its pool, also for those that happen to be done."""
+    task = _here.task
+    pool = task.pool() if task is not None else None
+    if task is None or pool is None:
+        return
+    for future in futures:
+        awaited = _tasks.get(future)
+        if awaited is not None and awaited.number > task.number and awaited.pool() is pool:
+            _waits_of(pool).note(awaited.name, awaited.submitted)
+
+
+def _waits_of(pool: concurrent.futures.ThreadPoolExecutor) -> PoolWaits:
+    found = _pools.get(pool)
+    if found is None:
+        prefix = pool._thread_name_prefix or ""  # noqa: SLF001 - a pool has no public name
+        name = prefix if not prefix.startswith("ThreadPoolExecutor-") else "ThreadPoolExecutor"
+        found = PoolWaits(name, pool._max_workers)  # noqa: SLF001 - a pool has no public size
+        _pools.put(pool, found)
+    return found
 
 
 @final
@@ -140,6 +180,8 @@ def _ended(thread: threading.Thread, seconds: float) -> bool:
 def _result(method: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(method)
     def result(self: _Future, timeout: float | None = None) -> Result:
+        if timeout is None:
+            _note_waits([self])
         if timeout is None and not DONE(self):
             wait_in_slices(local.execution, _FutureWait([self]), lambda seconds: _done(self, seconds), -1)
         return method(self, timeout)
@@ -168,6 +210,8 @@ def _wait(function: Callable[..., Result]) -> Callable[..., Result]:
     ) -> Result:
         futures = list(fs)
         if timeout is None and futures:
+            if return_when == ALL_COMPLETED or len(futures) == 1:
+                _note_waits(futures)
             waited = _FutureWait(futures, return_when)
             wait_in_slices(
                 local.execution, waited, lambda seconds: _satisfied(futures, seconds, return_when), -1
@@ -189,6 +233,8 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
     @functools.wraps(function)
     def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
         left = set(fs)
+        if timeout is None:
+            _note_waits(left)
         found = function(list(left), timeout)
         while left:
             if timeout is None and not any(map(DONE, left)):
@@ -216,14 +262,19 @@ def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
         *given: object,
         **named: object,
     ) -> _Future:
-        task = _Task(getattr(work, "__qualname__", "a task"), self)
+        execution = local.execution
+        if _here.task is not None:  # what comes after the submission is to be known
+            execution.segment = replace(execution.segment, silent=False)
+        task = _Task(getattr(work, "__qualname__", "a task"), self, execution.segment)
 
         @functools.wraps(work)
         def run() -> object:
             task.thread = threading.get_ident()
+            outer, _here.task = _here.task, task
             try:
                 return work(*given, **named)
             finally:
+                _here.task = outer
                 task.over = True
 
         future = method(self, run)

@@ -12,7 +12,7 @@ from ..checking.acquisition_checks import edge_of_dependency
 from ..findings.class_edges import ClassEdge
 from ..findings.evidence import Rung
 from ..findings.statistics import Usage, usages_together
-from ..holding.runtime import LATCH, runtime
+from ..holding.runtime import LATCH
 from ..holding.stacks import line_of, resolve
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def summary_of(watch: Watch) -> Summary:
             unexamined=watch.graph.unexamined,
             searches_given_up=watch.searches_given_up,
             faults=tuple(watch.faults),
-            unwatched=tuple(runtime.unwatched),
+            unwatched=tuple(watch.unwatched),
         )
     # Files are read for the lines, and keys of the program are shown: not under the latch.
     class_edges = tuple(_class_edge(one, policy.name) for one in seen)

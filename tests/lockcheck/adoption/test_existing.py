@@ -14,7 +14,6 @@ from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Session, adopt, session
 from licorne.lockcheck.adoption.adopted import is_adopted
-from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.sessions.text import text_report
 
 if TYPE_CHECKING:
@@ -221,7 +220,6 @@ def test_nothing_is_looked_for_where_nothing_is_checked(shop: ModuleType) -> Non
         pass
 
     assert type(shop.PLAIN) is type(threading.Lock())
-    assert not runtime.unwatched
 
 
 def test_pytest_checks_what_another_plugin_has_imported_and_names_the_rest(tmp_path: Path) -> None:

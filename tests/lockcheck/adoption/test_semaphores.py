@@ -200,7 +200,7 @@ def test_a_semaphore_of_which_all_permits_may_be_held_is_part_of_a_cycle(
 @pytest.mark.parametrize(
     ("run", "reason"),
     [
-        (one_of_two_permits, "has 2 permits, and 1 of them are held here"),
+        (one_of_two_permits, "has 2 permits, and 1 of them is held here"),
         (philosophers(2), "of which these would hold more than its 2 permits"),
         (only_tried, "only tries"),
     ],
