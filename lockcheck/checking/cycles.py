@@ -20,9 +20,11 @@ it is safe.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, final
 
-from ..holding.happens_before import concurrent
+from ..holding.happens_before import cause_of_order, concurrent
+from ..holding.stacks import line_of
 from .permits import held_permits, obstacles_of_permits, overdrawn
 
 if TYPE_CHECKING:
@@ -217,6 +219,16 @@ def _gate(one: Dependency, other: Dependency) -> LockIdentity | None:
     return None
 
 
+def _cause(one: Dependency, other: Dependency) -> str:
+    """Return what orders two dependencies, and where the later one waited for that, as far as is known."""
+    cause = cause_of_order(one.segment, other.segment)
+    if cause is None:
+        return ""
+    words, code, instruction = cause
+    place = f" at {PurePath(code.co_filename).name}:{line_of(code, instruction)}" if code is not None else ""
+    return f": {words}{place}"
+
+
 def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
     """Yield all reasons why a cycle is no deadlock."""
     for one in path:
@@ -234,7 +246,7 @@ def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
             elif not concurrent(one.segment, other.segment):
                 yield (
                     f"{one.execution_name} and {other.execution_name} "
-                    "do this one after the other, in every run"
+                    f"do this one after the other, in every run{_cause(one, other)}"
                 )
     yield from obstacles_of_permits(path)
     if not strong:

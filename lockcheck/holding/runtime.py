@@ -17,6 +17,7 @@ from ..findings.foreign import ByIdentity
 from .chains import Execution, TrieNode
 from .handlers import raised_by_handler
 from .happens_before import Segment, begin, learn
+from .stacks import waiting_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -334,9 +335,20 @@ def go_on_as(execution: Execution) -> None:
 
 
 @fails_open(None)
-def next_segment(execution: Execution, ended: Segment | None = None) -> None:
-    """Begin the next segment of an execution, if there is a reason; its edges are learned anew then."""
-    if execution.segment.silent and ended is None:
+def next_segment(execution: Execution, ended: Segment | None = None, cause: str = "") -> None:
+    """Begin the next segment of an execution, if there is a reason; its edges are learned anew then.
+
+    Args:
+        execution: the calling one.
+        ended: what comes before the next segment in every run.
+        cause: why, in words for a finding.
+    """
+    if ended is None:
+        if not execution.segment.silent:
+            execution.segment = learn(execution.segment)
+            runtime.cut_trie(execution)
         return
-    execution.segment = learn(execution.segment, ended)
+    frame = waiting_frame()
+    place = (frame.f_code, frame.f_lasti) if frame is not None else (None, 0)
+    execution.segment = learn(execution.segment, ended, (cause, *place))
     runtime.cut_trie(execution)

@@ -57,11 +57,23 @@ def caller() -> FrameType | None:
     return frame
 
 
+def waiting_frame() -> FrameType | None:
+    """Return the innermost frame of the program that is not inside of what it waits with."""
+    frame = caller()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _WAITED_WITH:
+        frame = frame.f_back
+    return frame
+
+
 def caller_code_is(frame: FrameType | None, code: CodeType) -> bool:
     """Return whether the innermost frame outside of this package, from a frame outwards, runs some code."""
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return frame is not None and frame.f_code is code
+
+
+_WAITED_WITH: Final = frozenset({"threading", "concurrent", "queue", "pykka"})
+"""Packages whose functions wait for other threads."""
 
 
 @final

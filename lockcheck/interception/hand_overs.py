@@ -119,7 +119,7 @@ def _wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[.
         if timeout is None and is_checked():
             known = _events.get(self)
             if known is not None and known.segment is not None:
-                next_segment(local.execution, known.segment)
+                next_segment(local.execution, known.segment, "by an event that is set once")
         return done
 
     return wait
@@ -181,7 +181,7 @@ def _get(method: Callable[..., object]) -> Callable[..., object]:
         count = items.gets.get(execution.serial, 0)
         if items.ordered and count < len(items.puts):
             items.gets[execution.serial] = count + 1
-            next_segment(execution, items.puts[count])
+            next_segment(execution, items.puts[count], "by a queue with one producer")
         return found
 
     return get
@@ -221,7 +221,7 @@ def _pass(method: Callable[[threading.Barrier, float | None], int]) -> Callable[
             next_segment(execution)
         place = method(self, timeout)
         if noted and len(rounds.lines) <= self.parties == len(mine):
-            next_segment(execution, together(mine))
+            next_segment(execution, together(mine), "by a barrier")
         return place
 
     return wait
@@ -264,7 +264,7 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
 def _learn(segments: Iterable[Segment | None]) -> None:
     known = [segment for segment in segments if segment is not None]
     if known:
-        next_segment(local.execution, together(known))
+        next_segment(local.execution, together(known), "by the end of all tasks")
 
 
 def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
@@ -274,7 +274,7 @@ def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
         def callback(future: _Future) -> object:
             ended = end_of(future)
             if ended is not None:
-                next_segment(local.execution, ended)
+                next_segment(local.execution, ended, "by a callback after a task")
             return fn(future)
 
         method(self, callback)

@@ -185,7 +185,9 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
         method(self, timeout)
         ended = runtime.segment_of_ended(self)
         if ended is not None and not self.is_alive():
-            next_segment(local.execution, together([ended, *(_tasks.get(self) or ())]))
+            next_segment(
+                local.execution, together([ended, *(_tasks.get(self) or ())]), "by the end of a thread"
+            )
 
     return join
 
@@ -202,7 +204,7 @@ def _result(method: Callable[..., Result]) -> Callable[..., Result]:
         finally:
             ended = end_of(self)
             if ended is not None:
-                next_segment(local.execution, ended)
+                next_segment(local.execution, ended, "by the result of a task")
 
     return wait
 
@@ -268,7 +270,7 @@ def _begin_task(name: str, after: Segment, *, alone: bool) -> Execution | None:
     """Begin a task on the calling thread; return what the thread is when the task ends, if that is other."""
     before = local.execution
     if alone:
-        next_segment(before, after)
+        next_segment(before, after, "by the submission of a task")
         return None
     go_on_as(runtime.new_execution(f"task {name}", after))
     return before

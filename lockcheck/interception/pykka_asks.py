@@ -156,7 +156,7 @@ class HeardFuture(pykka.ThreadingFuture[T]):
         asked, self.asked = self.asked, None
         awaited(self)
         if self.points and asked is not None and asked.ended is not None:
-            next_segment(local.execution, asked.ended)
+            next_segment(local.execution, asked.ended, "by the end of an actor")
 
 
 @fails_open(None)

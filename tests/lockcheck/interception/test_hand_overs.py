@@ -117,25 +117,39 @@ def a_barrier(locks: Crossed) -> None:
     run_all(in_a_row(locks.down, both.wait), in_a_row(both.wait, locks.up))
 
 
+def a_thread_then_another(locks: Crossed) -> None:
+    """The first one has ended."""
+    run_all(locks.down)
+    locks.up()
+
+
+def a_thread_that_is_started_after(locks: Crossed) -> None:
+    """It begins after what its starter did."""
+    locks.down()
+    run_all(locks.up)
+
+
 @pytest.mark.parametrize(
-    "program",
+    ("program", "cause"),
     [
-        the_end_of_a_pool,
-        the_shutdown_of_a_pool,
-        a_wait_for_all,
-        the_end_of_as_completed,
-        a_callback,
-        an_event,
-        an_item,
-        a_barrier,
+        (the_end_of_a_pool, "by the end of a thread at test_hand_overs.py:"),
+        (the_shutdown_of_a_pool, "by the end of a thread at test_hand_overs.py:"),
+        (a_wait_for_all, "by the end of all tasks at test_hand_overs.py:"),
+        (the_end_of_as_completed, "by the end of all tasks at test_hand_overs.py:"),
+        (a_callback, "by a callback after a task"),
+        (an_event, "by an event that is set once at test_hand_overs.py:"),
+        (an_item, "by a queue with one producer at test_hand_overs.py:"),
+        (a_barrier, "by a barrier at test_hand_overs.py:"),
+        (a_thread_then_another, "by the end of a thread at test_hand_overs.py:"),
+        (a_thread_that_is_started_after, "by the start of a thread or task"),
     ],
 )
-def test_what_holds_in_every_run_guards_a_cycle(program: Callable[[Crossed], None]) -> None:
-    """It is R1, with the reason."""
+def test_what_holds_in_every_run_guards_a_cycle(program: Callable[[Crossed], None], cause: str) -> None:
+    """It is R1, with the reason, and the place where the later one waited."""
     (finding,) = found_in(program)
 
     assert Rung.R1 is finding.rung
-    assert "one after the other, in every run" in "".join(finding.why)
+    assert f"one after the other, in every run: {cause}" in "".join(finding.why)
 
 
 def found_in(program: Callable[[Crossed], None]) -> tuple[Finding, ...]:
