@@ -14,7 +14,7 @@ from .quotas import queue_quota_blockers, user_quota_blockers
 if TYPE_CHECKING:
     from ..applications.pending_asks import AskShape
     from ..applications.report import ApplicationReport, WaitingAsk
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..queues.queue import Queue
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask

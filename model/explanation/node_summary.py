@@ -13,7 +13,7 @@ from .blockers import Lack, lacks_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..resources.resource import Resource
 
 __all__ = [

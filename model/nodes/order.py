@@ -3,10 +3,10 @@
 Nodes are ordered by (score, node id), lowest first. `fair` scores a node by its usage, so the emptiest
 comes first; `binpacking` by what is left, so the fullest comes first.
 
-The order is a list of blocks of about a hundred entries. Each block knows, per resource type, the most that
-any usable node in it has available. A search for room skips a whole block with one comparison, so that it
-visits some hundred entries among 10,000 where most are full. A resource for which a search found nothing
-is remembered as `closed` until a node gains room: a second search costs one dictionary look-up.
+The order is a list of blocks of about a hundred entries (`licorne.model.nodes.block`). A search for room
+skips a whole block with one comparison, so that it visits some hundred entries among 10,000 where most are
+full. A resource for which a search found nothing is remembered as `closed` until a node gains room: a second
+search costs one dictionary look-up.
 
 Rejected: a sorted list without blocks (binpacking walks all full nodes for each ask: the recorded core
 spends 67 % of its time there); one list of fitting nodes for each size of ask (every change of a node then
@@ -22,113 +22,20 @@ from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.resource import add, fits, subtract, weighted_usage
+from .block import NodeBlock
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
     from ..resources.resource import Resource
-    from .handle import NodeHandle
+    from .block import NodeEntry
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeEntry", "NodeOrder", "node_ids"]
+__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "node_ids"]
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
 _CLOSED_MAX: Final = 256
 """Resources remembered as having no room; at the bound the oldest is forgotten and searched for again."""
-
-
-@final
-class NodeEntry:
-    """What the partition knows of one node, from the answers that the node gave."""
-
-    __slots__ = (
-        "available",
-        "capacity",
-        "instance_type",
-        "key",
-        "node",
-        "node_id",
-        "reserved",
-        "schedulable",
-    )
-
-    def __init__(
-        self, node: NodeHandle, node_id: str, instance_type: str, capacity: Resource, *, schedulable: bool
-    ) -> None:
-        self.node = node
-        """The handle: in the actors engine each call is an ask."""
-        self.node_id = node_id
-        self.instance_type = instance_type
-        self.capacity = capacity
-        self.available = capacity
-        self.schedulable = schedulable
-        self.reserved = False
-        self.key: tuple[float, str] = (0.0, node_id)
-
-    @property
-    def usable(self) -> bool:
-        """Whether asks without a reservation here may be placed here."""
-        return self.schedulable and not self.reserved
-
-
-@final
-class _Block:
-    """Some neighbouring entries, in order."""
-
-    __slots__ = ("entries", "is_exact", "keys", "room")
-
-    def __init__(self, keys: list[tuple[float, str]], entries: list[NodeEntry]) -> None:
-        self.keys = keys
-        self.entries = entries
-        self.room: dict[str, int] | None = None
-        """Per type the most that a usable entry has, or more; `None` when it must be measured again."""
-        self.is_exact = False
-        """The room is exact: measuring it again after a search without result would change nothing."""
-
-    def measure(self) -> dict[str, int]:
-        """Return and keep the most that any usable entry has available, per type."""
-        room: dict[str, int] = {}
-        for entry in self.entries:
-            if entry.schedulable and not entry.reserved:
-                for name, quantity in entry.available.items():
-                    if quantity > room.get(name, 0):
-                        room[name] = quantity
-        self.room = room
-        self.is_exact = True
-        return room
-
-    def may_fit(self, resource: Resource) -> bool:
-        """Return whether some node here may have room, `False` if none can."""
-        room = self.room
-        if room is None:
-            room = self.measure()
-        for name, quantity in resource.items():  # noqa: SIM110 - a generator takes twice as long here
-            if quantity > 0 and room.get(name, 0) < quantity:
-                return False
-        return True
-
-    def insert(self, entry: NodeEntry) -> None:
-        """Insert an entry in its place; the room is raised rather than measured."""
-        index = bisect_left(self.keys, entry.key)
-        self.keys.insert(index, entry.key)
-        self.entries.insert(index, entry)
-        self.widen(entry)
-
-    def widen(self, entry: NodeEntry) -> None:
-        """Raise the room to what an entry in this block has available."""
-        room = self.room
-        if room is not None and entry.schedulable and not entry.reserved:
-            for name, quantity in entry.available.items():
-                if quantity > room.get(name, 0):
-                    room[name] = quantity
-
-    def discard(self, key: tuple[float, str]) -> None:
-        """Remove the entry with that key; the room may be too large until a search measures it again."""
-        self.is_exact = False
-        index = bisect_left(self.keys, key)
-        assert self.keys[index] == key, f"node {key} is not where its key says: please report"
-        del self.keys[index]
-        del self.entries[index]
 
 
 @final
@@ -152,7 +59,7 @@ class NodeOrder:
     )
 
     def __init__(self, policy: NodeSortPolicy, weights: Mapping[str, float]) -> None:
-        self._blocks: list[_Block] = []
+        self._blocks: list[NodeBlock] = []
         self._last_keys: list[tuple[float, str]] = []
         self._entries: dict[str, NodeEntry] = {}
         self.gains = 0
@@ -245,7 +152,7 @@ class NodeOrder:
         self._usability_changed(entry)
 
     def _usability_changed(self, entry: NodeEntry) -> None:
-        self._blocks[self._block_index(entry.key)].room = None
+        self._blocks[self._block_index(entry.key)].forget()
         self._open(entry)
 
     def _open(self, entry: NodeEntry) -> None:
@@ -264,8 +171,11 @@ class NodeOrder:
         """Return the first usable node with room; remember the resource as closed if there is none."""
         if self.closed and resource in self.closed:
             return None
-        for entry in self.fitting(resource):
-            return entry
+        for block in self._blocks:
+            if block.may_fit(resource):
+                entry = block.first_fit(resource)
+                if entry is not None:
+                    return entry
         if len(self.closed) >= _CLOSED_MAX:
             del self.closed[next(iter(self.closed))]
         self.closed[resource] = None
@@ -330,17 +240,14 @@ class NodeOrder:
 
     def _insert(self, entry: NodeEntry) -> None:
         if not self._blocks:
-            self._blocks.append(_Block([], []))
+            self._blocks.append(NodeBlock([], []))
             self._last_keys.append(entry.key)
         index = self._block_index(entry.key)
         block = self._blocks[index]
         block.insert(entry)
         self._last_keys[index] = block.keys[-1]
         if len(block.keys) > _BLOCK_SPLIT:
-            half = len(block.keys) // 2
-            right = _Block(block.keys[half:], block.entries[half:])
-            del block.keys[half:], block.entries[half:]
-            block.room = None
+            right = block.split()
             self._blocks.insert(index + 1, right)
             self._last_keys[index : index + 1] = [block.keys[-1], right.keys[-1]]
 
@@ -360,7 +267,7 @@ class NodeOrder:
         entries.sort(key=lambda entry: entry.key)
         half = _BLOCK_SPLIT // 2
         chunks = [entries[start : start + half] for start in range(0, len(entries), half)]
-        self._blocks = [_Block([entry.key for entry in chunk], chunk) for chunk in chunks]
+        self._blocks = [NodeBlock([entry.key for entry in chunk], chunk) for chunk in chunks]
         self._last_keys = [block.keys[-1] for block in self._blocks]
         self.closed.clear()
         self.ranked.clear()
@@ -373,10 +280,11 @@ class NodeOrder:
         assert keys == sorted(keys), "nodes are out of order"
         for entry in walked:
             for resource in self.closed:
-                has_room = fits(entry.available, resource) and fits(entry.capacity, resource)
-                assert not (entry.usable and has_room), (
+                assert not entry.has_room(resource), (
                     f"{resource!r} fits node {entry.node_id} but is remembered as having no room"
                 )
+        for block in self._blocks:
+            block.validate()
 
 
 def node_ids(order: NodeOrder) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from ..resources.resource import fits
 
 if TYPE_CHECKING:
     from ..resources.resource import Resource
-    from .order import NodeEntry, NodeOrder
+    from .block import NodeEntry
+    from .order import NodeOrder
 
 __all__ = ["first_to_reserve"]
 

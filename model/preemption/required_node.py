@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..applications.pending_asks import AskRecord
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..state.partition_state import PartitionState

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..nodes.block import NodeEntry
 from ..nodes.node import Node
-from ..nodes.order import NodeEntry
 from ..queues.quota import release_charge
 from ..resources.resource import EMPTY, subtract
 from ..state.applying import apply

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..applications.gang import SwapOffer
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..queues.application_entry import ApplicationEntry
     from ..state.node_checks import NodeChecks
     from ..state.partition_state import PartitionState

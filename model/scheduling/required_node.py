@@ -15,7 +15,7 @@ from ..values.refusals import RefusalReason, refused
 
 if TYPE_CHECKING:
     from ..applications.ask_walk import Candidate
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..state.node_checks import NodeChecks

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..applications.reservations import Reservation
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
     from ..resources.resource import Resource

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, final
 
-from ..nodes.order import NodeEntry
+from ..nodes.block import NodeEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

@@ -16,7 +16,7 @@ from .reserved_asks import ReservedAsk
 
 if TYPE_CHECKING:
     from ..applications.effects import Answer
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..queues.application_entry import ApplicationEntry
     from ..values.allocation import Ask
     from .partition_state import PartitionState

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from ..nodes.order import NodeEntry
+    from ..nodes.block import NodeEntry
     from ..queues.application_entry import ApplicationEntry
 
 __all__ = ["BrokenKind", "Quarantine", "Quarantined"]

@@ -29,7 +29,7 @@ from .record import record_of
 
 if TYPE_CHECKING:
     from ...applications.ask_walk import Candidate
-    from ...nodes.order import NodeEntry
+    from ...nodes.block import NodeEntry
     from ...queues.application_entry import ApplicationEntry
     from ...state.partition_state import PartitionState
     from ...state.preemption_log import PreemptionRecord

@@ -11,7 +11,7 @@ from .node_solver import CandidateNode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...nodes.order import NodeEntry
+    from ...nodes.block import NodeEntry
     from ...queues.application_entry import ApplicationEntry
     from ...queues.queue import Queue
     from ...resources.resource import Resource

@@ -8,7 +8,8 @@ import pytest
 from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
-from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeEntry, NodeOrder
+from licorne.model.nodes.block import NodeEntry
+from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:

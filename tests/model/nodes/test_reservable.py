@@ -8,7 +8,8 @@ from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes import reservable
-from licorne.model.nodes.order import NodeEntry, NodeOrder
+from licorne.model.nodes.block import NodeEntry
+from licorne.model.nodes.order import NodeOrder
 from licorne.model.nodes.reservable import first_to_reserve
 from licorne.model.resources.comparisons import fit_score
 

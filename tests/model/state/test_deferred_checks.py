@@ -5,7 +5,8 @@ from __future__ import annotations
 from support.model.builders import FakeChannel, a_node, a_resource, an_ask
 
 from licorne.model.configuration.schema import NodeSortPolicy
-from licorne.model.nodes.order import NodeEntry, NodeOrder
+from licorne.model.nodes.block import NodeEntry
+from licorne.model.nodes.order import NodeOrder
 from licorne.model.state.deferred_checks import ASKS_KEPT_MAX, NODES_PER_STEP, ROUNDS_MAX, DeferredChecks
 from licorne.model.state.node_checks import Pending
 from licorne.model.values.predicate_questions import PredicateQuestion

@@ -12,7 +12,7 @@ from licorne.model.state import placing
 from licorne.model.values.messages import AllocationPlaced
 
 if TYPE_CHECKING:
-    from licorne.model.nodes.order import NodeEntry
+    from licorne.model.nodes.block import NodeEntry
     from licorne.model.values.allocation import Ask
 
 LIMITED = "- name: leaf\n  resources: {max: {memory: 5}}"
