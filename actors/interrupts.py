@@ -80,17 +80,23 @@ class Uninterrupted:
         self._interrupted = False
         self._frame: FrameType | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Uninterrupted:
         if threading.current_thread() is not threading.main_thread():
-            return
+            return self
         handler = _signal.getsignal(signal.SIGINT)
         if not callable(handler) or isinstance(getattr(handler, "__self__", None), Uninterrupted):
-            return
+            return self
         self._handler = handler
         try:
             _signal.signal(signal.SIGINT, self._defer)
         except ValueError:  # the main thread of another interpreter than the first has no signals
             self._handler = None
+        return self
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether an interrupt waits for the end of the section."""
+        return self._interrupted
 
     def _defer(self, number: int, frame: FrameType | None) -> None:
         if self._interrupted and self._handler is not None:

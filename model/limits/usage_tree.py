@@ -154,7 +154,7 @@ class UsageTree:
             level.applications[application_id] = None
             usage = level.usage
             for name, quantity in entries:
-                total = usage.get(name, 0) + quantity
+                total = usage[name] + quantity if name in usage else quantity
                 if total:
                     usage[name] = total
                 else:

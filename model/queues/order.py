@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
 from ..resources.quantities import INT32_MIN
-from ..resources.resource import strictly_greater_than_zero
+from ..resources.resource import is_any_positive
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
 from .priorities import PriorityCounts
@@ -89,15 +89,20 @@ class ChildOrder:
 
     def place(self, child: Queue, order: ChildKey | None) -> None:
         """Give a child its place, `None` for one with nothing waiting."""
-        old = self._entries.get(child.name)
-        if old is not None:
-            if old.order == order:
+        entry = self._entries.get(child.name)
+        if entry is not None:
+            if entry.order == order:
                 return
-            self._in_order.remove(old)
-            del self._entries[child.name]
-        if order is not None:
+            self._in_order.remove(entry)
+            if order is None:
+                del self._entries[child.name]
+                return
+            entry.order = order
+        elif order is not None:
             entry = self._entries[child.name] = _ChildEntry(child, order)
-            self._in_order.add(entry)
+        else:
+            return
+        self._in_order.add(entry)
 
     def ranked(self, parent: Queue, version: int, key: Callable[[Queue], ChildKey | None]) -> Iterator[Queue]:
         """Walk the children in order, those that have changed at their new places; changes nothing.
@@ -194,7 +199,7 @@ class ApplicationOrder:
         moved = sorted(
             (_entry_key(entry, queue), name)
             for name, entry in changed.items()
-            if strictly_greater_than_zero(entry.facts.pending)
+            if is_any_positive(entry.facts.pending)
         )
         found = merge(kept, ((order, changed[name]) for order, name in moved), key=itemgetter(0))
         return (entry for _, entry in found)
@@ -225,7 +230,7 @@ class ApplicationOrder:
 
     def _place(self, entry: ApplicationEntry) -> None:
         pending = entry.facts.pending
-        order = _entry_key(entry, entry.queue) if strictly_greater_than_zero(pending) else ()
+        order = _entry_key(entry, entry.queue) if is_any_positive(pending) else ()
         if order == entry.order and entry.rests_for is None:
             return
         self._unplace(entry)

@@ -150,7 +150,8 @@ class Queue:
 
     def try_charge(self, resource: Resource) -> bool:
         """Count the resource as allocated if it fits the maximum, in one atomic step."""
-        if not Queue.has_room(self, resource):
+        # Not asked is what has no maximum and no need of one.
+        if (self.maximum is not None or self.parent is None) and not Queue.has_room(self, resource):
             return False
         self.allocated = add(self.allocated, resource)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..resources.resource import strictly_greater_than_zero
+from ..resources.resource import is_any_positive
 from ..values.object_state import ObjectState
 from .order import child_key
 from .quota import fair_maximum
@@ -21,7 +21,7 @@ __all__ = ["ranked_children", "ranked_leaves", "waits"]
 
 def waits(queue: Queue) -> bool:
     """Return whether something waits in a queue that the scheduler visits."""
-    return strictly_greater_than_zero(queue.pending) and queue.state is not ObjectState.STOPPED
+    return is_any_positive(queue.pending) and queue.state is not ObjectState.STOPPED
 
 
 def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:

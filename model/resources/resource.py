@@ -35,6 +35,7 @@ __all__ = [
     "fits_actual",
     "fits_in_addition",
     "fits_undefined_unlimited",
+    "is_any_positive",
     "strictly_greater_than_zero",
     "subtract",
     "subtract_eliminating_negative",
@@ -179,7 +180,7 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     """
     rest = left._quantities.copy()
     for name, quantity in right._quantities.items():
-        value = rest.get(name, 0) - quantity
+        value = rest[name] - quantity if name in rest else -quantity
         if value > 0:
             rest[name] = value
         elif value == 0:
@@ -285,13 +286,11 @@ def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undef
     """
     have, taken = limit._quantities, used._quantities
     for name, quantity in wanted._quantities.items():
-        total = taken.get(name, 0) + quantity
-        if total <= 0:
-            continue
+        total = taken[name] + quantity if name in taken else quantity
         if name in have:
-            if total > have[name]:
+            if total > have[name] and total > 0:
                 return False
-        elif not undefined_unlimited:
+        elif total > 0 and not undefined_unlimited:
             return False
     return True
 
@@ -316,11 +315,18 @@ def weighted_usage(capacity: Resource, available: Resource, weights: Iterable[tu
     used = 0.0
     counted = 0.0
     for name, weight in weights:
-        total = totals.get(name, 0)
-        if total:
-            used += weight * (1.0 - rest.get(name, 0) / total)
+        if name in totals and (total := totals[name]):
+            used += weight * (1.0 - rest[name] / total) if name in rest else weight
             counted += weight
     return used / counted if counted else 0.0
+
+
+def is_any_positive(resource: Resource) -> bool:
+    """Return whether a quantity is above zero: a quick `strictly_greater_than_zero` where none is below."""
+    for quantity in resource._quantities.values():  # noqa: SIM110 - a generator takes twice as long
+        if quantity > 0:
+            return True
+    return False
 
 
 def strictly_greater_than_zero(resource: Resource | None) -> bool:

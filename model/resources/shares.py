@@ -51,7 +51,8 @@ def fair_share(allocated: Resource | None, guaranteed: Resource | None, fair_max
             limit = possible[name]
         else:
             continue
-        ratio = _usage_ratio(quantity, limit)
+        # A limit of nothing is fully used by any usage.
+        ratio = float(quantity) / float(limit) if limit > 0 else float(quantity > 0)
         if ratio > highest:  # noqa: PLR1730 - `max` takes three times as long, for each queue after each placement
             highest = ratio
     return highest
@@ -74,13 +75,6 @@ def _share(name: str, quantity: int, total: Resource | None) -> float:
     if quantity == 0:
         return 0.0  # Not -0.0, which a negative total would give.
     return float(quantity) / float(whole) if whole else float(quantity)
-
-
-def _usage_ratio(quantity: int, limit: int) -> float:
-    """Divide usage by its limit; a limit of nothing is fully used by any usage."""
-    if limit > 0:
-        return float(quantity) / float(limit)
-    return 1.0 if quantity > 0 else 0.0
 
 
 def _percent(quantity: int, limit: int) -> int:

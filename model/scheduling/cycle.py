@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from ..queues import quota as queue_quota
-from ..resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
+from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.cycle_times import TimedPart
 from ..values.object_state import ObjectState
 from .first_ask import place_first
@@ -94,7 +94,7 @@ def is_idle(state: PartitionState) -> bool:
     root = state.tree.root
     if root.maximum is None or state.state is ObjectState.STOPPED:
         return True
-    return not strictly_greater_than_zero(root.pending) or state.host.placement_halt() is not None
+    return not is_any_positive(root.pending) or state.host.placement_halt() is not None
 
 
 def _regular(state: PartitionState) -> CycleOutcome:

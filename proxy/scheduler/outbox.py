@@ -39,9 +39,10 @@ class Outbox:
         """Deliver all announcements, also those that the callbacks cause; return how many there were."""
         count = 0
         while self._waiting:
-            with Uninterrupted():
-                self._deliver_next()
-            count += 1
+            with Uninterrupted() as section:
+                while self._waiting and not section.is_interrupted:
+                    self._deliver_next()
+                    count += 1
         return count
 
     def _deliver_next(self) -> None:

@@ -6,6 +6,7 @@ resource manager: the order of the calls is the order of the events.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, assert_never
 
 from ...model.errors import shortened
@@ -125,23 +126,31 @@ def write_allocation_placed(announcement: AllocationPlaced) -> si.AllocationResp
     response = si.AllocationResponse()
     message = response.new.add()
     ask = announcement.allocation.ask
+    message.MergeFrom(_placed_of(ask.resource, ask.allow_preempt_self, ask.allow_preempt_other))
     message.allocationKey = ask.allocation_key
     message.nodeID = announcement.allocation.node_id
     message.applicationID = ask.application_id
-    _write_resource(ask.resource, message.resourcePerAlloc)
     if ask.task_group_name:
         message.taskGroupName = ask.task_group_name
     if ask.placeholder:
         message.placeholder = True
     if ask.originator:
         message.originator = True
+    return response
+
+
+@lru_cache(maxsize=256)
+def _placed_of(resource: Resource, allow_preempt_self: bool, allow_preempt_other: bool) -> si.Allocation:  # noqa: FBT001 - keywords are slower
+    """Return what the placements of one size have in common, for most are of few sizes; do not change it."""
+    message = si.Allocation()
+    _write_resource(resource, message.resourcePerAlloc)
     policy = message.preemptionPolicy
     policy.SetInParent()
-    if ask.allow_preempt_self:
+    if allow_preempt_self:
         policy.allowPreemptSelf = True
-    if ask.allow_preempt_other:
+    if allow_preempt_other:
         policy.allowPreemptOther = True
-    return response
+    return message
 
 
 def _write_resource(resource: Resource, message: si.Resource) -> None:
