@@ -62,10 +62,11 @@ class ApplicationAsks:
         known = []
         taken = []
         for ask in asks:
-            if self.knows(ask.allocation_key):
+            record = core.asks.get(ask.allocation_key)
+            if _is_in_use(core, ask.allocation_key, record):
                 known.append(ask)
                 continue
-            if ask.allocation_key in core.asks:
+            if record is not None:
                 core.forget_ended(ask.allocation_key)
             core.asks.add(ask)
             taken.append(ask.resource)
@@ -75,18 +76,18 @@ class ApplicationAsks:
         idle = core.life.state in (ApplicationState.NEW, ApplicationState.COMPLETING)
         if idle and len(known) < len(asks):
             core.life.handle(ApplicationEvent.RUN, now_ns, effects)
-        core.pending = add(core.pending, total_of(taken))
-        return core.answer(effects), tuple(known)
+        total = total_of(taken)
+        core.pending = add(core.pending, total)
+        answer = core.answer(effects)
+        answer.added = total
+        return answer, tuple(known)
 
     def knows(self, allocation_key: str) -> bool:
         """Return whether the key is that of an ask that waits, an allocation, or a swap that is under way.
 
         An ask whose allocation has ended is kept in some cases, for documents: its key is free.
         """
-        core = self._core
-        record = core.asks.get(allocation_key)
-        waits = record is not None and not record.placed
-        return waits or allocation_key in core.holdings.placed or allocation_key in core.holdings.swapping
+        return _is_in_use(self._core, allocation_key, self._core.asks.get(allocation_key))
 
     def known_among(self, allocation_keys: Sequence[str]) -> list[str]:
         """Return those of the keys that `knows` is true for, in their order."""
@@ -205,3 +206,9 @@ class ApplicationAsks:
     def refusals(self) -> tuple[Refusal, ...]:
         """Return why the last full walk refused the asks."""
         return self._core.refusals
+
+
+def _is_in_use(core: ApplicationCore, allocation_key: str, record: AskRecord | None) -> bool:
+    if record is not None and not record.placed:
+        return True
+    return allocation_key in core.holdings.placed or allocation_key in core.holdings.swapping

@@ -107,6 +107,8 @@ class ApplicationCore:
         """Note that an ask waits no longer; return the reservation that it held, if it did."""
         self.asks.place(record)
         self.pending = less(self.pending, record.ask.resource)
+        if not self.reservations.by_key:
+            return ()
         reservation = self.reservations.remove(record.ask.allocation_key)
         return () if reservation is None else (reservation,)
 
@@ -198,7 +200,8 @@ def application_facts(core: ApplicationCore) -> ApplicationFacts:
     if group is not None:
         priority = -group.order[0]
         if not group.shape.required_node and not core.task_groups.makes_wait(group.shape):
-            first = group.first.ask
+            record = group.head()
+            first = None if record is None else record.ask
     holdings = core.holdings
     return ApplicationFacts(
         core.life.state,

@@ -126,6 +126,8 @@ class Answer:
     """Asks that were removed or changed."""
     allocations: tuple[Allocation, ...] = ()
     """Allocations that were removed, or made."""
+    added: Resource | None = None
+    """The sum of the asks that were added."""
     preempted: tuple[Allocation, ...] = ()
     """Those of the removed allocations that had been chosen as victims."""
     reservations: tuple[Reservation, ...] = ()

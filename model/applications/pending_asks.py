@@ -237,7 +237,7 @@ class PendingAsks:
 
     def first_group(self) -> AskGroup | None:
         """Return the group whose first ask goes first, `None` if nothing waits."""
-        return self._in_order.first if self.groups else None
+        return self._in_order.head()
 
     def walk(self) -> list[tuple[AskOrder, AskGroup]]:
         """Return the groups by the order of their first asks."""
@@ -316,11 +316,12 @@ class PendingAsks:
         group.remove(record)
         if record.has_own_answer:
             group.apart.remove(record)
-        if not group:
+        first = group.head()
+        if first is None:
             self._in_order.remove(group)
             del self.groups[group.shape]
         elif record.order == group.order:
-            self._move(group, group.first.order)
+            self._move(group, first.order)
 
     def _move(self, group: AskGroup, order: AskOrder) -> None:
         if len(self.groups) == 1:
@@ -336,7 +337,9 @@ class PendingAsks:
         grouped = {r.ask.allocation_key for g in self.groups.values() for r in g}
         assert waiting == grouped, f"waiting asks {waiting ^ grouped} are lost or doubled"
         for group in self.groups.values():
-            assert group.order == group.first.order, "the place of a group is not that of its first ask"
+            first = group.head()
+            place = None if first is None else first.order
+            assert group.order == place, "the place of a group is not that of its first ask"
             apart = [record for record in group if record.has_own_answer]
             assert apart == list(group.apart), "an ask with an answer of its own is lost or doubled"
         assert len(self._in_order) == len(self.groups), "a group has no place in the order"

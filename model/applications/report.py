@@ -67,7 +67,8 @@ def application_report(
     waiting = list(core.asks.waiting())
     wanted = waiting
     if first_of_shapes:
-        wanted = sorted((group.first for group in core.asks.groups.values()), key=attrgetter("order"))
+        firsts = (group.head() for group in core.asks.groups.values())
+        wanted = sorted((first for first in firsts if first is not None), key=attrgetter("order"))
     if only_key is not None:
         wanted = [record for record in wanted if record.ask.allocation_key == only_key]
     refusals: dict[str, list[Refusal]] = {}

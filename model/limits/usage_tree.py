@@ -149,9 +149,11 @@ class UsageTree:
                 below zero by it.
         """
         node = self._nodes.get(queue_path) or self._grow(queue_path)
+        if application_id not in node.applications:  # What runs in a queue runs in those above it too.
+            for level in node.chain:
+                level.applications[application_id] = None
         entries = resource.items()
         for level in node.chain:
-            level.applications[application_id] = None
             usage = level.usage
             for name, quantity in entries:
                 total = usage[name] + quantity if name in usage else quantity

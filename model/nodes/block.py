@@ -113,7 +113,11 @@ class NodeBlock:
                 if quantity > 0 and (name not in have or have[name] < quantity):
                     break
             else:
-                if fits(entry.capacity, resource):
+                have = entry.capacity._quantities
+                for name, quantity in wanted:
+                    if quantity > 0 and (name not in have or have[name] < quantity):
+                        break
+                else:
                     if index >= start + _LONG:
                         self._pass(resource, index)
                     return entry

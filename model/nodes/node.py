@@ -74,6 +74,8 @@ class Node:
         self.instance_type = attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE_TYPE
         self._capacity = prune(capacity)
         self._allocated = EMPTY
+        self._added: list[Resource] = []
+        """What was placed since `_allocated` was summed up: most nodes are asked for the sum rarely."""
         self._occupied = EMPTY
         self._available = self._capacity
         self._schedulable = schedulable
@@ -88,30 +90,42 @@ class Node:
 
     def try_add(self, allocation: Allocation) -> Resource | None:
         """Place the allocation if it fits and its key is free; return what is available then, or `None`."""
-        if allocation.ask.allocation_key in self._allocations:
+        ask = allocation.ask
+        if ask.allocation_key in self._allocations:
             return None
-        available = take_away(self._available, allocation.ask.resource)
-        return None if available is None else self._place(allocation, available)
+        available = take_away(self._available, ask.resource)
+        if available is None:
+            return None
+        self._allocations[ask.allocation_key] = allocation
+        self._added.append(ask.resource)
+        self._available = available
+        return available
 
     def add(self, allocation: Allocation) -> Resource:
         """Place the allocation whether or not it fits; return what is available afterwards."""
-        return self._place(allocation, prune(subtract(self._available, allocation.ask.resource)))
-
-    def _place(self, allocation: Allocation, available: Resource) -> Resource:
-        key = allocation.ask.allocation_key
+        ask = allocation.ask
+        key = ask.allocation_key
         assert key not in self._allocations, f"{key} is already on node {self.node_id}: please report"
         self._allocations[key] = allocation
-        self._allocated = add(self._allocated, allocation.ask.resource)
-        self._available = available
-        return available
+        self._added.append(ask.resource)
+        self._available = prune(subtract(self._available, ask.resource))
+        return self._available
 
     def remove(self, allocation_key: str) -> Resource:
         """Remove an allocation from the node, if it is there; return what is available afterwards."""
         allocation = self._allocations.pop(allocation_key, None)
         if allocation is not None:
-            self._allocated = prune(subtract(self._allocated, allocation.ask.resource))
-            self._refresh()
+            allocated = self._all_allocated()
+            self._added.clear()
+            self._allocated = prune(subtract(allocated, allocation.ask.resource))
+            self._available = prune(add(self._available, allocation.ask.resource))
         return self._available
+
+    def _all_allocated(self) -> Resource:
+        allocated = self._allocated
+        for resource in self._added:
+            allocated = add(allocated, resource)
+        return allocated
 
     def replace(self, allocation_key: str, allocation: Allocation) -> Resource:
         """Replace an allocation by another one, whatever their sizes."""
@@ -161,7 +175,7 @@ class Node:
         return changed
 
     def _refresh(self) -> None:
-        free = subtract(subtract(self._capacity, self._allocated), self._occupied)
+        free = subtract(subtract(self._capacity, self._all_allocated()), self._occupied)
         self._available = prune(free)
 
     # ----------------------------------------------------------------------------- reservations
@@ -192,7 +206,7 @@ class Node:
             attributes=self.attributes,
             schedulable=self._schedulable,
             capacity=self._capacity,
-            allocated=self._allocated,
+            allocated=self._all_allocated(),
             occupied=self._occupied,
             available=self._available,
             allocations=tuple(self._allocations.values()),
@@ -206,8 +220,9 @@ class Node:
         for allocation in self._allocations.values():
             assert allocation.node_id == self.node_id, f"{allocation!r} is on node {self.node_id}"
             allocated = add(allocated, allocation.ask.resource)
-        assert equals(allocated, self._allocated), (
-            f"node {self.node_id}: allocated {self._allocated!r} is not the sum {allocated!r}"
+        counted = self._all_allocated()
+        assert equals(allocated, counted), (
+            f"node {self.node_id}: allocated {counted!r} is not the sum {allocated!r}"
         )
         occupied = self._used_by_others
         for allocation in self._foreign.values():
@@ -215,7 +230,7 @@ class Node:
         assert equals(occupied, self._occupied), (
             f"node {self.node_id}: occupied {self._occupied!r} is not the sum {occupied!r}"
         )
-        free = subtract(subtract(self._capacity, self._allocated), self._occupied)
+        free = subtract(subtract(self._capacity, counted), self._occupied)
         assert equals(free, self._available), (
             f"node {self.node_id}: available {self._available!r} is not what is left, {free!r}"
         )

@@ -67,9 +67,10 @@ class ApplicationEntry:
         self.runnable_in_queue = True
         self.runnable_by_user = True
 
-    def add_pending(self, *asks: Ask) -> None:
-        """Count new waiting asks in the queues, and have the leaf visited again."""
-        total = total_of([ask.resource for ask in asks])
+    def add_pending(self, *asks: Ask, total: Resource | None = None) -> None:
+        """Count new waiting asks in the queues, and have the leaf visited again; `total` is their sum."""
+        if total is None:
+            total = total_of([ask.resource for ask in asks])
         for ask in asks:
             self.queue.entries.count_size(ask.resource, 1)
         for level in self.queue.above:

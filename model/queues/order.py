@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
 from ..resources.quantities import INT32_MIN
-from ..resources.resource import is_any_positive
+from ..resources.resource import EMPTY, is_any_positive
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
 from .priorities import PriorityCounts
@@ -222,11 +222,20 @@ class ApplicationOrder:
         facts = entry.facts
         name = entry.application_id
         self._priorities.note(name, facts.max_priority)
-        if facts.placeholder_allocated or self.placeholder_entries:
-            _keep(self.placeholder_entries, entry, present=bool(facts.placeholder_allocated))
+        held = facts.placeholder_allocated
+        if held is not EMPTY or self.placeholder_entries:  # Most have none: this is that object then.
+            _keep(self.placeholder_entries, entry, present=bool(held))
         if facts.reserved or self.reserved_entries:
             _keep(self.reserved_entries, entry, present=bool(facts.reserved))
-        self._stale[name] = self.unreported[name] = entry
+        self.unreported[name] = entry
+        order = entry.order
+        if facts.first is None or not order or entry.rests_for is not None:
+            self._stale[name] = entry
+            return
+        settings = entry.queue.settings
+        # Without a share in it the place seldom changes: to compare costs less than to find it again.
+        if settings.application_sort_policy is SortPolicy.FAIR or _entry_key(entry, entry.queue) != order:
+            self._stale[name] = entry
 
     def _place(self, entry: ApplicationEntry) -> None:
         pending = entry.facts.pending

@@ -150,8 +150,12 @@ class Queue:
 
     def try_charge(self, resource: Resource) -> bool:
         """Count the resource as allocated if it fits the maximum, in one atomic step."""
-        # Not asked is what has no maximum and no need of one.
-        if (self.maximum is not None or self.parent is None) and not Queue.has_room(self, resource):
+        maximum = self.maximum  # What follows is `has_room`, without its call for each queue of a path.
+        is_root = self.parent is None
+        if maximum is None:
+            if is_root:
+                return False
+        elif not fits_in_addition(maximum, self.allocated, resource, undefined_unlimited=not is_root):
             return False
         self.allocated = add(self.allocated, resource)
         return True

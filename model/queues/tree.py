@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from ..values.facts import EventReports
     from ..values.users import User
+    from .order import ChildKey
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree"]
 
 ROOT: Final = "root"
 RECOVERY_NAME: Final = "@recovery@"
 RECOVERY_QUEUE: Final = "root.@recovery@"
+_ONLY_CHILD: Final[ChildKey] = (0.0, 0.0, 0, "")
+"""The place of a child without siblings, whatever it uses: deep trees consist of such queues mostly."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
 
 
@@ -209,6 +212,8 @@ class QueueTree:
 
     def _insert(self, name: str, parent: Queue, *, is_leaf: bool, managed: bool) -> Queue:
         queue = self._queue_class(name, parent, is_leaf=is_leaf, managed=managed)
+        if len(parent.children) == 1:
+            parent.child_order.version = -1  # The child so far has no place among others yet.
         parent.children[name] = queue
         self._by_path[queue.path] = queue
         self._events.note_queue(ChangeType.ADD, queue.path, managed=managed)
@@ -253,6 +258,9 @@ class QueueTree:
     def _place(self, parent: Queue, child: Queue) -> None:
         if not waits(child):
             parent.child_order.place(child, None)
+            return
+        if len(parent.children) == 1:
+            parent.child_order.place(child, _ONLY_CHILD)
             return
         key = child_key(child, self._fair_maximum(child), by_priority=parent.settings.priority_sorting)
         parent.child_order.place(child, key)

@@ -118,7 +118,7 @@ class WaitingApplications:
 
     def first_awake(self) -> ApplicationEntry | None:
         """Return the application that goes first, `None` if there is none, or if any rests."""
-        return None if self._resting or not len(self._awake) else self._awake.first
+        return None if self._resting else self._awake.head()
 
     def add(self, entry: ApplicationEntry) -> None:
         """Add an application at its place."""
@@ -191,7 +191,8 @@ class WaitingApplications:
 
     def _is_released(self, kind: RestKind, conditions: Conditions) -> bool:
         """Return whether limits that held those of a kind no longer do: one stands for all of them."""
-        first = self._resting[kind].first
+        first = self._resting[kind].head()
+        assert first is not None, "a kind of which none rests is kept: please report"
         if kind.may_run is not None:
             return conditions.may_run is None or conditions.may_run(first) != kind.may_run
         if conditions.user_room is None:

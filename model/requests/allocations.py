@@ -98,7 +98,7 @@ class _AskBatch:
         if len(known) < len(asks):
             again = {id(ask) for ask in known}
             added = [ask for ask in asks if id(ask) not in again] if again else asks
-            entry.add_pending(*added)
+            entry.add_pending(*added, total=answer.added)
             if state.events.are_kept:
                 answer.happened = (AsksAddedFact(len(added), state.rm_id, self._now_ns, tuple(added)),)
             apply(state, entry, answer)

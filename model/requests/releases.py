@@ -118,6 +118,8 @@ def _release_one(state: PartitionState, entry: ApplicationEntry, release: Releas
 
 def _cancel_swap_of(state: PartitionState, entry: ApplicationEntry, placeholder_key: str) -> None:
     """Make the member wait again whose placeholder ends in another way than by its replacement."""
+    if not entry.facts.placeholder_allocated:
+        return  # There is no placeholder: most applications need not be asked.
     real = entry.application.swaps.cancel(placeholder_key)
     if real is None:
         return

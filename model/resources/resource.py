@@ -156,10 +156,24 @@ def add(left: Resource | None, right: Resource | None) -> Resource:
 def total_of(resources: Iterable[Resource]) -> Resource:
     """Add any number of resources, type by type."""
     total: dict[str, int] = {}
+    times = 0
+    last = EMPTY
     for resource in resources:
-        for name, quantity in resource._quantities.items():
-            total[name] = total.get(name, 0) + quantity
+        if resource is last:  # Asks that come together mostly have one size: all of a row are added at once.
+            times += 1
+            continue
+        if times:
+            _add_times(total, last, times)
+        last, times = resource, 1
+    if times:
+        _add_times(total, last, times)
     return Resource(total, True)
+
+
+def _add_times(total: dict[str, int], resource: Resource, times: int) -> None:
+    for name, quantity in resource._quantities.items():
+        quantities = quantity * times
+        total[name] = total[name] + quantities if name in total else quantities
 
 
 def subtract(left: Resource | None, right: Resource | None) -> Resource:

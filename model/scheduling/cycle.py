@@ -67,7 +67,7 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 
 def _first_result(state: PartitionState) -> CycleOutcome:
     checks = state.node_checks
-    if state.reservations and _timed(state, TimedPart.RESERVED, place_reserved):
+    if len(state.reserved) and _timed(state, TimedPart.RESERVED, place_reserved):
         return CycleOutcome.RESULT
     if checks is not None and checks.ends_cycle:
         return CycleOutcome.NOTHING

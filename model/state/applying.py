@@ -14,7 +14,7 @@ from .charges import drop_asks
 from .host import ApplicationTimer
 
 if TYPE_CHECKING:
-    from ..applications.effects import Answer, ReleaseWanted
+    from ..applications.effects import Answer, ApplicationFacts, ReleaseWanted
     from ..queues.application_entry import ApplicationEntry
     from .partition_state import PartitionState
 
@@ -36,15 +36,34 @@ _DETAILS: Final = {
 
 def apply(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:
     """Bring order and timers up to date with what an application answered, and report it to the RM."""
-    entry.facts = answer.facts
+    before = entry.facts
+    entry.facts = facts = answer.facts
     queue = entry.queue
     if answer.effects:
         _follow(state, entry, answer)
     elif answer.happened:
         _report(state, answer)
-    if entry.application_id in state.entries:
+    if entry.application_id not in state.entries:
+        return
+    if facts.pending is not before.pending or _may_move(before, facts):
         queue.entries.refresh(entry)
         state.tree.refresh(queue)
+
+
+def _may_move(before: ApplicationFacts, after: ApplicationFacts) -> bool:
+    """Return whether other facts than what waits differ that the orders depend on.
+
+    A sum that has not changed is the same object.
+    """
+    return (
+        before.allocated is not after.allocated
+        or before.placeholder_allocated is not after.placeholder_allocated
+        or before.first is not after.first
+        or before.state is not after.state
+        or before.reserved != after.reserved
+        or before.max_priority != after.max_priority
+        or before.submitted_at_ns != after.submitted_at_ns
+    )
 
 
 def _follow(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> None:

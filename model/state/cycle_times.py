@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DETAILED_EVERY", "CycleTimes", "TimedPart"]
 
-DETAILED_EVERY: Final = 8
+DETAILED_EVERY: Final = 32
 """Of so many cycles the parts of one are timed: to time them takes as long as a tenth of a short cycle."""
 
 

@@ -49,10 +49,10 @@ class OrderedList(Generic[Item]):
         for index in range(self._start, len(items)):
             yield items[index]
 
-    @property
-    def first(self) -> Item:
-        """The first item; there must be one."""
-        return self._items[self._start]
+    def head(self) -> Item | None:
+        """Return the first item, `None` if there is none."""
+        items = self._items
+        return items[self._start] if items else None
 
     @property
     def last(self) -> Item:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 
-from licorne.model.applications.pending_asks import AskRecord, PendingAsks, shape_of
+from licorne.model.applications.pending_asks import AskGroup, AskRecord, PendingAsks, shape_of
 
 if TYPE_CHECKING:
     from licorne.model.resources.resource import Resource
@@ -203,15 +203,20 @@ def test_a_placed_ask_can_be_resized() -> None:
 # ------------------------------------------------------------------------------------------ the groups
 
 
+def head_of(group: AskGroup) -> str:
+    """Return the key of the ask that goes first in a group."""
+    head = group.head()
+    assert head is not None
+    return head.ask.allocation_key
+
+
 def test_asks_of_one_shape_are_one_group() -> None:
     """The groups come in the order of their first asks."""
     pending = asks_of(
         old_ask("b1", 1, resource=FIVE), old_ask("a1", 2), old_ask("b2", 3, resource=FIVE), old_ask("a2", 0)
     )
 
-    firsts = [(group.first.ask.allocation_key, len(group)) for _, group in pending.walk()]
-
-    assert [("a2", 2), ("b1", 2)] == firsts
+    assert [("a2", 2), ("b1", 2)] == [(head_of(group), len(group)) for _, group in pending.walk()]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +243,7 @@ def test_the_next_of_a_group_takes_the_head() -> None:
 
     pending.place(known(pending, "a1"))
 
-    assert ["b", "a2"] == [group.first.ask.allocation_key for _, group in pending.walk()]
+    assert ["b", "a2"] == [head_of(group) for _, group in pending.walk()]
 
 
 def test_those_behind_a_place_are_walked_in_order() -> None:

@@ -124,7 +124,8 @@ class AsksMachine(RuleBasedStateMachine):
         firsts: dict[tuple[Resource, int], str] = {}
         for key in waiting:
             firsts.setdefault((self.plain.sizes[key], ages[key][0]), key)
-        assert list(firsts.values()) == [group.first.ask.allocation_key for _, group in self.pending.walk()]
+        heads = [head for _, group in self.pending.walk() if (head := group.head()) is not None]
+        assert list(firsts.values()) == [head.ask.allocation_key for head in heads]
 
 
 TestAsksAreThoseOfAPlainList = AsksMachine.TestCase

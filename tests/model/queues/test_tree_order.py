@@ -8,6 +8,7 @@ import pytest
 from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
 from support.model.entries import an_entry, facts_of
 
+from licorne.model.queues.ranks import ranked_leaves
 from licorne.model.values.users import User
 
 if TYPE_CHECKING:
@@ -133,6 +134,26 @@ def test_the_order_follows_usage() -> None:
     tree.refresh(the(tree, "root.a"))
 
     assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+
+
+def test_a_child_that_gets_a_sibling_is_ordered_by_its_usage() -> None:
+    """Alone it needs no share for its place; beside another one its share counts, also for those who look."""
+    tree = a_queue_tree("- name: a\n  queues:\n  - name: old")
+    tree.root.set_maximum_from_nodes(a_resource(memory=100))
+    tree.limits_changed()
+    the(tree, "root.a.old").charge(TEN)
+    wait(tree, "root.a.old", 0)
+    alone = [leaf.name for leaf in tree.leaves_in_order()]
+
+    tree.create("root.a.new")
+    wait(tree, "root.a.new", 0)
+    looked = [leaf.name for leaf in ranked_leaves(tree)]
+
+    assert (["old"], ["new", "old"], ["new", "old"]) == (
+        alone,
+        looked,
+        [leaf.name for leaf in tree.leaves_in_order()],
+    )
 
 
 def test_a_changed_limit_moves_all_that_are_measured_with_it() -> None:

@@ -18,11 +18,13 @@ from licorne.model.resources.resource import (
     fits,
     fits_actual,
     fits_undefined_unlimited,
+    is_any_positive,
     strictly_greater_than_zero,
     subtract,
     subtract_eliminating_negative,
     subtract_only_existing,
     subtract_reporting_negative,
+    total_of,
 )
 
 quantities = st.one_of(
@@ -300,6 +302,22 @@ def test_more_than_zero_needs_a_positive_and_no_negative(
 ) -> None:
     """Zeros are allowed beside a positive quantity; nothing at all is not more than zero."""
     assert expected == strictly_greater_than_zero(resource)
+
+
+@given(resources)
+def test_any_quantity_above_zero_is_found(resource: Resource) -> None:
+    """Whatever the others are."""
+    assert is_any_positive(resource) == (max(resource.values(), default=0) > 0)
+
+
+@given(st.lists(st.sampled_from([A5, EMPTY, Resource({"a": 5}), Resource({"b": -2, "a": 0})]), max_size=8))
+def test_a_total_counts_each_resource_as_often_as_it_comes(parts: list[Resource]) -> None:
+    """Also the same object several times in a row."""
+    total: Resource | None = None
+    for part in parts:
+        total = add(total, part)
+
+    assert (total or EMPTY) == total_of(parts)
 
 
 @settings(deadline=None)

@@ -37,7 +37,9 @@ def test_items_are_in_the_order_of_their_places() -> None:
     entries, _ = a_list(5, 1, 9, 3)
 
     assert [1, 3, 5, 9] == numbers_of(entries)
-    assert (1, 9, 4) == (entries.first.number, entries.last.number, len(entries))
+    first = entries.head()
+    assert first is not None
+    assert (1, 9, 4) == (first.number, entries.last.number, len(entries))
 
 
 def test_an_item_is_found_by_its_place() -> None:
