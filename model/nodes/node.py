@@ -73,9 +73,8 @@ class Node:
         self.attributes = attributes
         self.instance_type = attributes.get(INSTANCE_TYPE) or UNKNOWN_INSTANCE_TYPE
         self._capacity = prune(capacity)
-        self._allocated = EMPTY
-        self._added: list[Resource] = []
-        """What was placed since `_allocated` was summed up: most nodes are asked for the sum rarely."""
+        self._allocated: dict[str, int] = {}
+        """The sum of the allocations; it changes in place, since a node is rarely asked for it."""
         self._occupied = EMPTY
         self._available = self._capacity
         self._schedulable = schedulable
@@ -97,7 +96,7 @@ class Node:
         if available is None:
             return None
         self._allocations[ask.allocation_key] = allocation
-        self._added.append(ask.resource)
+        self._count(ask.resource)
         self._available = available
         return available
 
@@ -107,7 +106,7 @@ class Node:
         key = ask.allocation_key
         assert key not in self._allocations, f"{key} is already on node {self.node_id}: please report"
         self._allocations[key] = allocation
-        self._added.append(ask.resource)
+        self._count(ask.resource)
         self._available = prune(subtract(self._available, ask.resource))
         return self._available
 
@@ -115,17 +114,15 @@ class Node:
         """Remove an allocation from the node, if it is there; return what is available afterwards."""
         allocation = self._allocations.pop(allocation_key, None)
         if allocation is not None:
-            allocated = self._all_allocated()
-            self._added.clear()
-            self._allocated = prune(subtract(allocated, allocation.ask.resource))
+            allocated = prune(subtract(Resource(self._allocated), allocation.ask.resource))
+            self._allocated = dict(allocated.items())
             self._available = prune(add(self._available, allocation.ask.resource))
         return self._available
 
-    def _all_allocated(self) -> Resource:
+    def _count(self, resource: Resource) -> None:
         allocated = self._allocated
-        for resource in self._added:
-            allocated = add(allocated, resource)
-        return allocated
+        for name, quantity in resource.items():
+            allocated[name] = allocated[name] + quantity if name in allocated else quantity
 
     def replace(self, allocation_key: str, allocation: Allocation) -> Resource:
         """Replace an allocation by another one, whatever their sizes."""
@@ -175,7 +172,7 @@ class Node:
         return changed
 
     def _refresh(self) -> None:
-        free = subtract(subtract(self._capacity, self._all_allocated()), self._occupied)
+        free = subtract(subtract(self._capacity, Resource(self._allocated)), self._occupied)
         self._available = prune(free)
 
     # ----------------------------------------------------------------------------- reservations
@@ -206,7 +203,7 @@ class Node:
             attributes=self.attributes,
             schedulable=self._schedulable,
             capacity=self._capacity,
-            allocated=self._all_allocated(),
+            allocated=Resource(self._allocated),
             occupied=self._occupied,
             available=self._available,
             allocations=tuple(self._allocations.values()),
@@ -220,7 +217,7 @@ class Node:
         for allocation in self._allocations.values():
             assert allocation.node_id == self.node_id, f"{allocation!r} is on node {self.node_id}"
             allocated = add(allocated, allocation.ask.resource)
-        counted = self._all_allocated()
+        counted = Resource(self._allocated)
         assert equals(allocated, counted), (
             f"node {self.node_id}: allocated {counted!r} is not the sum {allocated!r}"
         )
