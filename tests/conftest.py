@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+from support.machine_code import skipping_machine_code
+
 
 def pytest_configure() -> None:
-    """Hear Ctrl-C where the shell has switched it off, as it does for what a script runs in the background.
+    """Hear Ctrl-C, and skip a test that replaces what is compiled.
 
-    Tests interrupt programs, and a program inherits that interrupts are ignored.
+    The shell has Ctrl-C ignored by what a script runs in the background. Tests interrupt programs, and a
+    program inherits that interrupts are ignored.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    pytest.MonkeyPatch.setattr = skipping_machine_code(pytest.MonkeyPatch.setattr)  # type: ignore[method-assign]

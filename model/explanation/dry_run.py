@@ -8,7 +8,6 @@ preview of the queue, and the application. Both are dropped with the answer.
 from __future__ import annotations
 
 from bisect import bisect_left
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ..applications.report import WaitingAsk
 from ..applications.state import ApplicationState
 from ..placement.requests import RuleOutcome
 from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import stand_in_for
 from ..requests.allocations import ask_of, submission_refusal
 from ..requests.applications import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
 from ..values.users import User
@@ -187,7 +187,6 @@ def _with_quotas(queue: Queue, submission: ApplicationSubmission) -> Queue:
     tags = quota_tags(submission, queue)
     if tags == QuotaTags():
         return queue
-    stand_in = copy(queue)
-    stand_in.above = (stand_in, *queue.above[1:])
+    stand_in = stand_in_for(queue)
     tags.apply(stand_in)
     return stand_in

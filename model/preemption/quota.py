@@ -68,7 +68,7 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     for leaf, target in shared_out(queue, over):
         candidates = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
         spare = _above_guarantees(leaf)
-        spare = Resource({name: quantity for name, quantity in spare.items() if name in types})
+        spare = Resource({name: quantity for name, quantity in spare.items() if types.has(name)})
         victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, spare)
         selected += len(victims)
         marked = [victim for victim in victims if mark_all((victim,)) is None]

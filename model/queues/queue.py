@@ -37,9 +37,16 @@ if TYPE_CHECKING:
     from .application_entry import ApplicationEntry
     from .template import QueueTemplate
 
-__all__ = ["Queue"]
+__all__ = ["Queue", "stand_in_for"]
 
 _DENY: Final = AccessControlList.parse("")
+_TAKEN_OVER: Final = (
+    *("state", "children", "properties", "settings", "template", "submit_acl", "admin_acl", "guaranteed"),
+    *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "running"),
+    *("accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
+    *("quota_preemption_due_ns", "_claimed"),
+)
+"""What a stand-in has of its queue besides what it is made with."""
 
 
 def _limit(resource: Resource | None) -> Resource | None:
@@ -289,3 +296,15 @@ class Queue:
     def entry(self, application_id: str) -> ApplicationEntry | None:
         """Return the entry of an application in this leaf."""
         return self.entries.get(application_id)
+
+
+def stand_in_for(queue: Queue) -> Queue:
+    """Return a queue that has all that another one has, to try other settings on it.
+
+    What it is given anew is its own: the queue keeps its settings. Its children, its applications and what
+    is counted are those of the queue, and only to be read.
+    """
+    twin = Queue(queue.name, queue.parent, is_leaf=queue.is_leaf, managed=queue.managed)
+    for name in _TAKEN_OVER:
+        setattr(twin, name, getattr(queue, name))
+    return twin

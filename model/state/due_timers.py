@@ -51,7 +51,7 @@ class DueTimers:
         key = (partition, timer_key(action))
         self._waiting[key] = (*self._waiting.get(key, ()), self._serial)
         heappush(self._heap, timer)
-        return self._heap[0] is timer
+        return self._heap[0][1] == self._serial
 
     def cancel(self, partition: str, key: TimerKey) -> None:
         """Cancel what waits under a key of a partition, if anything does."""

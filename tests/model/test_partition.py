@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from support.model.builders import SECOND_NS, START_NS, FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.applications.application import Application
 from licorne.model.partition_views import partition_values
 from licorne.model.values.messages import (
     ApplicationChanged,
@@ -13,6 +16,9 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
+
+if TYPE_CHECKING:
+    import pytest
 
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600
 
@@ -109,7 +115,9 @@ def test_a_rejected_application_that_comes_again_is_kept_for_its_own_three_days(
     assert (["app"], {}) == (kept, h.state.rejected)
 
 
-def test_applications_are_counted_without_asking_those_that_have_ended() -> None:
+def test_applications_are_counted_without_asking_those_that_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """There may be many of them, for three days."""
     h = busy("a")
     h.run_until_idle()
@@ -117,11 +125,14 @@ def test_applications_are_counted_without_asking_those_that_have_ended() -> None
     h.release("a")
     h.advance(30)
     h.submit("next")
-    asked: list[object] = []
+    asked: list[Application] = []
+
+    def noted(application: Application) -> None:
+        asked.append(application)
+
     handles = [ended.application for ended in h.state.completed.values()]
     handles += [ended.application for ended in h.state.rejected.values()]
-    for handle in handles:
-        vars(handle)["facts"] = lambda: asked.append(1)
+    monkeypatch.setattr(Application, "facts", noted)
 
     counts = partition_values(h.state).applications
 

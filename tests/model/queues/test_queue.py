@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from support.model.attributes import attributes_of
 from support.model.builders import TEN, a_resource
 from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.configuration.queue_properties import SortPolicy
 from licorne.model.errors import LicorneError
-from licorne.model.queues.queue import Queue
+from licorne.model.queues.queue import _TAKEN_OVER, Queue, stand_in_for
 from licorne.model.resources.quantities import INT32_MAX, INT32_MIN, INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.object_state import ObjectEvent, ObjectState
@@ -29,6 +30,19 @@ def a_queue(maximum: Resource | None = None) -> Queue:
 
 
 # ----------------------------------------------------------------------------------------- what it is
+
+
+def test_a_stand_in_has_all_that_its_queue_has() -> None:
+    """But the way up begins at itself, and a quota that it is given is its own."""
+    queue = a_queue(TEN)
+    queue.charge(FIVE)
+    twin = stand_in_for(queue)
+    had, given = attributes_of(queue), attributes_of(twin)
+    twin.set_quota(None, FIVE)
+
+    assert {"name", "parent", "path", "above", "is_leaf", "managed", *_TAKEN_OVER} == had.keys()
+    assert had | {"above": (twin, *queue.above[1:])} == given
+    assert (TEN, FIVE) == (queue.maximum, twin.maximum)
 
 
 def test_a_queue_knows_its_way_up() -> None:

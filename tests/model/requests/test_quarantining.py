@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
 import pytest
 from support.model.builders import SECOND_NS, TEN, a_resource
 from support.model.harness import Harness
 
-from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state.quarantine import BrokenKind, Quarantined
 from licorne.model.values.messages import NodeAction, TerminationType
+
+if TYPE_CHECKING:
+    from licorne.model.nodes.handle import NodeHandle
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)
@@ -305,6 +307,20 @@ def test_a_partition_ends_with_what_broke_in_it(what: str) -> None:
     assert any(isinstance(handle, Broken) for handle in h.released_handles)
 
 
+class BreaksWhenTaken:
+    """A node on which nothing can be placed."""
+
+    def __init__(self, node: NodeHandle) -> None:
+        self._node = node
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+    def try_add(self, _: object) -> Never:
+        """Break."""
+        raise TypeError("broken")
+
+
 @pytest.mark.parametrize("what", ["node", "application"])
 def test_a_placement_that_breaks_half_way_is_taken_back(what: str) -> None:
     """The queues are not charged for it, and the room on the node is free."""
@@ -313,8 +329,7 @@ def test_a_placement_that_breaks_half_way_is_taken_back(what: str) -> None:
     node = h.state.nodes.get("one")
     assert node is not None
     if what == "node":
-        assert isinstance(node.node, Node)
-        node.node._allocations = None  # type: ignore[assignment] # on purpose
+        node.node = BreaksWhenTaken(node.node)
     else:
         h.application()._core.pending = EMPTY
 

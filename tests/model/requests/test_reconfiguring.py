@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from support.model.attributes import attributes_of
 from support.model.builders import a_configuration
 from support.model.harness import Harness
 
@@ -27,9 +28,9 @@ PARENT: Final = """\
 """
 
 
-def settings_of(partition: Harness) -> dict[str, dict[str, Any]]:
+def settings_of(partition: Harness) -> dict[str, dict[str, object]]:
     """Return the attributes of the queues, by path; what a queue owns is compared by identity."""
-    return {path: dict(vars(partition.queue(path))) for path in ("root.a", "root.b", "root.b.c")}
+    return {path: attributes_of(partition.queue(path)) for path in ("root.a", "root.b", "root.b.c")}
 
 
 def test_every_key_of_a_queue_is_given_back() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.model.attributes import attributes_of
 from support.model.builders import START_NS, TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
@@ -409,5 +410,5 @@ def test_only_the_application_changes_a_walk(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def fields_of(walk: AskWalk) -> dict[str, object]:
-    fields = {name: getattr(walk, name) for name in type(walk).__slots__}
+    fields = attributes_of(walk)
     return {name: list(value) if isinstance(value, list) else value for name, value in fields.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from support.model.builders import SECOND_NS, START_NS
 
@@ -11,6 +11,7 @@ from licorne.model.applications.effects import TimerKind
 from licorne.model.state.host import (
     ApplicationTimer,
     Inspection,
+    PartitionHost,
     QueueCleaning,
     QuotaCheck,
     RetryAsks,
@@ -18,7 +19,7 @@ from licorne.model.state.host import (
 from licorne.model.state.partition_timers import CLEANING_INTERVAL_NS, PartitionTimers
 
 if TYPE_CHECKING:
-    from licorne.model.state.host import PartitionHost, TimerAction, TimerKey
+    from licorne.model.state.host import TimerAction, TimerKey
 
 
 @dataclass
@@ -40,7 +41,20 @@ class Clock:
 
 
 def timers_on(clock: Clock) -> PartitionTimers:
-    return PartitionTimers(cast("PartitionHost", clock), START_NS)
+    """Return the timers of a partition that gets from its host what they use alone."""
+    host = PartitionHost(
+        now_ns=clock.now_ns,
+        call_at=clock.call_at,
+        cancel=clock.cancel,
+        announce=lambda _: None,
+        flush=lambda: None,
+        placement_halt=lambda: None,
+        predicates=None,
+        adopt_node=lambda node: node,
+        adopt_application=lambda application: application,
+        release=lambda _: None,
+    )
+    return PartitionTimers(host, START_NS)
 
 
 def test_one_of_its_own_waits_once() -> None:

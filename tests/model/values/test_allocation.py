@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from support.model.attributes import attributes_of
 from support.model.builders import START_NS, TEN, a_resource, an_allocation, an_ask
 
 from licorne.model.values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation, Ask
@@ -29,7 +30,7 @@ def a_full_ask() -> Ask:
 
 def parts_of(ask: Ask) -> dict[str, object]:
     """Return all that an ask says."""
-    return {name: getattr(ask, name) for name in Ask.__slots__}
+    return attributes_of(ask)
 
 
 def test_an_ask_may_not_preempt_and_be_preempted_unless_that_is_said() -> None:

@@ -18,7 +18,7 @@ from licorne.model.preemption.guarantee.decision import (
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.state.node_checks import ImmediateChecks, Pending
+from licorne.model.state.node_checks import ImmediateChecks, NodeChecks, Pending
 
 if TYPE_CHECKING:
     from licorne.model.state.host import Predicates
@@ -38,6 +38,7 @@ def decided(
     queue: str = "root.a",
     nodes_tried: bool = False,
     predicates: Predicates | None = None,
+    checks: NodeChecks | None = None,
 ) -> PreemptionPlan | NoPreemption:
     """Decide for an ask, with all nodes to choose from."""
     leaf = scene.queue(queue)
@@ -51,7 +52,7 @@ def decided(
         candidate_nodes=tuple(CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes),
         nodes_tried=nodes_tried,
     )
-    return decide(view, None if predicates is None else ImmediateChecks(predicates))
+    return decide(view, checks if predicates is None else ImmediateChecks(predicates))
 
 
 def keys(plan: PreemptionPlan | NoPreemption) -> tuple[str, list[str], list[str], list[str]]:
@@ -146,16 +147,22 @@ def test_who_goes_for_a_queue_may_spare_who_goes_for_the_node() -> None:
     assert ("n1", [], ["small"], ["large"]) == keys(
         decided(scene, asked, queue="root.p.x", predicates=Insisting())
     )
-    assert decided(scene, asked, queue="root.p.x", predicates=Hesitating()) is NoPreemption.PENDING
+    assert decided(scene, asked, queue="root.p.x", checks=Hesitating()) is NoPreemption.PENDING
 
 
-class Hesitating(FakePredicates):
-    """An RM that has not answered yet whether the end of the large one alone will do."""
+class Hesitating:
+    """The RM has not answered yet whether the end of the large one alone will do."""
+
+    def __init__(self) -> None:
+        self._checks = ImmediateChecks(FakePredicates())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._checks, name)
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
-    ) -> Any:
-        index = super().preemption_index(allocation_key, node_id, victim_keys, start_index)
+    ) -> int | Pending | None:
+        index = self._checks.preemption_index(allocation_key, node_id, victim_keys, start_index)
         return index if "small" in victim_keys else Pending.PENDING
 
 

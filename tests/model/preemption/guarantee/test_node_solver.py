@@ -12,6 +12,8 @@ from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import CandidateNode, NodeSolution, NodeSolver
 
 if TYPE_CHECKING:
+    import pytest
+
     from licorne.model.resources.resource import Resource
 
 TWENTY = a_resource(memory=20)
@@ -58,7 +60,7 @@ def test_nodes_with_fewer_victims_come_first() -> None:
     assert [("n2", 1), ("n3", 1), ("n1", 2)] == [row[:2] for row in shown(solutions(scene, TWENTY))]
 
 
-def test_no_more_solutions_are_worked_out_than_are_looked_at() -> None:
+def test_no_more_solutions_are_worked_out_than_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that needs more at least is not looked at before those that need fewer."""
     scene = a_scene("n1", "n2")
     scene.runs("a1", "a2", node="n1")
@@ -68,13 +70,13 @@ def test_no_more_solutions_are_worked_out_than_are_looked_at() -> None:
     facts_of = QueueFactsOf(leaf)
     solver = NodeSolver(ask, facts_of(leaf), collect_victims(leaf, ask, facts_of), nodes_tried=True)
     worked_out: list[str] = []
-    solve = solver._solve
+    solve = NodeSolver._solve
 
-    def counting(candidate: CandidateNode) -> NodeSolution | None:
+    def counting(self: NodeSolver, candidate: CandidateNode) -> NodeSolution | None:
         worked_out.append(candidate.node_id)
-        return solve(candidate)
+        return solve(self, candidate)
 
-    solver._solve = counting  # type: ignore[method-assign]
+    monkeypatch.setattr(NodeSolver, "_solve", counting)
     next(solver.solutions([CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes]))
 
     assert ["n2"] == worked_out
