@@ -95,7 +95,7 @@ COMPILED := .compiled
 compiled: $(COMPILED)/.ready
 
 $(COMPILED)/.ready: $(VENV)/.ready setup.py $(shell find model -name '*.py')
-	rm -rf $(COMPILED)
+	rm -rf $(COMPILED) build
 	LICORNE_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation --target $(COMPILED) .
 	touch $@

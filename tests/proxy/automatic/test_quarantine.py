@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Never
 
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import begin
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from licorne import Scheduler
 
 
+class Unusable(dict[str, Any]):
+    """A dict that nothing can be put into."""
+
+    def __setitem__(self, *_: object) -> Never:
+        raise TypeError("broken on purpose")
+
+
 def break_one(scheduler: Scheduler, name: str) -> None:
     """Break an invariant of an application or a node, as only a bug of ours could."""
 
@@ -27,7 +34,7 @@ def break_one(scheduler: Scheduler, name: str) -> None:
         if isinstance(entity, Application) and entity.application_id == name:
             entity._core.pending = EMPTY
         elif isinstance(entity, Node) and entity.node_id == name:
-            entity._allocations = None  # type: ignore[assignment] # on purpose
+            entity._allocations = Unusable()
 
     if isinstance(scheduler._engine, ActorsEngine):
         for ref in scheduler._engine.dispatcher.actors():

@@ -17,6 +17,7 @@ from licorne import LicorneError, Scheduler
 from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import LOCK_ORDER
 from licorne.lockcheck import session
+from licorne.model.build_kind import is_compiled
 from licorne.model.partition import Partition
 from licorne.model.queues.queue import Queue
 from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome
@@ -249,6 +250,7 @@ def test_the_lock_checker_finds_nothing(listener: Listener) -> None:
     assert [] == checked.faults
 
 
+@pytest.mark.skipif(is_compiled(), reason="threads share a partition in pure Python alone")
 @pytest.mark.parametrize("has_interpreter_lock", [True, False])
 def test_threads_share_only_where_they_are_asked_to(
     monkeypatch: pytest.MonkeyPatch, *, has_interpreter_lock: bool
