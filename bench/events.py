@@ -23,7 +23,7 @@ from licorne.model.values.facts import PlacedFact
 from licorne.proxy.bench.driver import SelfRunning, Stepped
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
-from licorne.proxy.bench.workloads import workload_named
+from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.events.log import EventLog
 from licorne.proxy.rest.event_streams import EventTexts
 

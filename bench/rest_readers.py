@@ -20,7 +20,7 @@ from licorne import ResourceManager, Scheduler
 from licorne.proxy.bench.driver import SelfRunning
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
-from licorne.proxy.bench.workloads import workload_named
+from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.rest.running import RestServer
 from licorne.proxy.si import si_pb2 as si
 

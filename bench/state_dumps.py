@@ -26,7 +26,7 @@ from licorne.proxy.bench.requests import (
     node_request,
     registration_request,
 )
-from licorne.proxy.bench.workloads import workload_named
+from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.dumps.state_dump import state_dump_file
 
 if TYPE_CHECKING:

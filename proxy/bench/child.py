@@ -19,7 +19,7 @@ from .engine import EngineKind
 from .figures import Figures, figures_to_json
 from .gauges import Gauges
 from .measurement import measure
-from .workloads import workload_named
+from .workload_table import workload_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

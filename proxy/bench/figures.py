@@ -16,6 +16,7 @@ __all__ = [
     "Backlog",
     "Churn",
     "Figures",
+    "HalfLoad",
     "Measurement",
     "figures_from_json",
     "figures_to_json",
@@ -46,6 +47,16 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HalfLoad:
+    """Asks that come one in each request, at half of the pace that the scheduler has (`l_*`)."""
+
+    offered_per_second: float
+    # From the call with an ask to the callback with its allocation.
+    latency_p50_seconds: float
+    latency_p99_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """All that is measured of the scheduler itself.
 
@@ -65,6 +76,7 @@ class Measurement:
     allocations_per_second: float | None = None
     churn: Churn | None = None
     backlog: Backlog | None = None
+    half_load: HalfLoad | None = None
 
     @property
     def pace_per_second(self) -> float | None:

@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from .answering import recorder_for
 from .errors import BenchError
-from .figures import Backlog, Churn, Measurement, percentile
-from .recorder import Goal, Recorder
+from .figures import Backlog, Churn, HalfLoad, Measurement, percentile
+from .recorder import Goal
 from .requests import (
     application_request,
     ask_requests,
@@ -26,6 +27,7 @@ from .requests import (
     placement_request,
     registration_request,
     release_request,
+    single_ask_requests,
     waiting_application_request,
     waiting_ask_request,
 )
@@ -46,6 +48,8 @@ _IDLE_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0
 # That of the leaves whose applications wait to preempt: after it they try.
 _PREEMPTION_DELAY_SECONDS: Final = 1.0
+_PREEMPTION_PAUSE_SECONDS: Final = 0.1
+_PREEMPTION_PAUSES_MAX: Final = 6_000
 _FREED_NODES: Final = 9
 # With fewer of a kind the pages of other things weigh more than they do.
 _MEMORY_COUNT_MIN: Final = 50
@@ -75,9 +79,10 @@ def measure(workload: BenchWorkload, driver: BenchDriver, gauges: Gauges) -> Mea
         bytes_per_application=applications.bytes_each,
         bytes_per_ask=asks.bytes_each,
         peak_bytes=gauges.peak_bytes(),
-        allocations_per_second=outcome if isinstance(outcome, float) else None,
+        allocations_per_second=outcome if isinstance(outcome, float) else run.pace_per_second,
         churn=outcome if isinstance(outcome, Churn) else None,
         backlog=outcome if isinstance(outcome, Backlog) else None,
+        half_load=outcome if isinstance(outcome, HalfLoad) else None,
     )
 
 
@@ -114,8 +119,9 @@ class _Run:
         self.workload = workload
         self.driver = driver
         self.gauges = gauges
-        self.recorder = Recorder(gauges.clock_seconds)
+        self.recorder = recorder_for(workload, gauges, driver.api.update_allocation)
         self.allocations_expected = 0
+        self.pace_per_second: float | None = None
         self._nodes = node_request(workload)
         self._applications = application_request(workload)
         self._existing = placement_request(workload)
@@ -215,6 +221,63 @@ def _place_all(run: _Run) -> tuple[_Asks, float]:
     return _Asks(added.per_second, None, added.bytes_each), count / seconds
 
 
+def _half_load(run: _Run) -> tuple[_Asks, HalfLoad]:
+    """Place the first wave as fast as it goes, then send the second ask by ask at half of that pace.
+
+    The n-th ask is taken to be answered by the n-th allocation: at half load hardly one waits for another.
+    """
+    workload, clock = run.workload, run.gauges.clock_seconds
+    count = workload.ask_count // 2
+    start, handed_over = run.send_asks(0)
+    run.expect_allocations(count)
+    run.pace_per_second = count / (run.recorder.allocation_times_seconds()[-1] - start)
+    requests = single_ask_requests(run.waves[1])
+    interval = 2 / run.pace_per_second
+    sent = []
+    due = clock()
+    for request in requests:
+        run.driver.pause(max(0.0, due - clock()))
+        sent.append(clock())
+        run.driver.api.update_allocation(request)
+        due += interval
+    run.expect_allocations(count)
+    latencies = _latencies(sent, run.recorder.allocation_times_seconds()[-count:])
+    return _Asks(count / (handed_over - start), None, None), HalfLoad(
+        offered_per_second=count / (sent[-1] - sent[0]),
+        latency_p50_seconds=percentile(latencies, 50),
+        latency_p99_seconds=percentile(latencies, 99),
+    )
+
+
+def _place_gangs(run: _Run) -> tuple[_Asks, float]:
+    """Place all placeholders, and replace them: the pace is that of the members, both waves in its time."""
+    count = run.workload.ask_count // 2
+    start, handed_over = run.send_asks(0)
+    run.expect_allocations(count)
+    run.send_asks(1)
+    run.expect_allocations(count)
+    seconds = run.recorder.allocation_times_seconds()[-1] - start
+    return _Asks(count / (handed_over - start), None, None), count / seconds
+
+
+def _preempt(run: _Run) -> tuple[_Asks, float]:
+    """Fill the cluster, then send the asks that take the place of all it holds: the pace is theirs."""
+    count = run.workload.ask_count // 2
+    half = len(run.waves[0]) // 2
+    run.waves = [run.waves[0][:half], run.waves[0][half:]]
+    run.send_asks(0)
+    run.expect_allocations(count)
+    start, handed_over = run.send_asks(1)
+    # Attempts at preemption wait for their time: a scheduler that must be stepped is idle meanwhile.
+    for _ in range(_PREEMPTION_PAUSES_MAX):
+        run.driver.pause(_PREEMPTION_PAUSE_SECONDS)
+        if run.recorder.has_reached(Goal(allocations=2 * count)):
+            break
+    run.expect_allocations(count)
+    seconds = run.recorder.allocation_times_seconds()[-1] - start
+    return _Asks(count / (handed_over - start), None, None), count / seconds
+
+
 def _churn_locked(run: _Run) -> tuple[_Asks, Churn]:
     """Release one by one, and wait for each new allocation."""
 
@@ -263,12 +326,16 @@ def _churn(run: _Run, release: Callable[[si.AllocationRequest], None]) -> Churn:
 
 
 def _churn_of(sent: Sequence[float], arrived: Sequence[float]) -> Churn:
-    latencies = [arrival - departure for departure, arrival in zip(sent, arrived, strict=True)]
+    latencies = _latencies(sent, arrived)
     return Churn(
         per_second=len(sent) / (arrived[-1] - sent[0]),
         latency_p50_seconds=percentile(latencies, 50),
         latency_p99_seconds=percentile(latencies, 99),
     )
+
+
+def _latencies(sent: Sequence[float], arrived: Sequence[float]) -> list[float]:
+    return [arrival - departure for departure, arrival in zip(sent, arrived, strict=True)]
 
 
 def _let_wait(run: _Run) -> tuple[_Asks, Backlog]:
@@ -314,9 +381,12 @@ def _free_node(run: _Run, placement: Placement) -> float:
     return run.recorder.allocation_times_seconds()[first] - start
 
 
-_COURSES: Final[dict[Course, Callable[[_Run], tuple[_Asks, float | Churn | Backlog]]]] = {
+_COURSES: Final[dict[Course, Callable[[_Run], tuple[_Asks, float | Churn | Backlog | HalfLoad]]]] = {
     Course.PLACE: _place_all,
     Course.CHURN_LOCKED: _churn_locked,
     Course.CHURN_PIPED: _churn_piped,
     Course.WAIT: _let_wait,
+    Course.HALF_LOAD: _half_load,
+    Course.GANGS: _place_gangs,
+    Course.PREEMPT: _preempt,
 }

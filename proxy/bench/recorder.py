@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from threading import Condition
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
@@ -34,6 +34,9 @@ class Goal:
 
 class Recorder(ResourceManager):
     """A resource manager callback that counts."""
+
+    expected_ends: ClassVar[frozenset[int]] = frozenset({si.STOPPED_BY_RM})
+    """The types of releases that belong to the course of a workload; any other makes the run worthless."""
 
     def __init__(self, clock_seconds: Callable[[], float]) -> None:
         self._clock_seconds = clock_seconds
@@ -133,7 +136,7 @@ class Recorder(ResourceManager):
     # ------------------------------------------------------------------------------------- inside
 
     def _count_release(self, release: si.AllocationRelease) -> None:
-        if release.terminationType != si.STOPPED_BY_RM:
+        if release.terminationType not in self.expected_ends:
             reason = si.TerminationType.Name(release.terminationType)
             self._note(f"{release.allocationKey} was taken away: {reason} {release.message}")
         self._releases += 1

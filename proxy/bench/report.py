@@ -42,6 +42,9 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
     waiting = [run for run in runs if run.measurement.backlog is not None]
     if waiting:
         yield _backlog_table(waiting)
+    half_loaded = [run for run in runs if run.measurement.half_load is not None]
+    if half_loaded:
+        yield _half_load_table(half_loaded)
 
 
 def _pace_table(runs: Sequence[Figures]) -> Table:
@@ -120,6 +123,24 @@ def _backlog_table(runs: Sequence[Figures]) -> Table:
             _number(backlog.waiting_cpu_share, digits=4),
             _number(backlog.reaction_median_seconds * 1_000, digits=3),
             _number(backlog.reaction_max_seconds * 1_000, digits=3),
+        )
+    return table
+
+
+def _half_load_table(runs: Sequence[Figures]) -> Table:
+    table = _table(
+        "Half load: from an ask to its allocation, asks one by one at half of the pace",
+        ("offered per second", "p50 ms", "p99 ms"),
+    )
+    for run in runs:
+        half_load = run.measurement.half_load
+        assert half_load is not None, run.workload
+        table.add_row(
+            run.workload,
+            run.engine_text,
+            _number(half_load.offered_per_second),
+            _number(half_load.latency_p50_seconds * 1_000, digits=3),
+            _number(half_load.latency_p99_seconds * 1_000, digits=3),
         )
     return table
 

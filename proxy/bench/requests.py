@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from ..si import si_pb2 as si
-from ..si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY
-from .workloads import BenchApplication
+from ..si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY, NODE_PARTITION
+from .workloads import PARTITION, BenchApplication, Course, Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .workloads import BenchQueue, BenchWorkload, Placement, Size
+    from .workloads import BenchQueue, BenchWorkload, Placement
 
 __all__ = [
     "RM_ID",
@@ -31,13 +31,16 @@ __all__ = [
     "placement_request",
     "registration_request",
     "release_request",
+    "single_ask_requests",
     "waiting_application_request",
     "waiting_ask_request",
 ]
 
 RM_ID: Final = "bench"
-_PARTITION: Final = "default"
-_USER: Final = "bench"
+_TASK_GROUP: Final = "members"
+
+# More than all applications of a user ask for.
+_USER_MAXIMUM: Final = Size(1_000_000, 1_000_000)
 
 # Events stay on (it is the default, written out because the figures depend on it); logging is quiet.
 _EXTRA_CONFIGURATION: Final = {"event.trackingEnabled": "true", "log.level": "warn"}
@@ -45,12 +48,23 @@ _EXTRA_CONFIGURATION: Final = {"event.trackingEnabled": "true", "log.level": "wa
 
 def configuration_text(workload: BenchWorkload) -> str:
     """Return the queue configuration as YAML."""
-    partition: dict[str, object] = {"name": _PARTITION}
+    partitions = [_partition_entry(workload, name) for name in workload.partitions()]
+    return yaml.safe_dump({"partitions": partitions}, sort_keys=False)
+
+
+def _partition_entry(workload: BenchWorkload, name: str) -> dict[str, object]:
+    partition: dict[str, object] = {"name": name}
     if workload.node_sort_policy is not None:
         partition["nodesortpolicy"] = {"type": workload.node_sort_policy}
-    root = {"name": "root", "submitacl": "*", "queues": [_queue_entry(queue) for queue in workload.queues]}
+    root: dict[str, object] = {"name": "root", "submitacl": "*"}
+    root["queues"] = [_queue_entry(queue) for queue in workload.queues]
+    if workload.limited_users:
+        root["limits"] = [
+            {"limit": "", "users": [user], "maxresources": _quantities(_USER_MAXIMUM)}
+            for user in workload.users()
+        ]
     partition["queues"] = [root]
-    return yaml.safe_dump({"partitions": [partition]}, sort_keys=False)
+    return partition
 
 
 def _queue_entry(queue: BenchQueue) -> dict[str, object]:
@@ -97,9 +111,13 @@ def node_id(number: int) -> str:
 def node_request(workload: BenchWorkload) -> si.NodeRequest:
     """Return the creation of all nodes."""
     request = si.NodeRequest(rmID=RM_ID)
+    partitions = workload.partitions()
     for number in range(workload.node_count):
         node = request.nodes.add(nodeID=node_id(number), action=si.NodeInfo.CREATE)
+        if len(partitions) > 1:
+            node.attributes[NODE_PARTITION] = partitions[number % len(partitions)]
         _write_size(node.schedulableResource, workload.node_size)
+        _write_further(node.schedulableResource, workload.further_types, workload.ask_count)
     return request
 
 
@@ -113,7 +131,8 @@ def mark_request(workload: BenchWorkload) -> si.ApplicationRequest:
 
     A scheduler takes requests in order, so its acceptance says that all that was sent before is in.
     """
-    return _submission((BenchApplication("mark", workload.leaf_paths()[0]),))
+    mark = BenchApplication("mark", workload.leaf_paths()[0], workload.partitions()[0], workload.users()[0])
+    return _submission([mark])
 
 
 def waiting_application_request(workload: BenchWorkload) -> si.ApplicationRequest:
@@ -128,7 +147,7 @@ def waiting_ask_request(workload: BenchWorkload) -> si.AllocationRequest:
         allocation = request.allocations.add(
             allocationKey=f"{application.application_id}-0",
             applicationID=application.application_id,
-            partitionName=_PARTITION,
+            partitionName=PARTITION,
         )
         allocation.preemptionPolicy.allowPreemptOther = workload.waiting_preempt
         _write_size(allocation.resourcePerAlloc, workload.waiting_sizes[number % len(workload.waiting_sizes)])
@@ -141,8 +160,8 @@ def _submission(applications: Iterable[BenchApplication]) -> si.ApplicationReque
         request.new.add(
             applicationID=application.application_id,
             queueName=application.queue_path,
-            partitionName=_PARTITION,
-            ugi=si.UserGroupInformation(user=_USER, groups=[_USER]),
+            partitionName=application.partition,
+            ugi=si.UserGroupInformation(user=application.user, groups=[application.user]),
         )
     return request
 
@@ -165,7 +184,7 @@ def _add_placement(request: si.AllocationRequest, placement: Placement) -> None:
     allocation = request.allocations.add(
         allocationKey=placement.allocation_key,
         nodeID=node_id(placement.node_number),
-        partitionName=_PARTITION,
+        partitionName=PARTITION,
     )
     _write_size(allocation.resourcePerAlloc, placement.size)
     if placement.application_id is None:
@@ -186,17 +205,33 @@ def _ask_request(workload: BenchWorkload, application: BenchApplication, wave: i
         allocation = request.allocations.add(
             allocationKey=f"{application.application_id}-{wave}-{number:05d}",
             applicationID=application.application_id,
-            partitionName=_PARTITION,
+            partitionName=application.partition,
         )
         _write_size(allocation.resourcePerAlloc, sizes[number % len(sizes)])
+        _write_further(allocation.resourcePerAlloc, workload.further_types, 1)
+        if workload.course is Course.GANGS:
+            allocation.taskGroupName = _TASK_GROUP
+            allocation.placeholder = wave == 0
+        if workload.course is Course.PREEMPT:
+            allocation.preemptionPolicy.allowPreemptSelf = True
+            allocation.preemptionPolicy.allowPreemptOther = True
     return request
+
+
+def single_ask_requests(requests: Iterable[si.AllocationRequest]) -> list[si.AllocationRequest]:
+    """Return a request for each ask: for the first ask of every request, then the second, and so on."""
+    return [
+        si.AllocationRequest(rmID=RM_ID, allocations=[ask])
+        for turn in zip(*(request.allocations for request in requests), strict=True)
+        for ask in turn
+    ]
 
 
 def release_request(application_id: str, allocation_key: str) -> si.AllocationRequest:
     """Return the end of one allocation, as its resource manager sends it."""
     request = si.AllocationRequest(rmID=RM_ID)
     request.releases.allocationsToRelease.add(
-        partitionName=_PARTITION,
+        partitionName=PARTITION,
         applicationID=application_id,
         allocationKey=allocation_key,
         terminationType=si.STOPPED_BY_RM,
@@ -207,3 +242,8 @@ def release_request(application_id: str, allocation_key: str) -> si.AllocationRe
 def _write_size(resource: si.Resource, size: Size) -> None:
     resource.resources[MEMORY].value = size.memory
     resource.resources[CPU].value = size.vcore_milli
+
+
+def _write_further(resource: si.Resource, types: int, quantity: int) -> None:
+    for number in range(types):
+        resource.resources[f"type-{number:02d}"].value = quantity

@@ -22,7 +22,7 @@ from .errors import BenchError
 from .figures import percentile
 from .gauges import Gauges
 from .measurement import measure
-from .workloads import workload_named
+from .workload_table import workload_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
-"""The workloads of the bench: frozen descriptions of clusters and of their asks.
+"""What a workload of the bench is: a frozen description of a cluster and of its asks.
 
-Each is a row of the table that the recorded core was measured with, so a name must never change its
-meaning: figures of different days and machines are compared by it. `licorne.proxy.bench.requests` turns a
-description into `si.v1` messages.
+`licorne.proxy.bench.workload_table` has all of them; `licorne.proxy.bench.requests` turns a description into
+`si.v1` messages.
 
 Three things that the table leaves open are decided here. Existing allocations belong to the applications of
 the workload in turn, so that they add no queue and no application of their own. The sizes of a workload with
@@ -14,16 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import cycle
 from typing import TYPE_CHECKING, Final
-
-from .errors import UnknownWorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "DEFAULT_NAMES",
-    "WORKLOADS",
+    "PARTITION",
+    "USER",
     "BenchApplication",
     "BenchQueue",
     "BenchWorkload",
@@ -31,8 +29,11 @@ __all__ = [
     "NodeFill",
     "Placement",
     "Size",
-    "workload_named",
 ]
+
+
+USER: Final = "bench"
+PARTITION: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,12 @@ class Course(Enum):
     CHURN_LOCKED = "release one, wait for its successor"
     CHURN_PIPED = "release one after the other"
     WAIT = "let asks wait that cannot fit, then free a node"
+    # A second wave is sent, ask by ask, at half of the pace at which the first was placed.
+    HALF_LOAD = "place every ask, then send one after the other at half of that pace"
+    # The first wave are the placeholders of a gang for each application, the second its members.
+    GANGS = "place placeholders, then replace them"
+    # The first half of the applications fills the cluster, what the second half asks for takes its place.
+    PREEMPT = "fill the cluster, then preempt all of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,8 @@ class BenchApplication:
 
     application_id: str
     queue_path: str
+    partition: str = PARTITION
+    user: str = USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,14 @@ class BenchWorkload:
     """The sizes of their asks, in turn."""
     waiting_preempt: bool = False
     """Whether their asks may preempt."""
+    further_types: int = 0
+    """Resource types beside memory and vcore: an ask wants one of each, a node has enough for all asks."""
+    limited_users: int = 0
+    """Users whom the root limits, each to more than they ask for; the applications are theirs in turn."""
+    partition_count: int = 1
+    """Partitions, each with all the queues and applications; the nodes are theirs in turn."""
+    predicate_seconds: float | None = None
+    """How long the resource manager thinks before it accepts a node; `None` if it is not asked."""
 
     def waiting_applications(self) -> tuple[BenchApplication, ...]:
         """Return the applications that wait while the others are placed."""
@@ -125,12 +142,32 @@ class BenchWorkload:
         )
 
     def applications(self) -> tuple[BenchApplication, ...]:
-        """Return the applications, leaf by leaf."""
-        return tuple(
-            BenchApplication(f"{path}-{number:03d}", path)
+        """Return the applications, leaf by leaf, and of several partitions one after the other."""
+        owners = (
+            (partition, path, number)
+            for partition in self.partitions()
             for path in self.leaf_paths()
             for number in range(self.applications_per_leaf)
         )
+        return tuple(
+            BenchApplication(self._prefix(partition) + f"{path}-{number:03d}", path, partition, user)
+            for (partition, path, number), user in zip(owners, cycle(self.users()), strict=False)
+        )
+
+    def partitions(self) -> tuple[str, ...]:
+        """Return the names of the partitions."""
+        if self.partition_count == 1:
+            return (PARTITION,)
+        return tuple(f"part-{number:02d}" for number in range(self.partition_count))
+
+    def users(self) -> tuple[str, ...]:
+        """Return the names of all users."""
+        if not self.limited_users:
+            return (USER,)
+        return tuple(f"user-{number:04d}" for number in range(self.limited_users))
+
+    def _prefix(self, partition: str) -> str:
+        return "" if self.partition_count == 1 else f"{partition}-"
 
     def leaf_paths(self) -> tuple[str, ...]:
         """Return the full paths of the leaves in the order of the configuration."""
@@ -147,14 +184,19 @@ class BenchWorkload:
                 yield Placement(f"placed-{number:05d}-{piece}", owner, number, size)
 
     @property
+    def confirms(self) -> bool:
+        """Whether the scheduler ends allocations, which the resource manager has to confirm."""
+        return self.course in {Course.GANGS, Course.PREEMPT}
+
+    @property
     def application_count(self) -> int:
         """The number of applications."""
-        return len(self.leaf_paths()) * self.applications_per_leaf
+        return self.partition_count * len(self.leaf_paths()) * self.applications_per_leaf
 
     @property
     def wave_count(self) -> int:
-        """How often each application sends its asks: twice where the first are released again."""
-        return 2 if self.course in {Course.CHURN_LOCKED, Course.CHURN_PIPED} else 1
+        """How often each application sends its asks."""
+        return 1 if self.course in {Course.PLACE, Course.WAIT, Course.PREEMPT} else 2
 
     @property
     def ask_count(self) -> int:
@@ -179,156 +221,3 @@ def _pieces(fill: NodeFill, number: int, node_size: Size) -> tuple[tuple[Size, b
     if fill is NodeFill.NEARLY_FULL_CLUSTER and number % 20 != 19:
         return ((node_size, True),) if number % 2 == 0 else ((Size(100, 10), False),) * 6
     return ()
-
-
-# --------------------------------------------------------------------------------------- the table
-
-_UNIT: Final = Size(10, 1)
-_FIVE_SIZES: Final = (Size(10, 1), Size(20, 2), Size(30, 3), Size(40, 4), Size(50, 5))
-_TWO_QUEUES: Final = (
-    BenchQueue(name="a", guaranteed=Size(100_000, 10_000_000)),
-    BenchQueue(name="b", guaranteed=Size(1_000_000, 10_000_000)),
-)
-_TEN_PARENTS: Final = tuple(
-    BenchQueue(
-        name=f"p{parent}",
-        guaranteed=Size(15_000, 1_500),
-        maximum=Size(35_000, 3_500),
-        children=tuple(
-            BenchQueue(name=f"q{leaf}", guaranteed=Size(1_500, 150), maximum=Size(3_500, 350))
-            for leaf in range(10)
-        ),
-    )
-    for parent in range(10)
-)
-
-
-def _leaves(count: int, application_sort_policy: str | None = None) -> tuple[BenchQueue, ...]:
-    return tuple(
-        BenchQueue(name=f"q{number:02d}", application_sort_policy=application_sort_policy)
-        for number in range(count)
-    )
-
-
-def _two_applications(name: str, node_count: int, node_size: Size, ask_count: int) -> BenchWorkload:
-    return BenchWorkload(
-        name=name,
-        node_count=node_count,
-        node_size=node_size,
-        queues=_TWO_QUEUES,
-        applications_per_leaf=1,
-        asks_per_wave=ask_count,
-        ask_sizes=(_UNIT,),
-    )
-
-
-def _just_enough_room(node_count: int) -> BenchWorkload:
-    units = 10_000 // node_count + 1
-    return _two_applications(f"u{node_count}", node_count, Size(10 * units, units), 5_000)
-
-
-def _many_applications(
-    name: str,
-    queues: tuple[BenchQueue, ...],
-    *,
-    applications_per_leaf: int,
-    node_count: int = 1_000,
-    ask_count: int = 10,
-) -> BenchWorkload:
-    return BenchWorkload(
-        name=name,
-        node_count=node_count,
-        node_size=Size(400, 40),
-        queues=queues,
-        applications_per_leaf=applications_per_leaf,
-        asks_per_wave=ask_count,
-        ask_sizes=_FIVE_SIZES,
-    )
-
-
-def _nearly_full(name: str, node_sort_policy: str) -> BenchWorkload:
-    return BenchWorkload(
-        name=name,
-        node_count=2_000,
-        node_size=Size(600, 60),
-        queues=_leaves(10),
-        applications_per_leaf=5,
-        asks_per_wave=100,
-        ask_sizes=(_UNIT,),
-        node_sort_policy=node_sort_policy,
-        node_fill=NodeFill.NEARLY_FULL_CLUSTER,
-    )
-
-
-def _thousand_nodes(
-    name: str, course: Course, *, applications_per_leaf: int, node_fill: NodeFill = NodeFill.EMPTY
-) -> BenchWorkload:
-    return BenchWorkload(
-        name=name,
-        node_count=1_000,
-        node_size=Size(100, 10),
-        queues=_leaves(10),
-        applications_per_leaf=applications_per_leaf,
-        asks_per_wave=100,
-        ask_sizes=(_UNIT,),
-        node_fill=node_fill,
-        course=course,
-    )
-
-
-def _beside_waiting(name: str, waiting_count: int, *, guaranteed: bool) -> BenchWorkload:
-    return BenchWorkload(
-        name=f"{name}_{waiting_count}",
-        node_count=1_000,
-        node_size=Size(100, 10),
-        queues=tuple(
-            BenchQueue(
-                name=f"q{number:02d}",
-                guaranteed=Size(50_000, 5_000) if guaranteed else None,
-                preemption_delay="1s" if guaranteed else None,
-            )
-            for number in range(10)
-        ),
-        applications_per_leaf=10,
-        asks_per_wave=100,
-        ask_sizes=(_UNIT,),
-        waiting_count=waiting_count,
-        waiting_sizes=(Size(110, 11), Size(120, 12), Size(130, 13)),
-        waiting_preempt=guaranteed,
-    )
-
-
-WORKLOADS: Final[tuple[BenchWorkload, ...]] = (
-    _just_enough_room(500),
-    _just_enough_room(1_000),
-    _just_enough_room(2_000),
-    _just_enough_room(5_000),
-    _many_applications("a", _leaves(10, "fair"), applications_per_leaf=100),
-    _many_applications("a_fifo", _leaves(10), applications_per_leaf=100),
-    _many_applications("b", _TEN_PARENTS, applications_per_leaf=10),
-    _two_applications("c", 5_000, Size(110, 11), 25_000),
-    _many_applications("d", _leaves(100), applications_per_leaf=10, node_count=10_000, ask_count=100),
-    _nearly_full("e_fair", "fair"),
-    _nearly_full("e_bin", "binpacking"),
-    _thousand_nodes("f_lock", Course.CHURN_LOCKED, applications_per_leaf=10),
-    _thousand_nodes("f_pipe", Course.CHURN_PIPED, applications_per_leaf=10),
-    _thousand_nodes("g_full", Course.WAIT, applications_per_leaf=5, node_fill=NodeFill.FULL),
-    _thousand_nodes("g_frag", Course.WAIT, applications_per_leaf=5, node_fill=NodeFill.FRAGMENTED),
-    *(_beside_waiting("h_backlog", count, guaranteed=False) for count in (1_000, 5_000, 20_000)),
-    *(_beside_waiting("h_owed", count, guaranteed=True) for count in (1_000, 5_000, 20_000)),
-)
-
-# What `licorne bench` runs without names: every kind of sorting, and the long applications.
-DEFAULT_NAMES: Final = ("u500", "u1000", "u5000", "a", "a_fifo", "b", "c")
-
-
-def workload_named(name: str) -> BenchWorkload:
-    """Return the workload of that name.
-
-    Raises:
-        UnknownWorkloadError: there is none; the message names the nearest ones.
-    """
-    for workload in WORKLOADS:
-        if workload.name == name:
-            return workload
-    raise UnknownWorkloadError(name, [workload.name for workload in WORKLOADS])

@@ -8,7 +8,7 @@ import typer
 
 from ..bench.engine import EngineKind
 from ..bench.errors import BenchError, UnknownWorkloadError
-from ..bench.workloads import DEFAULT_NAMES, WORKLOADS, workload_named
+from ..bench.workload_table import DEFAULT_NAMES, WORKLOADS, workload_named
 from ..terminal.bad_input import ends_on, write_error
 from ..terminal.standard_output import write_line
 from .options import whole_number

@@ -10,7 +10,7 @@ from targets import QUOTED, comparisons, goals, main
 from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Backlog
 from licorne.proxy.bench.report import report_json
-from licorne.proxy.bench.workloads import WORKLOADS
+from licorne.proxy.bench.workload_table import WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,3 +85,17 @@ def test_figures_are_read_as_the_command_writes_them(
     printed = capsys.readouterr().out
     assert 2 == printed.count("3,500-4,100/s")
     assert "u5000 / u500 (actors)" in printed
+
+
+def test_what_was_measured_beside_go_is_quoted_with_its_day(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a figure of that day, not of the run that it stands beside."""
+    path = tmp_path / "figures.json"
+    path.write_text(report_json([some_figures("c")]), encoding="utf-8")
+
+    main([str(path)])
+
+    shown = capsys.readouterr().out
+    assert "of Go, 2026-11-22" in shown
+    assert "23x" in shown

@@ -43,6 +43,16 @@ def test_a_stepped_scheduler_is_stepped_while_it_rests() -> None:
     assert clock.now_seconds == pytest.approx(4.0)
 
 
+def test_the_own_time_of_a_stepped_scheduler_passes_while_it_rests() -> None:
+    """What waits for its time, as an attempt at preemption does, would never be tried."""
+    clock = FakeClock()
+    scheduler = FakeScheduler(clock)
+
+    Stepped(scheduler, fake_gauges(clock)).pause(4.0)
+
+    assert scheduler.now_ns() == pytest.approx(4_000_000_000)
+
+
 def test_a_self_running_scheduler_is_only_waited_for() -> None:
     """What it does it has done on its own account."""
     clock = FakeClock()

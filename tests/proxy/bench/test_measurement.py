@@ -15,10 +15,14 @@ from support.proxy.bench_fakes import (
     fake_gauges,
 )
 
+from licorne.proxy.bench.child import measure_on_fresh_scheduler
 from licorne.proxy.bench.driver import SelfRunning, Stepped
+from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.figures import Churn, Measurement
+from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
+from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.si import si_pb2 as si
 
@@ -216,3 +220,50 @@ def test_a_waiting_ask_that_is_placed_is_an_error() -> None:
 
     with pytest.raises(BenchError, match="1 allocations more"):
         measured(workload)
+
+
+def test_half_load_sends_one_ask_after_the_other_at_half_of_the_pace() -> None:
+    """The scheduler is done with each before the next comes: its latency is what it takes alone."""
+    measurement = measured(a_workload(node_count=4, course=Course.HALF_LOAD))
+    alone = ASK_SECONDS + PLACEMENT_SECONDS
+
+    assert measurement.allocations_per_second == 1 / alone
+    half_load = measurement.half_load
+    assert half_load is not None
+    assert half_load.offered_per_second == pytest.approx(20 / 19 / (2 * alone))
+    assert (alone, alone) == (half_load.latency_p50_seconds, half_load.latency_p99_seconds)
+
+
+def test_gangs_are_measured_by_their_members_from_the_first_placeholder_on() -> None:
+    """Both waves are in the time, the placeholders are not in the count."""
+    measurement = measured(a_workload(node_count=4, course=Course.GANGS))
+
+    assert measurement.allocations_per_second == 1 / (2 * (ASK_SECONDS + PLACEMENT_SECONDS))
+
+
+# The workloads that a fake scheduler cannot run, each made small.
+SMALL = {
+    name: replace(
+        workload_named(name), node_count=nodes, applications_per_leaf=applications, asks_per_wave=asks
+    )
+    for name, nodes, applications, asks in (
+        ("a_types", 20, 1, 10),
+        ("a_deep", 20, 1, 10),
+        ("a_users", 20, 1, 10),
+        ("l_half", 20, 2, 4),
+        ("p_predicates", 20, 1, 2),
+        ("p_parts", 100, 1, 2),
+        ("q_gangs", 20, 2, 20),
+        ("q_storm", 10, 5, 2),
+    )
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("engine", EngineKind)
+def test_a_workload_runs_to_its_end_at_a_small_size(name: str, engine: EngineKind) -> None:
+    """The scheduler places all that it asks for, on every engine."""
+    measurement = measure_on_fresh_scheduler(SMALL[name], engine, Gauges())
+
+    assert measurement.pace_per_second
+    assert (measurement.half_load is not None) == (name == "l_half")

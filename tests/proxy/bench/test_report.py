@@ -6,7 +6,7 @@ import json
 from rich.console import Console
 from support.proxy.bench_fakes import some_figures
 
-from licorne.proxy.bench.figures import Backlog, Churn, Figures
+from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad
 from licorne.proxy.bench.report import report_json, report_tables
 
 
@@ -49,6 +49,15 @@ def test_churn_and_backlog_have_tables_of_their_own_where_there_are_any() -> Non
     assert "4.000" in both
     assert "Churn" not in rendered(some_figures())
     assert "Backlog" not in rendered(some_figures())
+
+
+def test_half_load_has_a_table_of_its_own() -> None:
+    """Latencies are in milliseconds, beside what was offered."""
+    half_load = HalfLoad(offered_per_second=7_123.0, latency_p50_seconds=0.000_15, latency_p99_seconds=0.003)
+    text = rendered(some_figures("l_half", half_load=half_load))
+
+    assert all(each in text for each in ("Half load", "7,123", "0.150", "3.000"))
+    assert "Half load" not in rendered(some_figures())
 
 
 def test_json_holds_every_figure_and_what_follows_from_it() -> None:

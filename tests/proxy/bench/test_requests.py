@@ -13,10 +13,12 @@ from licorne.proxy.bench.requests import (
     placement_request,
     registration_request,
     release_request,
+    single_ask_requests,
     waiting_application_request,
     waiting_ask_request,
 )
-from licorne.proxy.bench.workloads import Size, workload_named
+from licorne.proxy.bench.workload_table import workload_named
+from licorne.proxy.bench.workloads import Size
 from licorne.proxy.si import si_pb2 as si
 
 
@@ -188,3 +190,62 @@ def test_the_owed_leaves_have_a_guarantee_and_a_short_delay() -> None:
     for leaf in partition["queues"][0]["queues"]:
         assert leaf["properties"] == {"preemption.delay": "1s"}
         assert "guaranteed" in leaf["resources"]
+
+
+def test_further_resource_types_are_on_nodes_and_asks() -> None:
+    """An ask wants one of each; a node has enough of each for all asks."""
+    workload = workload_named("a_types")
+    node = node_request(workload).nodes[0].schedulableResource.resources
+    ask = ask_requests(workload, 0)[0].allocations[0].resourcePerAlloc.resources
+
+    assert 12 == len(node) == len(ask)
+    assert (10_000, 1) == (node["type-09"].value, ask["type-09"].value)
+
+
+def test_limited_users_are_in_the_configuration_and_own_the_applications() -> None:
+    """The root limits each of them, and each has an application."""
+    workload = workload_named("a_users")
+    root = yaml.safe_load(configuration_text(workload))["partitions"][0]["queues"][0]
+    users = {new.ugi.user for new in application_request(workload).new}
+
+    assert users == {user for limit in root["limits"] for user in limit["users"]}
+    assert 1_000 == len(users)
+
+
+def test_nodes_applications_and_asks_of_several_partitions_name_theirs() -> None:
+    """Each partition is configured, has its share of the nodes, and the asks of its applications."""
+    workload = workload_named("p_parts")
+    names = [each["name"] for each in yaml.safe_load(configuration_text(workload))["partitions"]]
+    nodes = [node.attributes["si/node-partition"] for node in node_request(workload).nodes]
+    asks = [request.allocations[0].partitionName for request in ask_requests(workload, 0)]
+
+    assert names * 20 == nodes
+    assert [name for name in names for _ in range(10)] == asks
+    assert asks == [new.partitionName for new in application_request(workload).new]
+    assert names[0] == mark_request(workload).new[0].partitionName
+
+
+def test_the_first_wave_of_a_gang_are_placeholders() -> None:
+    """Both waves name the task group, so that the second replaces the first."""
+    waves = [ask_requests(workload_named("q_gangs"), wave)[0].allocations[0] for wave in (0, 1)]
+
+    assert [("members", True), ("members", False)] == [(ask.taskGroupName, ask.placeholder) for ask in waves]
+
+
+def test_asks_of_a_storm_may_preempt_and_be_preempted() -> None:
+    """Those of other workloads may not."""
+    storm, other = (
+        ask_requests(workload_named(name), 0)[0].allocations[0].preemptionPolicy for name in ("q_storm", "a")
+    )
+
+    assert (True, True) == (storm.allowPreemptSelf, storm.allowPreemptOther)
+    assert (False, False) == (other.allowPreemptSelf, other.allowPreemptOther)
+
+
+def test_asks_are_sent_one_by_one_in_turns_of_the_applications() -> None:
+    """The first ask of each application comes before the second of any."""
+    requests = ask_requests(a_workload(asks_per_wave=2), 0)
+    singles = [request.allocations[0] for request in single_ask_requests(requests)]
+
+    first, second = ([request.allocations[turn] for request in requests] for turn in (0, 1))
+    assert first + second == singles

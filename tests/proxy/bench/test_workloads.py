@@ -5,16 +5,8 @@ from collections import Counter
 import pytest
 
 from licorne.proxy.bench.errors import UnknownWorkloadError
-from licorne.proxy.bench.workloads import (
-    DEFAULT_NAMES,
-    WORKLOADS,
-    BenchQueue,
-    BenchWorkload,
-    Course,
-    NodeFill,
-    Size,
-    workload_named,
-)
+from licorne.proxy.bench.workload_table import DEFAULT_NAMES, WORKLOADS, workload_named
+from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
 
 ONE_SIZE = (Size(10, 1),)
 FIVE_SIZES = (Size(10, 1), Size(20, 2), Size(30, 3), Size(40, 4), Size(50, 5))
@@ -42,6 +34,14 @@ TABLE = {
     "h_owed_1000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
     "h_owed_5000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
     "h_owed_20000": (1_000, Size(100, 10), 10, 100, 10_000, ONE_SIZE),
+    "a_types": (1_000, Size(400, 40), 10, 1_000, 10_000, FIVE_SIZES),
+    "a_deep": (1_000, Size(400, 40), 10, 1_000, 10_000, FIVE_SIZES),
+    "a_users": (1_000, Size(400, 40), 10, 1_000, 10_000, FIVE_SIZES),
+    "l_half": (1_000, Size(400, 40), 10, 100, 20_000, ONE_SIZE),
+    "p_predicates": (1_000, Size(400, 40), 10, 100, 2_000, ONE_SIZE),
+    "p_parts": (1_000, Size(400, 40), 10, 500, 10_000, ONE_SIZE),
+    "q_gangs": (1_000, Size(400, 40), 1, 10, 20_000, ONE_SIZE),
+    "q_storm": (1_000, Size(10, 1), 2, 20, 2_000, ONE_SIZE),
 }
 
 
@@ -77,7 +77,25 @@ def test_a_workload_has_the_counts_and_sizes_of_the_table(name: str) -> None:
     assert TABLE[name] == shape
 
 
-@pytest.mark.parametrize("name", ["u500", "u1000", "u2000", "u5000", "a", "a_fifo", "b", "c", "d"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "u500",
+        "u1000",
+        "u2000",
+        "u5000",
+        "a",
+        "a_fifo",
+        "b",
+        "c",
+        "d",
+        "a_types",
+        "a_deep",
+        "a_users",
+        "p_predicates",
+        "p_parts",
+    ],
+)
 def test_every_ask_of_a_placing_workload_has_room(name: str) -> None:
     """The cluster starts empty and is larger than all asks together."""
     workload = workload_named(name)
@@ -216,7 +234,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
 def test_a_name_like_no_other_is_answered_with_all_names() -> None:
     """A guess gets the list of names."""
     with pytest.raises(
-        UnknownWorkloadError, match=r"unknown workload 'quick': there are u500, u1000, .*, h_owed_20000"
+        UnknownWorkloadError, match=r"unknown workload 'quick': there are u500, u1000, .*, q_storm"
     ):
         workload_named("quick")
 
@@ -224,3 +242,33 @@ def test_a_name_like_no_other_is_answered_with_all_names() -> None:
 def test_the_default_names_exist() -> None:
     """What runs without names can run."""
     assert list(DEFAULT_NAMES) == [workload_named(name).name for name in DEFAULT_NAMES]
+
+
+def test_the_variants_of_a_fifo_differ_in_one_thing_each() -> None:
+    """So their figures beside those of `a_fifo` are the cost of that thing."""
+    types, deep, users = (workload_named(name) for name in ("a_types", "a_deep", "a_users"))
+
+    assert 10 == types.further_types
+    assert {8} == {path.count(".") for path in deep.leaf_paths()}
+    assert 1_000 == len({application.user for application in users.applications()})
+    assert {"bench"} == {application.user for application in types.applications()}
+
+
+def test_each_of_fifty_partitions_has_all_queues_and_applications_of_its_own() -> None:
+    """An application of one has another id than its like in the next."""
+    applications = workload_named("p_parts").applications()
+    partitions = Counter(application.partition for application in applications)
+
+    assert {f"part-{number:02d}": 10 for number in range(50)} == partitions
+    assert {"root.q00"} == {application.queue_path for application in applications[::10]}
+    assert applications[0].application_id != applications[10].application_id
+
+
+def test_a_storm_fills_its_cluster_and_is_owed_all_of_it() -> None:
+    """Half of the asks fill the nodes, and the other leaf is guaranteed as much as they take."""
+    workload = workload_named("q_storm")
+    owed = workload.queues[1].guaranteed
+
+    assert workload.node_count * workload.node_size.memory == asked_memory(workload) // 2
+    assert owed is not None
+    assert owed.memory == asked_memory(workload) // 2

@@ -14,11 +14,12 @@ from licorne.proxy.bench import run
 from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.figures import figures_to_json
-from licorne.proxy.bench.workloads import DEFAULT_NAMES, WORKLOADS, BenchWorkload
+from licorne.proxy.bench.workload_table import DEFAULT_NAMES, WORKLOADS
 from licorne.proxy.commands.bench import bench
 
 if TYPE_CHECKING:
     from licorne.proxy.bench.figures import Figures
+    from licorne.proxy.bench.workloads import BenchWorkload
 
 Ran = list[tuple[str, EngineKind]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from licorne.proxy.bench.engine import EngineKind
-from licorne.proxy.bench.figures import Backlog, Churn, Figures, Measurement
+from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Measurement
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.si import si_pb2 as si
@@ -54,6 +54,7 @@ class FakeScheduler:
         self._placed: dict[str, si.Allocation] = {}
         self.registrations: list[si.RegisterResourceManagerRequest] = []
         self.stopped = False
+        self._own_now_ns = 0
 
     def register_resource_manager(
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
@@ -89,6 +90,14 @@ class FakeScheduler:
         while self._inbox:
             self._handle(self._inbox.pop(0))
         self._place_waiting()
+
+    def now_ns(self) -> int:
+        """Return the time of its own, which passes only as it is told."""
+        return self._own_now_ns
+
+    def advance_to(self, time_ns: int) -> None:
+        """Let its own time pass; nothing is due in it."""
+        self._own_now_ns = time_ns
 
     def _take(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> None:
         self._inbox.append(request)
@@ -201,6 +210,7 @@ def some_figures(
     light: float | None = 40_000.0,
     churn: Churn | None = None,
     backlog: Backlog | None = None,
+    half_load: HalfLoad | None = None,
 ) -> Figures:
     """Return figures as a run gives them; by default half of the light."""
     return Figures(
@@ -220,5 +230,6 @@ def some_figures(
             allocations_per_second=pace,
             churn=churn,
             backlog=backlog,
+            half_load=half_load,
         ),
     )
