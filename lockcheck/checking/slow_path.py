@@ -197,7 +197,7 @@ def entered(node: TrieNode, after: TrieNode) -> None:
     """
     after.since = perf_counter_ns()
     after.visits = 0
-    if after.parent_since != node.since:
+    if after.parent_since is not node.since:
         after.parent_since = node.since
         node.visits += 1
         if node.visits > 2:

@@ -193,7 +193,7 @@ class TrieNode:
         self.since = 0
         """When it was taken last, where the level is `full`."""
         self.parent_since = 0
-        """The time of the parent's hold in which it was taken last; it identifies that hold."""
+        """The time of the parent's hold in which it was taken last: this very object identifies that hold."""
         self.tally: UsageTally | None = None
         self.holds: deque[int] = UNHEARD
         """The times for which it was held."""

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from ..holding.chains import Attempt, Execution
 
-__all__ = ["FOREVER", "CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
+__all__ = ["AT_ONCE", "FOREVER", "CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
 
 _getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 FOREVER: Final = -1
 """What `acquire` has as its timeout if none was given; other numbers are other objects, and just slower."""
-_AT_ONCE: Final = (False,)
+AT_ONCE: Final = (False,)
 """The arguments of an attempt that does not wait; made once, as the interpreter would make them each time."""
 
 _NOWHERE: Final = TrieNode(NOBODY, None, None, None)
@@ -73,7 +73,7 @@ class CheckedLock:
             after = execution.node.next[self._acquisition]
         except KeyError:
             after = take_slow_path(execution, self._acquisition)
-        if not self._try(*_AT_ONCE):
+        if not self._try(*AT_ONCE):
             self._wait(execution, after, -1.0)
         self._at = execution.node = after
         return True
@@ -89,7 +89,7 @@ class CheckedLock:
             after = execution.node.next[acquisition]
         except KeyError:
             after = take_slow_path(execution, acquisition)
-        if not self._try(*_AT_ONCE) and not self._waited(execution, after, timeout):
+        if not self._try(*AT_ONCE) and not self._waited(execution, after, timeout):
             return False
         self._at = execution.node = after
         return True
@@ -114,10 +114,8 @@ class CheckedLock:
         after = self._at
         execution = after.execution
         node = execution.node
-        # The plain lock, if it is re-entrant, refuses other threads itself.
-        if (node is after or node.acquisition is self._acquisition) and (
-            self.reentrant or local.execution is execution
-        ):
+        # The plain lock does not refuse other threads.
+        if (node is after or node.acquisition is self._acquisition) and local.execution is execution:
             try:
                 self._plain.release()
             except RuntimeError:
@@ -196,7 +194,7 @@ class CheckedLock:
             after = take_slow_path(execution, acquisition)
         elif self.counts:
             after = here(execution, acquisition, after)
-        if not self._try(*_AT_ONCE):
+        if not self._try(*AT_ONCE):
             self._wait(execution, after, -1.0, breakable=False)
         if self.counts:
             entered(execution.node, after)
@@ -209,6 +207,21 @@ class CheckedRLock(CheckedLock):
     __slots__ = ()
 
     reentrant = True
+
+    def release(self) -> None:
+        """Release the lock; errors as of `CheckedLock.release`."""
+        after = self._at
+        execution = after.execution
+        node = execution.node
+        if node is after or node.acquisition is self._acquisition:
+            try:
+                self._plain.release()
+            except RuntimeError:  # which refuses other threads
+                self._release_elsewhere()
+            else:
+                execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+        else:
+            self._release_elsewhere()
 
 
 class FullLock(CheckedLock):
@@ -228,11 +241,11 @@ class FullLock(CheckedLock):
                 after = take_slow_path_at(execution, self._acquisition, frame)
         except KeyError:
             after = take_slow_path_at(execution, self._acquisition, frame)
-        if not self._try(*_AT_ONCE):
+        if not self._try(*AT_ONCE):
             self._wait(execution, after, -1.0)
         after.since = perf_counter_ns()
         after.visits = 0
-        if after.parent_since != node.since:
+        if after.parent_since is not node.since:
             after.parent_since = node.since
             node.visits += 1
             if node.visits > 2:
@@ -253,11 +266,11 @@ class FullLock(CheckedLock):
                 after = here(execution, self._acquisition, after)
         except KeyError:
             after = take_slow_path(execution, self._acquisition)
-        if not self._try(*_AT_ONCE):
+        if not self._try(*AT_ONCE):
             self._wait(execution, after, -1.0)
         after.since = perf_counter_ns()
         after.visits = 0
-        if after.parent_since != node.since:
+        if after.parent_since is not node.since:
             after.parent_since = node.since
             node.visits += 1
             if node.visits > 2:
@@ -276,11 +289,11 @@ class FullLock(CheckedLock):
                 after = here(execution, acquisition, after)
         except KeyError:
             after = take_slow_path(execution, acquisition)
-        if not self._try(*_AT_ONCE) and not self._waited(execution, after, timeout):
+        if not self._try(*AT_ONCE) and not self._waited(execution, after, timeout):
             return False
         after.since = perf_counter_ns()
         after.visits = 0
-        if after.parent_since != node.since:
+        if after.parent_since is not node.since:
             after.parent_since = node.since
             node.visits += 1
             if node.visits > 2:
@@ -293,9 +306,7 @@ class FullLock(CheckedLock):
         after = self._at
         execution = after.execution
         node = execution.node
-        if (node is after or node.acquisition is self._acquisition) and (
-            self.reentrant or local.execution is execution
-        ):
+        if (node is after or node.acquisition is self._acquisition) and local.execution is execution:
             now = perf_counter_ns()
             try:
                 self._plain.release()
@@ -333,3 +344,23 @@ class FullRLock(FullLock):
     __slots__ = ()
 
     reentrant = True
+
+    def release(self) -> None:
+        """Release the lock; errors as of `CheckedLock.release`."""
+        after = self._at
+        execution = after.execution
+        node = execution.node
+        if node is after or node.acquisition is self._acquisition:
+            now = perf_counter_ns()
+            try:
+                self._plain.release()
+            except RuntimeError:  # which refuses other threads
+                self._release_elsewhere()
+                return
+            execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
+            holds = node.holds
+            holds.append(now - node.since)
+            if len(holds) > PENDING_MAX:
+                fold(node)
+        else:
+            self._release_elsewhere()

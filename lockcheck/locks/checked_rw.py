@@ -90,7 +90,7 @@ class FullGuard(CheckedGuard):
             self._lock.wait_for(after, FOREVER)
         after.since = perf_counter_ns()
         after.visits = 0
-        if after.parent_since != node.since:
+        if after.parent_since is not node.since:
             after.parent_since = node.since
             node.visits += 1
             if node.visits > 2:

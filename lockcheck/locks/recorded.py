@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+import sys
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final, final
 
-from ..checking.slow_path import release_held
+from ..checking.slow_path import many_members, release_held, take_slow_path_at
 from ..holding.runtime import fails_open, local, runtime
-from .checked import FOREVER, FullLock
+from .checked import AT_ONCE, FOREVER, FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ __all__ = [
     "steer",
 ]
 
+_getframe: Final = sys._getframe  # noqa: SLF001 - the documented way to the caller, looked up once
 _enter, _enter_guard = FullLock.__enter__, FullGuard.__enter__
 
 
@@ -99,16 +102,42 @@ class _Recording(FullLock):
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as in threading
         """Take the lock, as `threading.Lock.acquire` does."""
-        if blocking is True and timeout is FOREVER:
-            if runtime.steering is not None:
-                steer(local.execution, self._acquisition)
-            _enter(self, 2)
-            record_taken(self._at)
-            return True
-        acquisition = self._asked(self._attempt(blocking, timeout))
+        if blocking is not True or timeout is not FOREVER:
+            return self._take_or_try(self._asked(self._attempt(blocking, timeout)), timeout)
+        execution, acquisition = local.execution, self._acquisition
+        if runtime.steering is not None:
+            steer(execution, acquisition)
+        node = execution.node
+        frame = _getframe(1)
+        try:
+            after = node.next[acquisition]
+            if after.instruction != frame.f_lasti or after.code is not frame.f_code:
+                after = take_slow_path_at(execution, acquisition, frame)
+        except KeyError:
+            after = take_slow_path_at(execution, acquisition, frame)
+        if not self._try(*AT_ONCE):
+            self._wait(execution, after, -1.0)
+        after.since = perf_counter_ns()
+        after.visits = 0
+        if after.parent_since is not node.since:
+            after.parent_since = node.since
+            node.visits += 1
+            if node.visits > 2:
+                many_members(node, after)
+        self._at = execution.node = after
+        recorder = runtime.recorder
+        if recorder is not None and not execution.inside:  # `record_taken` in line
+            try:
+                after.write(after.took)
+            except ValueError:
+                recorder.took(after)
+        return True
+
+    def _take_or_try(self, acquisition: Acquisition, timeout: float) -> bool:
+        """Take the lock, or try to, for the caller of the caller; the other way has this code in line."""
         if runtime.steering is not None:
             steer(local.execution, acquisition)
-        taken = self._take(acquisition, timeout, 2)
+        taken = self._take(acquisition, timeout, 3)
         if taken:
             record_taken(self._at)
         else:
@@ -121,7 +150,12 @@ class _Recording(FullLock):
         execution = after.execution
         node = execution.node
         if (node is after or node.acquisition is self._acquisition) and local.execution is execution:
-            _leaves(node)
+            recorder = runtime.recorder
+            if recorder is not None and not execution.inside:  # `_leaves` in line
+                try:
+                    node.write(node.left)
+                except ValueError:
+                    recorder.left(node)
             self._plain.release()
             execution.node = node.parent  # type: ignore[assignment] # a node that is held has a parent
         else:
