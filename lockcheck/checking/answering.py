@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, final
 from ..findings.evidence import Kind, Rung
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Acquisition, LockIdentity, TrieNode, held_nodes
+from ..holding.chains import Acquisition, AnswererIdentity, TrieNode, held_nodes
 from ..holding.runtime import go_on_as, local, next_segment, runtime
 from ..holding.stacks import caller_outside, capture
 from .active import current
@@ -62,9 +62,7 @@ class Answerer:
         serves: Callable[[], bool] = lambda: False,
         under_lock: Rung = Rung.R0,
     ) -> None:
-        self.identity = LockIdentity(name, key, reentrant=False, policy=None)
-        self.identity.answers = True
-        self.identity.rank = rank
+        self.identity = AnswererIdentity(name, key, rank)
         self._runtimes = runtimes
         self._serves = serves
         self._under_lock = under_lock

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SWEEP_MIN",
     "Acquisition",
+    "AnswererIdentity",
     "Attempt",
     "Execution",
     "ExecutionWait",
@@ -60,22 +61,23 @@ class LockIdentity:
 
     __slots__ = (
         "alive",
-        "answers",
         "elsewhere",
         "fresh_for",
         "key",
         "name",
         "policy",
-        "rank",
         "reentrant",
         "serial",
-        "shared",
     )
 
     permits: int | None = None
     """How many executions may hold it at a time, if it is a semaphore."""
     certain = True
     """Whether what holds it is known to release it too."""
+    answers = False
+    """Whether it is no lock, but an answerer, such as an actor."""
+    rank: int | None = None
+    """The place of an answerer in the order of asks."""
 
     def __init__(self, name: str, key: object, *, reentrant: bool, policy: RWPolicy | None) -> None:
         self.serial = next(_serials)
@@ -93,11 +95,11 @@ class LockIdentity:
 
         `None` if it turned out to be a signal, which no thread holds.
         """
-        self.shared = policy is not None
-        self.answers = False
-        """Whether it is no lock, but an answerer, such as an actor."""
-        self.rank: int | None = None
-        """The place of an answerer in the order of asks."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether several executions may hold it for reading."""
+        return self.policy is not None
 
     @property
     def key_text(self) -> str | None:
@@ -119,6 +121,19 @@ class SemaphoreIdentity(LockIdentity):
         super().__init__(name, None, reentrant=False, policy=None)
         self.permits: int = permits
         self.certain = False
+
+
+@final
+class AnswererIdentity(LockIdentity):
+    """The identity of an answerer, such as an actor."""
+
+    __slots__ = ("rank",)
+
+    answers = True
+
+    def __init__(self, name: str, key: object, rank: int | None) -> None:
+        super().__init__(name, key, reentrant=False, policy=None)
+        self.rank: int | None = rank
 
 
 @final

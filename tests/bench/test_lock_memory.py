@@ -22,5 +22,5 @@ def test_a_lock_has_more_once_it_was_taken_and_more_where_more_is_looked_at() ->
             for level in ("order", "full")
         )
         assert 0 < order[0] < order[1] < full[1]
-        assert order[0] < 500
+        assert full[0] < 350  # an answerer's properties belong to answerers only
     assert not tracemalloc.is_tracing()
