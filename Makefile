@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames attacks proto soak drop-in mutants oracle corpus suites pykka-contract pictures compiled test-compiled clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants oracle corpus suites pykka-contract pictures compiled test-compiled clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -102,6 +102,16 @@ $(COMPILED)/.ready: $(VENV)/.ready setup.py $(shell find model -name '*.py')
 
 test-compiled: compiled
 	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/pytest -n 2 -q tests/conformance tests/model tests/actors
+
+# The tests of threads on a CPython without a global interpreter lock, which is built on the first run: some minutes on 2
+# cores, from the source package of a Debian, so on a Debian with root's rights and a compiler. One test is left out: it
+# waits for nestings of locks that need a thread to be interrupted where a global lock changes hands.
+FREE := .cache/free-threaded
+free-threaded:
+	tests/support/interpreter.sh $(FREE) 3.13 trixie --disable-gil
+	PYTHON_GIL=0 $(FREE)/venv/bin/pytest -q tests/actors tests/proxy/automatic tests/lockcheck/locks \
+		tests/lockcheck/checking tests/lockcheck/adoption \
+		--deselect tests/actors/test_lock_order.py::test_every_declared_nesting_is_made
 
 proto: $(VENV)/.ready
 	$(BIN)/python -m licorne.proxy.si.generator

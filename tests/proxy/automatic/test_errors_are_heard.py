@@ -88,7 +88,7 @@ class Refusing(PredicateListener):
 def test_a_fault_in_a_predicate_is_shown_and_named_in_the_refusal(caplog: pytest.LogCaptureFixture) -> None:
     """A refusal that is meant is not shown; its text is in the explanation, with the type of the error."""
     for predicate_listener, shown, reason in (
-        (Mistaken(), 1, "AttributeError: nodeId"),
+        (Mistaken(), 1, "AttributeError: "),  # What follows depends on the implementation of protobuf.
         (Refusing(), 0, "RuntimeError: not on node-default"),
     ):
         caplog.clear()
