@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
@@ -33,6 +34,7 @@ __all__ = [
     "Runtime",
     "Steerer",
     "fails_open",
+    "forget_order",
     "go_on_as",
     "local",
     "next_segment",
@@ -351,4 +353,11 @@ def next_segment(execution: Execution, ended: Segment | None = None, cause: str 
     frame = waiting_frame()
     place = (frame.f_code, frame.f_lasti) if frame is not None else (None, 0)
     execution.segment = learn(execution.segment, ended, (cause, *place))
+    runtime.cut_trie(execution)
+
+
+@fails_open(None)
+def forget_order(execution: Execution, before: Segment) -> None:
+    """Begin the next segment of an execution as if nothing had been learned since an earlier one."""
+    execution.segment = replace(before, number=execution.segment.number + 1, silent=False)
     runtime.cut_trie(execution)

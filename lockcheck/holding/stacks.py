@@ -60,7 +60,9 @@ def caller() -> FrameType | None:
 def waiting_frame() -> FrameType | None:
     """Return the innermost frame of the program that is not inside of what it waits with."""
     frame = caller()
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _WAITED_WITH:
+    while frame is not None and (
+        is_ours(frame.f_code) or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _WAITED_WITH
+    ):
         frame = frame.f_back
     return frame
 
@@ -72,7 +74,7 @@ def caller_code_is(frame: FrameType | None, code: CodeType) -> bool:
     return frame is not None and frame.f_code is code
 
 
-_WAITED_WITH: Final = frozenset({"threading", "concurrent", "queue", "pykka"})
+_WAITED_WITH: Final = frozenset({"threading", "concurrent", "queue", "asyncio", "pykka"})
 """Packages whose functions wait for other threads."""
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
-from ..holding.runtime import LATCH, fails_open, local, next_segment
+from ..holding.runtime import LATCH, fails_open, forget_order, local, next_segment
 from .hooks import IS_SET, Hooks, passed_on
 
 if TYPE_CHECKING:
@@ -272,10 +272,17 @@ def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
     def add_done_callback(self: _Future, fn: Callable[[_Future], object]) -> None:
         @functools.wraps(fn, updated=())
         def callback(future: _Future) -> object:
-            ended = end_of(future)
+            ended, execution = end_of(future), local.execution
+            before = execution.segment
             if ended is not None:
-                next_segment(local.execution, ended, "by a callback after a task")
-            return fn(future)
+                next_segment(execution, ended, "by a callback after a task")
+            try:
+                return fn(future)
+            finally:
+                if (
+                    ended is not None
+                ):  # On which thread it runs is chance: what follows here need not be later.
+                    forget_order(execution, before)
 
         method(self, callback)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..holding.chains import Execution
     from ..holding.happens_before import Segment
 
-__all__ = ["HOOKS"]
+__all__ = ["HOOKS", "note_task_of_loop"]
 
 Result = TypeVar("Result")
 _Future: TypeAlias = "concurrent.futures.Future[object]"
@@ -66,8 +66,30 @@ class _Task:
         return executions if len(executions) == pool._max_workers else []  # noqa: SLF001 - likewise
 
 
-_tasks: Final[ByIdentity[_Task]] = ByIdentity()
+@final
+class _LoopTask:
+    """A coroutine that a thread left for an event loop, which the thread of the loop runs."""
+
+    __slots__ = ("_loop", "name")
+
+    def __init__(self, name: str, loop: object) -> None:
+        self.name = name
+        self._loop = weakref.ref(loop)
+
+    def workers(self) -> list[Execution]:
+        """Return the execution on the thread of the loop, if the loop runs."""
+        return runtime.executions_on([getattr(self._loop(), "_thread_id", None)])
+
+
+_tasks: Final[ByIdentity[_Task | _LoopTask]] = ByIdentity()
 """The task of each future."""
+
+
+def note_task_of_loop(future: _Future, name: str, loop: object) -> None:
+    """Note that the thread of an event loop runs what a future is the result of."""
+    _tasks.put(future, _LoopTask(name, loop))
+
+
 _pools: Final[ByIdentity[PoolWaits]] = ByIdentity()
 """How the tasks of each pool wait for later ones."""
 
@@ -89,7 +111,7 @@ def _note_waits(futures: Iterable[_Future]) -> None:
         return
     for future in futures:
         awaited = _tasks.get(future)
-        if awaited is not None and awaited.number > task.number and awaited.pool() is pool:
+        if isinstance(awaited, _Task) and awaited.number > task.number and awaited.pool() is pool:
             _waits_of(pool).note(awaited.name, awaited.submitted)
 
 

@@ -4,7 +4,7 @@ A `ThreadingActor` has a thread of its own, so each of its turns runs as the exe
 ask is checked before its answer is waited for; if it is waited for at once, before the message is sent. An
 answer is waited for once: to get it again does not wait.
 
-Imported if the program has imported Pykka: see `pykka_found`.
+Imported if the program has imported Pykka: see `found_late`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.levels import Level, level_of
 from ..holding.chains import held_nodes
 from ..holding.runtime import LATCH, fails_open, runtime
-from ..interception import hand_overs, joins, patches, pykka_found
+from ..interception import found_late, hand_overs, joins, patches
 from .summaries import summary_of
 from .text import text_report
 
@@ -138,7 +138,7 @@ class Session:
         del cut  # keys of locks may have finalizers, which are not to run under the latch
         if self.level >= Level.ORDER:
             joins.HOOKS.install()
-            pykka_found.install()
+            found_late.install()
         if self.level >= Level.FULL:
             collections_noted(wanted=True)
             hand_overs.HOOKS.install()
@@ -158,7 +158,7 @@ class Session:
             collections_noted(wanted=False)
             _report_survivors(self.watch)
         if self.level >= Level.ORDER:
-            pykka_found.HOOKS.uninstall()
+            found_late.HOOKS.uninstall()
             joins.HOOKS.uninstall()
         with LATCH:
             cut = _activate(self._outer)

@@ -24,7 +24,7 @@ from licorne.lockcheck.environment.ambient import open_ambient_session
 from licorne.lockcheck.findings.foreign import ByIdentity, shown
 from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.holding.runtime import LATCH, runtime
-from licorne.lockcheck.interception import pykka_found
+from licorne.lockcheck.interception import found_late
 from licorne.lockcheck.sessions.recording import TraceRecorder, recording
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def test_lines_of_a_summary(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_is_imported_for_pykka(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread may be importing it, and open a session in the middle of that."""
     assert hasattr(pykka, "ThreadingFuture")
-    monkeypatch.setattr(pykka_found, "_hear", probe.on("import", pykka_found._hear))
+    monkeypatch.setattr(found_late, "_hear", probe.on("import", found_late._hear))
     with session():
         pass
 

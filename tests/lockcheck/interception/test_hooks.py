@@ -10,7 +10,7 @@ import pytest
 from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import LockOrderError, session
-from licorne.lockcheck.interception import hand_overs, joins, patches, pykka_found, signals, steered_waits
+from licorne.lockcheck.interception import found_late, hand_overs, joins, patches, signals, steered_waits
 from licorne.lockcheck.interception.hooks import Hooks, guarded
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def test_every_replaced_function_is_guarded(monkeypatch: pytest.MonkeyPatch) -> 
     """A new hook is put by `wrap`, or named above."""
     put: list[tuple[object, str, object]] = []
     monkeypatch.setattr(Hooks, "put", lambda _, *one: put.append(one))
-    for module in (hand_overs, joins, patches, pykka_found, steered_waits):
+    for module in (hand_overs, joins, patches, found_late, steered_waits):
         module.HOOKS._put_all()
     signals._HOOKS._put_all()
     code = guarded(HALF, goes_through).__code__

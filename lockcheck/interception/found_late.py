@@ -1,8 +1,9 @@
-"""Whether the program uses Pykka: if it does, the asks of its actors are checked (`pykka_asks`).
+"""Whether the program uses Pykka or asyncio: if it does, asks of actors and calls of event loops are checked.
 
-Lockcheck does not need Pykka. An actor runs on a thread that is started after Pykka was imported; so it is
-enough to look for Pykka when a session opens, and whenever a thread is started. To hook into the import was
-rejected: other tools do that too, and then the order in which hooks are installed and removed matters.
+Lockcheck does not need Pykka (`pykka_asks`), and does not load asyncio (`event_loops`). An actor, and what a
+loop leaves to a pool, runs on a thread that is started after the import; so it is enough to look for both
+when a session opens, and whenever a thread is started. To hook into the import was rejected: other tools
+do that too, and then the order in which hooks are installed and removed matters.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ..checking.active import current
 from ..findings.errors import LockUsageError
 from ..findings.foreign import shown
+from . import event_loops
 from .hooks import Hooks
 
 if TYPE_CHECKING:
@@ -34,12 +36,14 @@ def install() -> None:
     """Install the hooks, those of Pykka too if it is there; imports for that are made without the latch."""
     HOOKS.install()
     _find_pykka()
+    event_loops.find(HOOKS)
 
 
 def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(method)
     def start(self: threading.Thread) -> None:
         _find_pykka()
+        event_loops.find(HOOKS)
         method(self)
 
     return start

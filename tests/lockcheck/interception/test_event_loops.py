@@ -1,0 +1,143 @@
+"""Threads that meet an event loop: what orders them is known, and waits for coroutines are waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from licorne.lockcheck import DeadlockError, Lock, Rung, Session, session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from licorne.lockcheck.checking.policy import FindingAction
+
+pytestmark = pytest.mark.lockcheck(off=True)
+"""Sessions are opened here."""
+
+RECORD: Final[dict[Rung, FindingAction]] = {Rung.R2: "record"}
+
+
+class Crossed:
+    """Two locks that are taken in both orders."""
+
+    def __init__(self) -> None:
+        self.a = Lock("a")
+        self.b = Lock("b")
+
+    def down(self) -> None:
+        """Take a, then b."""
+        with self.a, self.b:
+            pass
+
+    def up(self) -> None:
+        """Take b, then a."""
+        with self.b, self.a:
+            pass
+
+
+def cycles(opened: Session) -> list[Rung]:
+    """Return the rungs of the cycles."""
+    return [finding.rung for finding in opened.findings if finding.rung is not Rung.RB]
+
+
+@contextmanager
+def loop_on_a_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    """Yield an event loop that another thread runs meanwhile."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def test_threads_that_a_coroutine_awaits_one_after_the_other_are_in_order() -> None:
+    """Whether the first one ends before the loop looks at it, or later."""
+    with session(on=RECORD) as opened:
+        locks, begun = Crossed(), threading.Event()
+
+        async def main(*, late: bool) -> None:
+            def first() -> None:
+                if late:
+                    begun.wait()
+                locks.down()
+
+            running = asyncio.ensure_future(asyncio.to_thread(first))
+            await asyncio.sleep(0)
+            begun.set()
+            await running
+            await asyncio.to_thread(locks.up)
+
+        asyncio.run(main(late=False))
+        asyncio.run(main(late=True))
+
+    assert cycles(opened) == [Rung.R1]
+    assert opened.faults == []
+
+
+def test_threads_that_a_coroutine_starts_together_are_not_in_order() -> None:
+    """Whichever ends first: on an idle machine one does before the other begins."""
+    with session(on=RECORD) as opened:
+        locks = Crossed()
+
+        async def main() -> None:
+            await asyncio.gather(asyncio.to_thread(locks.down), asyncio.to_thread(locks.up))
+
+        asyncio.run(main())
+
+    assert cycles(opened) == [Rung.R2]
+
+
+def test_what_a_thread_did_comes_before_the_call_that_it_left() -> None:
+    with session(on=RECORD) as opened:
+        locks = Crossed()
+        with loop_on_a_thread() as loop:
+            locks.down()
+            called = threading.Event()
+            loop.call_soon_threadsafe(locks.up)
+            loop.call_soon_threadsafe(called.set)
+            assert called.wait(60)
+
+    assert cycles(opened) == [Rung.R1]
+    assert "by a call that a thread left for an event loop" in "".join(opened.findings[0].why)
+
+
+def test_a_wait_for_a_coroutine_under_the_lock_that_it_wants_is_broken() -> None:
+    with session(on={Rung.R5: "break", Rung.RB: "record"}) as opened, loop_on_a_thread() as loop:
+        lock = Lock("lock")
+
+        async def wants() -> int:
+            with lock:
+                return 1
+
+        with lock:
+            waited = asyncio.run_coroutine_threadsafe(wants(), loop)
+            with pytest.raises(DeadlockError):
+                waited.result()
+
+    assert [Rung.R5] == cycles(opened)
+    assert any("the result of" in edge.wanted for edge in opened.findings[-1].edges)
+
+
+def test_the_calls_of_a_loop_are_as_without_a_session() -> None:
+    """What is no callback is refused with the same error, and results are the same."""
+
+    async def coroutine() -> int:
+        return 2
+
+    with loop_on_a_thread() as loop:
+        loop.set_debug(True)
+        with session(on=RECORD):
+            with pytest.raises(TypeError, match="coroutines cannot be used"):
+                loop.call_soon_threadsafe(coroutine)
+            with pytest.raises(TypeError, match="A coroutine object is required"):
+                asyncio.run_coroutine_threadsafe(1, loop)  # type: ignore[arg-type]
+            assert asyncio.run_coroutine_threadsafe(coroutine(), loop).result(60) == 2
