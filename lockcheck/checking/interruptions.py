@@ -94,7 +94,8 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
         if lock.elsewhere is None:
             lock.elsewhere = acquisition.mode, node.stack
         interruption = watch.interruptions.get(lock.serial)
-        return interruption is None or _report(watch, interruption)
+        sound = interruption is None or _report(watch, interruption)
+        return sound and not _finalizes(frame)
     if acquisition.attempt == "block" and lock.fresh_for is None:
         interruption = Interruption(what, acquisition, node.execution.name, node.execution.serial, node.stack)
         if len(watch.interruptions) >= INTERRUPTIONS_MAX:
@@ -137,6 +138,25 @@ def _interruption(frame: FrameType) -> str | None:
             return _HANDLER
         at = at.f_back
     return "the garbage collector" if threading.get_ident() in _collecting else None
+
+
+def _finalizes(frame: FrameType) -> bool:
+    """Return whether a frame runs a method that the finalizer of its class calls by name.
+
+    What it takes is checked again each time: the next time the finalizer may be what calls it.
+    """
+    owner, _, name = frame.f_code.co_qualname.rpartition(".")
+    if not owner or name == "<lambda>":
+        return False
+    found: object = frame.f_globals.get(owner.partition(".")[0])
+    for part in owner.split(".")[1:]:
+        found = vars(found).get(part) if issubclass(type(found), type) else None
+    if not issubclass(type(found), type):
+        return False
+    classes = type.__getattribute__(found, "__mro__")
+    finalizer = next((vars(one)["__del__"] for one in classes if "__del__" in vars(one)), None)
+    code = getattr(finalizer, "__code__", None)
+    return code is not None and name in code.co_names
 
 
 def _report(watch: Watch, interruption: Interruption) -> bool:
