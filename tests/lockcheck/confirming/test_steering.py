@@ -388,7 +388,7 @@ def test_what_is_predicted_of_recorded_programs_comes_true(tmp_path: Path) -> No
 def test_nothing_comes_true_of_programs_that_a_gate_guards() -> None:
     """Steered to what they could do without it, they go on, and the reasons name the gate."""
     cases = [(witness, under_a_gate(works)) for witness, works in programs(seed=6, count=5)]
-    outcomes = tried(cases, pause_seconds=0.02)
+    outcomes = tried(cases, pause_seconds=0.2)
 
     assert {None} == {outcome.finding for outcome in outcomes}
     assert all("gate" in " ".join(outcome.reasons) for outcome in outcomes)
