@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from ..checking.active import current
 from ..checking.slow_path import take_out
+from ..checking.taken import forget_taken
 from ..checking.waiting import refuse_own, wait_in_slices
 from ..findings.evidence import Kind
 from ..holding.chains import holds_of
@@ -138,6 +139,7 @@ class AdoptedLock(CheckedLock):
             pass
 
     def _release_of_another(self) -> None:
+        forget_taken()
         self._plain.release()  # raises if it is free
         self.identity.alive = None
         object.__dict__["__class__"].__set__(self, SignalLock)
@@ -202,6 +204,7 @@ class SignalLock(AdoptedLock):
 
     def release(self) -> None:
         """Release the lock; an acquisition that began before it was a signal may have noted a hold."""
+        forget_taken()
         self._plain.release()
         self._forget_holds()
 

@@ -14,16 +14,18 @@ from ..holding.stacks import resolve
 from .cycles import find_cycle
 from .graph import Dependency, HeldLock
 from .scheduling_points import points_of_cycle
+from .taken import has_room, note_taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..findings.class_edges import ClassEdge
-    from ..holding.chains import TrieNode
+    from ..holding.chains import Acquisition, Execution, TrieNode
+    from ..holding.stacks import RawStack
     from .cycles import Cycle
     from .watch import Watch
 
-__all__ = ["check_acquisition", "edge_of_dependency", "edges_of_cycle"]
+__all__ = ["check_acquisition", "dependency_of", "edge_of_dependency", "edges_of_cycle", "learn"]
 
 
 def check_acquisition(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool:
@@ -78,25 +80,52 @@ def _keeps_order(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool
 
 
 def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
-    """Write the edge down, and report the cycle that it closes, if there is one."""
-    wanted = node.acquisition
-    if wanted is None or not (held or (wanted.lock.policy == "writer" and wanted.mode == "W")):
+    """Write an edge down, and report the cycle that it closes, if there is one."""
+    wanted, execution = node.acquisition, node.execution
+    if wanted is None:
         return
-    execution = node.execution
-    dependency = Dependency(
+    counts = bool(held) or (wanted.lock.policy == "writer" and wanted.mode == "W")
+    noted = has_room(watch, execution)
+    if not counts and not noted:
+        return
+    dependency = dependency_of(execution, held, wanted, node.stack)
+    if noted:
+        note_taken(watch, execution, dependency)
+    if not counts:
+        return
+    edges = learn(watch, dependency)
+    if edges and wanted.attempt != "try":
+        paths = watch.graph.class_paths(wanted.lock.name)
+        for edge in edges:
+            _report_classes(watch, edge, paths)
+
+
+def dependency_of(
+    execution: Execution, held: Sequence[TrieNode], wanted: Acquisition, stack: RawStack
+) -> Dependency:
+    """Return what an execution holds and wants, in the segment in which it is; `held` is innermost first."""
+    execution.segment = replace(execution.segment, silent=False)
+    return Dependency(
         execution=execution.serial,
         execution_name=execution.name,
-        segment=replace(execution.segment, silent=False),
+        segment=execution.segment,
         held=tuple(
             HeldLock(one.acquisition, one.stack, one.acquisition.lock.fresh_for is not None)
             for one in reversed(held)
             if one.acquisition is not None
         ),
         wanted=wanted,
-        stack=node.stack,
+        stack=stack,
         fresh=wanted.lock.fresh_for is not None,
     )
-    execution.segment = dependency.segment
+
+
+def learn(watch: Watch, dependency: Dependency) -> Sequence[ClassEdge]:
+    """Add a dependency to the learned graph, and report the cycle that it closes, if there is one.
+
+    Returns:
+        The edges of classes that are new with it, if it closes no cycle.
+    """
     with LATCH:
         forgotten = watch.graph.sweep()
         new, edges = watch.graph.add(dependency)
@@ -105,11 +134,8 @@ def _learn(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> None:
     del forgotten  # keys may have finalizers, which are not to run under the latch
     if cycle is not None:
         watch.report(_cycle_finding(cycle))
-        return
-    if wanted.attempt != "try" and edges:
-        paths = watch.graph.class_paths(wanted.lock.name)
-        for edge in edges:
-            _report_classes(watch, edge, paths)
+        return []
+    return edges
 
 
 def _cycle_finding(cycle: Cycle) -> Finding:
@@ -149,14 +175,19 @@ def _with_shared_locks(path: Sequence[Dependency]) -> Iterator[tuple[Dependency,
 
 def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:
     """Return the edge between a lock that was held, if any, and the one that was wanted."""
+    if shared_lock is not None and shared_lock.acquisition.lock.ends:
+        shared_lock = None
+    classes = None
+    if shared_lock is not None and not one.wanted.lock.ends:
+        classes = class_edge_text(shared_lock.acquisition, one.wanted)
     return Edge(
         execution=one.execution_name,
         held=str(shared_lock.acquisition) if shared_lock is not None else None,
         wanted=str(one.wanted),
-        all_held=tuple(str(held.acquisition) for held in one.held),
+        all_held=tuple(str(held.acquisition) for held in one.locks),
         hold_stack=resolve(shared_lock.stack) if shared_lock is not None else (),
         want_stack=resolve(one.stack),
-        class_edge=class_edge_text(shared_lock.acquisition, one.wanted) if shared_lock is not None else None,
+        class_edge=classes,
     )
 
 

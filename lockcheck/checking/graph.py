@@ -8,22 +8,23 @@ writer may stand between two readers (docs/lockcheck.md, "Where two readers meet
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, final
 
 from ..findings.class_edges import ClassEdge
+from ..holding.chains import LockIdentity
 from ..holding.runtime import LATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..findings.evidence import Mode
-    from ..holding.chains import Acquisition, LockIdentity
+    from ..holding.chains import Acquisition
     from ..holding.happens_before import Segment
     from ..holding.stacks import RawStack
 
-__all__ = ["Dependency", "Graph", "HeldLock"]
+__all__ = ["Dependency", "EndIdentity", "Graph", "HeldLock"]
 
 OCCURRENCES_MAX: Final = 64
 """How many occurrences of an edge are kept, by execution and segment; further ones are only counted."""
@@ -53,6 +54,11 @@ class Dependency:
     fresh: bool
     """Whether no other execution knew the lock that it wanted."""
 
+    @property
+    def locks(self) -> tuple[HeldLock, ...]:
+        """What was held but for ends, which only count as locks; outermost first."""
+        return tuple(held for held in self.held if not held.acquisition.lock.ends)
+
     def mode_of(self, lock: LockIdentity) -> Mode | None:
         """Return the mode in which a lock was held; writing before reading."""
         modes = {held.acquisition.mode for held in self.held if held.acquisition.lock is lock}
@@ -61,6 +67,32 @@ class Dependency:
     def held_fresh(self, lock: LockIdentity) -> bool:
         """Return whether a lock was held while no other execution knew it."""
         return any(held.fresh for held in self.held if held.acquisition.lock is lock)
+
+
+@final
+class EndIdentity(LockIdentity):
+    """The identity of an end that is waited for, such as that of a thread: it counts as a lock until then."""
+
+    __slots__ = ("_taken", "signal")
+
+    ends = True
+
+    def __init__(self, name: str, signal: str | None, taken: Sequence[Dependency]) -> None:
+        super().__init__(name, None, reentrant=False, policy=None)
+        self.signal = signal
+        """What is waited for, in words; `None` for the end of a thread."""
+        self._taken = tuple(taken)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def needs(self, wanted: Acquisition) -> Iterator[Dependency]:
+        """Yield what is taken before this end, which is wanted, and before the ends that it waits for."""
+        held = HeldLock(wanted, (), fresh=False)
+        for one in self._taken:
+            yield replace(one, held=(held, *one.held))
+            if isinstance(one.wanted.lock, EndIdentity):
+                yield from one.wanted.lock.needs(one.wanted)
 
 
 @final
@@ -178,8 +210,8 @@ class Graph:
     def _add_classes(self, dependency: Dependency) -> Iterator[ClassEdge]:
         wanted, site = dependency.wanted, dependency.stack[:1]
         for held in dependency.held:
-            if held.acquisition.lock is wanted.lock:
-                continue  # two permits of one semaphore
+            if held.acquisition.lock is wanted.lock or held.acquisition.lock.ends or wanted.lock.ends:
+                continue  # two permits of one semaphore; ends have no class
             edge = ClassEdge(held.acquisition.lock.name, held.acquisition.mode, wanted.lock.name, wanted.mode)
             self.classes[edge] += 1
             self.sites[edge].add(site)

@@ -16,6 +16,7 @@ from ..findings.witness import (
 )
 from ..holding.stacks import resolve
 from ..traces.trace import NOWHERE
+from .graph import EndIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,25 +48,27 @@ def witness_of(finding: Finding) -> Witness | None:
 def points_of_cycle(path: Sequence[Dependency]) -> tuple[SchedulingPoint, ...]:
     """Return the points at which the executions of a cycle would be stuck.
 
-    Who asks waits for an answer, so a run is steered to that, not to a lock.
+    Who asks waits for an answer, and others for an end, so a run is steered to that, not to a lock.
     """
     witness_lock = WitnessLocks().of_acquisition
     return tuple(
         SchedulingPoint(
             execution=one.execution_name,
             role=role_of(one.execution_name),
-            held=tuple(witness_lock(held.acquisition, held.stack) for held in one.held),
-            wanted=_answer(one, following)
-            if one.wanted.lock.answers
-            else witness_lock(one.wanted, one.stack),
+            held=tuple(witness_lock(held.acquisition, held.stack) for held in one.locks),
+            wanted=_ending(one, following) or witness_lock(one.wanted, one.stack),
         )
         for one, following in zip(path, (*path[1:], path[0]), strict=True)
     )
 
 
-def _answer(asking: Dependency, asked: Dependency) -> Ending:
-    what = f"the answer of {asking.wanted.lock.name}"
-    return Ending(role_of(asked.execution_name), _innermost(asking.stack), what)
+def _ending(waiting: Dependency, following: Dependency) -> Ending | None:
+    """Return what is waited for, if it is no lock."""
+    lock = waiting.wanted.lock
+    if not lock.answers and not isinstance(lock, EndIdentity):
+        return None
+    what = lock.signal if isinstance(lock, EndIdentity) else f"the answer of {lock.name}"
+    return Ending(role_of(following.execution_name), _innermost(waiting.stack), what)
 
 
 def points_of_participants(participants: Sequence[BlockedExecution]) -> tuple[SchedulingPoint, ...]:

@@ -163,13 +163,10 @@ def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
         )
     else:
         kind, why = Kind.RECURSION, "the lock is not re-entrant, and nobody else can release it"
-    watch.report_step(
-        kind,
-        f"{acquisition.lock} is held [{held.mode}] and wanted [{acquisition.mode}] again",
-        node,
-        [holding],
-        why=(why,),
-    )
+    text = f"{acquisition.lock} is held [{held.mode}] and wanted [{acquisition.mode}] again"
+    watch.report_step(kind, text, node, [holding], why=(why,))
+    if acquisition.lock.alive is None:  # another thread has released it meanwhile
+        watch.withdraw(kind, text)
     return False
 
 

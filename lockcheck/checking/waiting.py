@@ -27,6 +27,7 @@ from .blocked_execution import blocked_execution
 from .deadlocks import deadlock_of
 from .policy import youngest
 from .scheduling_points import points_of_participants, witness_of
+from .taken import forget_taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,11 +68,14 @@ class LockWait:
         return [[execution] for execution in self.blockers(waiting)]
 
     def _with_permits(self, waiting: Execution, permits: int) -> list[Execution]:
-        """Return the executions that have the permits; none if something else could release one."""
+        """Return the executions that have the permits; none if something else could release one.
+
+        A steered run is one of many: that who has a permit releases it was seen in another one.
+        """
         lock = self.acquisition.lock
         holds = {one: len(list(holds_of(lock, one.node))) for one in runtime.all_executions()}
         holders = [one for one, number in holds.items() if number]
-        if not lock.certain or sum(holds.values()) < permits:
+        if not (lock.certain or runtime.steering is not None) or sum(holds.values()) < permits:
             return []
         return holders if holders != [waiting] or threading.active_count() == 1 else []
 
@@ -205,6 +209,7 @@ def _check_deadlock(watch: Watch, execution: Execution, policy: VictimPolicy) ->
     if not _gives_way(execution):
         watch.guarded_on(execution, lambda: _break_deadlock(watch, execution, policy), lambda: None)
     if execution.victim_error is not None and _gives_way(execution):
+        forget_taken()  # its part is reported already
         raise execution.victim_error[1]
 
 

@@ -50,6 +50,8 @@ class Watch:
         """How often each contract was checked that was declared or checked while the session was active."""
         self.acquisitions = 0
         """How many acquisitions were new, and so checked; no lock was seen if there are none."""
+        self.executions_noted = 0
+        """Of how many executions it was noted what they take before others wait for their ends."""
         self.skipped = 0
         """How many acquisitions were not checked, because the checker itself had triggered them."""
         self.faults: list[str] = []

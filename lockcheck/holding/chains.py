@@ -78,6 +78,8 @@ class LockIdentity:
     """Whether it is no lock, but an answerer, such as an actor."""
     rank: int | None = None
     """The place of an answerer in the order of asks."""
+    ends = False
+    """Whether it is no lock, but the end of an execution, or what that signals."""
 
     def __init__(self, name: str, key: object, *, reentrant: bool, policy: RWPolicy | None) -> None:
         self.serial = next(_serials)

@@ -18,10 +18,12 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
+from ..checking.ends import End
+from ..checking.taken import taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
 from ..holding.runtime import LATCH, fails_open, forget_order, local, next_segment
-from .hooks import IS_SET, Hooks, passed_on
+from .hooks import IS_SET, Hooks, guarded, passed_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -82,6 +84,9 @@ class _Setting:
     def __init__(self, segment: Segment | None) -> None:
         self.segment = segment
         """`None` if the order does not count."""
+        taken = taken_by(local.execution) if segment is not None else ()
+        self.end = End("an event", "an event", taken) if taken else None
+        """What comes before it, for those that wait for it under a lock."""
 
 
 def _set(method: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
@@ -119,10 +124,26 @@ def _wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[.
         if timeout is None and is_checked():
             known = _events.get(self)
             if known is not None and known.segment is not None:
+                if known.end is not None:
+                    known.end.awaited()
                 next_segment(local.execution, known.segment, "by an event that is set once")
         return done
 
     return wait
+
+
+def _is_set(method: Callable[[threading.Event], bool]) -> Callable[[threading.Event], bool]:
+    """Wrap the question whether an event is set: who knows that does not wait for it."""
+
+    @functools.wraps(method)
+    def is_set(self: threading.Event) -> bool:
+        known = _events.get(self)
+        found = method(self)
+        if found and known is not None and known.end is not None:
+            known.end.noticed()
+        return found
+
+    return is_set
 
 
 # ----------------------------------------------------------------------------------------------- queues
@@ -270,23 +291,26 @@ def _learn(segments: Iterable[Segment | None]) -> None:
 def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def add_done_callback(self: _Future, fn: Callable[[_Future], object]) -> None:
-        @functools.wraps(fn, updated=())
-        def callback(future: _Future) -> object:
-            ended, execution = end_of(future), local.execution
-            before = execution.segment
-            if ended is not None:
-                next_segment(execution, ended, "by a callback after a task")
-            try:
-                return fn(future)
-            finally:
-                if (
-                    ended is not None
-                ):  # On which thread it runs is chance: what follows here need not be later.
-                    forget_order(execution, before)
-
-        method(self, callback)
+        method(self, guarded(fn, _callback))
 
     return add_done_callback
+
+
+def _callback(fn: Callable[[_Future], object]) -> Callable[[_Future], object]:
+    """Wrap a callback after a task. Its thread is chance: what follows there need not be later."""
+
+    def callback(future: _Future) -> object:
+        ended, execution = end_of(future), local.execution
+        before = execution.segment
+        if ended is not None:
+            next_segment(execution, ended, "by a callback after a task")
+        try:
+            return fn(future)
+        finally:
+            if ended is not None:
+                forget_order(execution, before)
+
+    return callback
 
 
 def _put_all() -> None:
@@ -294,6 +318,7 @@ def _put_all() -> None:
     HOOKS.wrap(event, "set", _set)
     HOOKS.wrap(event, "clear", _clear)
     HOOKS.wrap(event, "wait", _wait)
+    HOOKS.wrap(event, "is_set", _is_set)
     HOOKS.wrap(queue.Queue, "put", _put)
     HOOKS.wrap(queue.Queue, "get", _get)
     HOOKS.wrap(threading.Barrier, "wait", _pass)

@@ -18,11 +18,12 @@ from ..holding.runtime import LATCH, note_fault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DONE", "IS_SET", "Hooks", "guarded", "passed_on"]
+__all__ = ["DONE", "IS_ALIVE", "IS_SET", "Hooks", "guarded", "passed_on"]
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
+IS_ALIVE: Final = threading.Thread.is_alive
 IS_SET: Final = threading.Event.is_set
 DONE: Final = concurrent.futures.Future.done
 """The methods as they are while nothing is checked: what the checker asks is no event of the program."""

@@ -19,7 +19,7 @@ from ..checking.pool_waits import PoolWaits
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import fails_open, local, runtime
-from .hooks import DONE, Hooks
+from .hooks import DONE, IS_ALIVE, Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -90,6 +90,12 @@ def note_task_of_loop(future: _Future, name: str, loop: object) -> None:
     _tasks.put(future, _LoopTask(name, loop))
 
 
+def result_text(future: _Future) -> str:
+    """Return in words what a future gives to those that wait for it."""
+    task = _tasks.get(future)
+    return f"the result of {task.name}" if task is not None else "a result"
+
+
 _pools: Final[ByIdentity[PoolWaits]] = ByIdentity()
 """How the tasks of each pool wait for later ones."""
 
@@ -138,7 +144,7 @@ class _JoinWait:
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:  # noqa: ARG002 - the same for all that wait
         """Return the execution that runs on the thread."""
-        return [runtime.executions_on([self._thread.ident])] if self._thread.is_alive() else []
+        return [runtime.executions_on([self._thread.ident])] if IS_ALIVE(self._thread) else []
 
     def describe(self) -> str:
         """Return what is waited for, in words."""
@@ -187,7 +193,7 @@ class _FutureWait:
 def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
     @functools.wraps(method)
     def join(self: threading.Thread, timeout: float | None = None) -> None:
-        if timeout is None and self.is_alive() and self.ident != threading.get_ident():
+        if timeout is None and IS_ALIVE(self) and self.ident != threading.get_ident():
             wait_in_slices(local.execution, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
         method(self, timeout)
 
@@ -196,7 +202,7 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
 
 def _ended(thread: threading.Thread, seconds: float) -> bool:
     _JOIN(thread, seconds)
-    return not thread.is_alive()
+    return not IS_ALIVE(thread)
 
 
 def _result(method: Callable[..., Result]) -> Callable[..., Result]:

@@ -25,11 +25,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ..checking.blocking import blocks, waits_with
+from ..checking.taken import taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
 from ..holding.runtime import fails_open, go_on_as, local, next_segment, runtime
-from .hand_overs import end_of, note_end
-from .hooks import DONE, IS_SET, Hooks
+from .awaited_ends import note_task_end
+from .hand_overs import end_of, is_checked, note_end
+from .hooks import DONE, IS_ALIVE, IS_SET, Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,6 +72,8 @@ def _put_all() -> None:
     HOOKS.wrap(time, "sleep", _sleep)
     HOOKS.wrap(thread, "start", _start)
     HOOKS.wrap(thread, "join", _join)
+    HOOKS.wrap(threading.Condition, "wait", _condition_wait)
+    HOOKS.wrap(threading.Condition, "wait_for", _condition_wait_for)
     HOOKS.wrap(threading.Event, "wait", _event_wait)
     HOOKS.wrap(queue.Queue, "get", _get)
     HOOKS.wrap(queue.Queue, "put", _put)
@@ -132,6 +136,34 @@ def _event_wait(method: Callable[[threading.Event, float | None], bool]) -> Call
     return wait
 
 
+def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
+    """Wrap the wait of a condition of `threading`, which releases its own lock and no other one."""
+
+    @functools.wraps(method)
+    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
+        _condition_blocks(self, timeout)
+        return method(self, timeout)
+
+    return wait
+
+
+def _condition_wait_for(method: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(method)
+    def wait_for(
+        self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
+    ) -> object:
+        _condition_blocks(self, timeout)
+        return method(self, predicate, timeout)
+
+    return wait_for
+
+
+def _condition_blocks(condition: threading.Condition, timeout: float | None) -> None:
+    if type(condition) is threading.Condition and waits_with(timeout) and is_checked():
+        own = getattr(condition, "_lock", None)
+        blocks("condition", except_for=getattr(own, "identity", None))
+
+
 def _get(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def get(self: queue.Queue[object], block: bool = True, timeout: float | None = None) -> object:  # noqa: FBT001, FBT002
@@ -180,11 +212,11 @@ def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Th
 def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
     @functools.wraps(method)
     def join(self: threading.Thread, timeout: float | None = None) -> None:
-        if waits_with(timeout) and self.is_alive():
+        if waits_with(timeout) and IS_ALIVE(self):
             blocks("join", self.name)
         method(self, timeout)
         ended = runtime.segment_of_ended(self)
-        if ended is not None and not self.is_alive():
+        if ended is not None and not IS_ALIVE(self):
             next_segment(
                 local.execution, together([ended, *(_tasks.get(self) or ())]), "by the end of a thread"
             )
@@ -258,9 +290,11 @@ def _note_task(segment: Segment) -> None:
 def _as_task(name: str, after: Segment, *, alone: bool) -> Iterator[None]:
     """Run a task of a pool: as an execution of its own, or on the pool's only thread after its submitter."""
     before = _begin_task(name, after, alone=alone)
+    begun = len(taken_by(local.execution))
     try:
         yield
     finally:
+        note_task_end(name, taken_by(local.execution)[begun:])
         if before is not None:
             _end_task(before)
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..traces.trace import TracedThing
-from .hooks import Hooks, passed_on
+from .hooks import IS_ALIVE, Hooks, passed_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -219,7 +219,7 @@ def _join(method: Callable[..., None]) -> Callable[..., None]:
         method(self, timeout)
         recorder = runtime.recorder
         ended = runtime.threads.get(self)
-        if recorder is not None and ended is not None and not self.is_alive():
+        if recorder is not None and ended is not None and not IS_ALIVE(self):
             recorder.joined(ended, endless=timeout is None)
 
     return join

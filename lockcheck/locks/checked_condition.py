@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from typing import TYPE_CHECKING, Final, cast, final
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckedCondition"]
 
-_WAIT_FOR: Final = threading.Condition.wait_for.__code__
+_WAIT_FOR: Final = inspect.unwrap(threading.Condition.wait_for).__code__  # it may be hooked already
 NO_PREDICATE: Final = "wait without a predicate"
 LOST_LOCK: Final = "lost lock"
 """Kinds that a session may allow for a class of locks, as it allows blocking calls."""

@@ -14,6 +14,7 @@ from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import LockUsageError, Rung, adopt, session, unit
 from licorne.lockcheck.adoption.adopted import is_adopted
+from licorne.lockcheck.checking.watch import Watch
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
 
@@ -244,5 +245,26 @@ def test_a_lock_that_another_thread_releases_is_a_signal() -> None:
         done.release()
         with unit("one"), threading.Lock():
             pass
+
+    assert () == checked.findings
+
+
+@pytest.mark.usefixtures("adopting")
+def test_a_lock_is_a_signal_also_if_it_is_released_while_the_wait_for_it_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report = Watch.report_step
+
+    def slowly(*given: object, **named: object) -> None:
+        helper.start()
+        helper.join()
+        report(*given, **named)  # type: ignore[arg-type]
+
+    with session(on=dict.fromkeys(Rung, "record")) as checked:
+        done = threading.Lock()
+        done.acquire()
+        helper = threading.Thread(target=done.release)
+        monkeypatch.setattr(Watch, "report_step", slowly)
+        done.acquire()
 
     assert () == checked.findings

@@ -62,7 +62,6 @@ ENTRIES: Final = (
     "checking/slow_path.py many_members",
     "holding/stacks.py caller",
     "holding/stacks.py is_ours",
-    "interception/hand_overs.py _add_done_callback.<locals>.add_done_callback.<locals>.callback",
     "interception/hooks.py _Calls.__init__",
     "interception/hooks.py _Raised.__init__",
     "interception/hooks.py _without_hook",

@@ -16,6 +16,8 @@ from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.lock_programs import LEAVE, Take
 
 from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, session, unit
+from licorne.lockcheck.checking.ends import End
+from licorne.lockcheck.checking.taken import taken_by
 from licorne.lockcheck.holding.happens_before import learn
 from licorne.lockcheck.holding.runtime import local, runtime
 from licorne.lockcheck.locks import rwlock
@@ -310,7 +312,8 @@ class _Run:
 
 
 def _joined(ended: Execution) -> None:
-    """Note for the current execution that another one has ended."""
+    """Note for the current execution that it waited for the end of another one, which has come."""
+    End(f"the end of {ended.name}", None, taken_by(ended)).awaited()
     local.execution.segment = learn(local.execution.segment, ended.segment)
     runtime.cut_trie(local.execution)
     if runtime.recorder is not None:

@@ -1,0 +1,485 @@
+"""A wait for an end under a lock that comes before this end is found, whether or not anybody was stuck."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import queue
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from support.lockcheck.lock_corpus import RECORD, Guard, hold
+
+from licorne.lockcheck import Lock, Rung, adopt, session
+from licorne.lockcheck.checking.scheduling_points import witness_of
+from licorne.lockcheck.checking.taken import TAKEN_MAX
+from licorne.lockcheck.confirming.confirmation import confirm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from licorne.lockcheck import Session
+
+pytestmark = pytest.mark.lockcheck(off=True)
+"""Sessions are opened here."""
+
+PAUSE_SECONDS: Final = 0.05
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so by asking for it."""
+    while not is_so():
+        time.sleep(0.001)
+
+
+def cycles(program: Callable[[], object]) -> list[str]:
+    """Return the cycles that a session finds in a program at R2, in words."""
+    return [finding.text for finding in checked(program).findings if finding.rung is Rung.R2]
+
+
+def checked(program: Callable[[], object]) -> Session:
+    """Return the session that watched a program; its locks of `threading` are adopted."""
+    with adopt("program"), session(on=RECORD) as opened:
+        program()
+    return opened
+
+
+# --------------------------------------------------------------------- the end may be waited for in vain
+
+
+def join() -> None:
+    """A thread ends long before it is joined under the lock that it took."""
+    lock = Lock("lock")
+    thread = threading.Thread(target=hold, args=(lock,), name="worker")
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        thread.join()
+
+
+def result() -> None:
+    """The same with the result of a task."""
+    lock = Lock("lock")
+    with ThreadPoolExecutor(2) as pool:
+        future = pool.submit(hold, lock)
+        time.sleep(PAUSE_SECONDS)
+        with lock:
+            future.result()
+
+
+def failure() -> None:
+    """The same with the error of a task."""
+    lock = Lock("lock")
+
+    def work() -> None:
+        hold(lock)
+        raise KeyError
+
+    with ThreadPoolExecutor(2) as pool:
+        future = pool.submit(work)
+        time.sleep(PAUSE_SECONDS)
+        with lock:
+            assert isinstance(future.exception(), KeyError)
+
+
+def all_results() -> None:
+    """The same with `concurrent.futures.wait`."""
+    lock = Lock("lock")
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(hold, lock), pool.submit(hold, lock)]
+        time.sleep(PAUSE_SECONDS)
+        with lock:
+            concurrent.futures.wait(futures)
+
+
+def each_result() -> None:
+    """The same with `as_completed`."""
+    lock = Lock("lock")
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(hold, lock), pool.submit(hold, lock)]
+        time.sleep(PAUSE_SECONDS)
+        with lock:
+            assert len(list(concurrent.futures.as_completed(futures))) == len(futures)
+
+
+def mapped() -> None:
+    """The same with `Executor.map`."""
+    lock = Lock("lock")
+    with ThreadPoolExecutor(2) as pool:
+        results = pool.map(hold, [lock])
+        time.sleep(PAUSE_SECONDS)
+        with lock:
+            assert len(list(results)) == 1
+
+
+def promise() -> None:
+    """The same with a future that a thread resolves itself."""
+    lock = Lock("lock")
+    future: Future[int] = Future()
+
+    def work() -> None:
+        hold(lock)
+        future.set_result(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        future.result()
+    thread.join()
+
+
+def event() -> None:
+    """The same with an event."""
+    lock, done = Lock("lock"), threading.Event()
+
+    def work() -> None:
+        try:
+            hold(lock)
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        done.wait()
+    thread.join()
+
+
+def second_lock() -> None:
+    """The joined thread never takes the lock under which it is joined, but one that comes after it."""
+    outer, inner = Lock("outer"), Lock("inner")
+    thread = threading.Thread(target=hold, args=(inner,))
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with outer:
+        thread.join()
+    with inner, outer:
+        pass
+
+
+@pytest.mark.parametrize(
+    "program",
+    [join, result, failure, all_results, each_result, mapped, promise, event],
+    ids=lambda one: one.__name__,
+)
+def test_what_comes_before_an_end_that_is_awaited_under_the_same_lock_is_a_cycle(
+    program: Callable[[], None],
+) -> None:
+    (found,) = cycles(program)
+    assert "lock" in found
+
+
+@pytest.mark.parametrize("program", [join, result, event], ids=lambda one: one.__name__)
+def test_threads_are_steered_to_such_a_wait(program: Callable[[], None], tmp_path: Path) -> None:
+    (witness,) = filter(None, map(witness_of, checked(program).findings))
+    with adopt("program"):
+        outcome = confirm(witness, program, folder=tmp_path)
+
+    assert outcome.finding is not None, outcome.reasons
+    assert outcome.finding.rung is Rung.R4
+    assert outcome.finding.fingerprint == witness.fingerprint
+
+
+def test_a_cycle_leads_over_an_end_and_other_locks() -> None:
+    """The main thread takes both in the other order only after the thread has ended: that is no cycle."""
+    assert cycles(second_lock) == []
+
+    def program() -> None:
+        outer, inner = Lock("outer"), Lock("inner")
+        other = threading.Thread(target=hold, args=(inner, outer))
+        thread = threading.Thread(target=hold, args=(inner,))
+        for one in (other, thread):
+            one.start()
+        time.sleep(PAUSE_SECONDS)
+        with outer:
+            thread.join()
+        other.join()
+
+    (found,) = cycles(program)
+    assert found.startswith("a cycle of 3 steps: outer #")
+
+
+def test_what_a_joined_thread_waits_for_comes_before_its_end() -> None:
+    """The main thread joins one that has joined another one, which took the lock."""
+
+    def program() -> None:
+        lock = Lock("lock")
+        worker = threading.Thread(target=hold, args=(lock,), name="worker")
+        worker.start()
+        between = threading.Thread(target=worker.join, name="between")
+        between.start()
+        time.sleep(PAUSE_SECONDS)
+        with lock:
+            between.join()
+
+    (found,) = cycles(program)
+    assert "the end of between, then nothing -> the end of worker, then nothing -> lock #" in found
+
+
+def test_the_finding_says_who_waits_for_whose_end() -> None:
+    (finding,) = [one for one in checked(join).findings if one.rung is Rung.R2]
+
+    assert "the end of worker" in finding.text
+    assert [edge.execution for edge in finding.edges] == ["MainThread", "worker"]
+    assert [edge.class_edge for edge in finding.edges] == [None, None]
+
+
+# ------------------------------------------------------------------------- nobody waits for such an end
+
+
+def known_by_as_completed(lock: Guard, pool: ThreadPoolExecutor) -> None:
+    """The lock is taken when it is known that the task is over."""
+    for future in concurrent.futures.as_completed([pool.submit(hold, lock) for _ in range(5)]):
+        with lock:
+            future.result()
+
+
+def known_by_wait(lock: Guard, pool: ThreadPoolExecutor) -> None:
+    """The same with the first of many."""
+    left = {pool.submit(hold, lock) for _ in range(5)}
+    while left:
+        done, left = concurrent.futures.wait(left, return_when=FIRST_COMPLETED)
+        with lock:
+            for future in done:
+                future.result()
+
+
+def known_by_done(lock: Guard, pool: ThreadPoolExecutor) -> None:
+    """The future was asked before."""
+    future = pool.submit(hold, lock)
+    until(future.done)
+    with lock:
+        future.result()
+
+
+def known_by_callback(lock: Guard, pool: ThreadPoolExecutor) -> None:
+    """A callback puts the future into a queue."""
+    over: queue.Queue[Future[None]] = queue.Queue()
+    for _ in range(20):
+        pool.submit(hold, lock).add_done_callback(over.put)
+    for _ in range(20):
+        future = over.get()
+        with lock:
+            future.result()
+
+
+def known_by_queue(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """A thread says that it needs the lock no more."""
+    over: queue.Queue[threading.Thread] = queue.Queue()
+
+    def work() -> None:
+        hold(lock)
+        over.put(threading.current_thread())
+
+    for _each in range(3):
+        threading.Thread(target=work).start()
+    for _each in range(3):
+        thread = over.get()
+        with lock:
+            thread.join()
+
+
+def known_by_is_alive(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """The thread was asked before."""
+    thread = threading.Thread(target=hold, args=(lock,))
+    thread.start()
+    until(lambda: not thread.is_alive())
+    with lock:
+        thread.join()
+
+
+def known_by_is_set(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """The event was asked before."""
+    done = threading.Event()
+
+    def work() -> None:
+        hold(lock)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(done.is_set)
+    with lock:
+        done.wait()
+    thread.join()
+
+
+def known_by_signal_lock(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """A lock that another thread releases says so."""
+    signal = threading.Lock()
+    signal.acquire()
+
+    def work() -> None:
+        hold(lock)
+        signal.release()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    signal.acquire()
+    with lock:
+        thread.join()
+
+
+def known_by_condition(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """A notification says so."""
+    changed, over = threading.Condition(), []
+
+    def work() -> None:
+        hold(lock)
+        with changed:
+            over.append(1)
+            changed.notify()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with changed:
+        changed.wait_for(lambda: bool(over))
+    with lock:
+        thread.join()
+
+
+def joined_before(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """Who joined it without the lock knows that it is over."""
+    thread = threading.Thread(target=hold, args=(lock,))
+    thread.start()
+    thread.join()
+    with lock:
+        thread.join()
+
+
+def limited(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """Who waits with a limit gives up."""
+    thread = threading.Thread(target=hold, args=(lock,))
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        thread.join(60)
+
+
+def another_lock(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """The thread takes another lock."""
+    thread = threading.Thread(target=hold, args=(Lock("another"),))
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        thread.join()
+
+
+def began_under_it(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """What the thread took was over before a second one was begun, which is joined."""
+    first = threading.Thread(target=hold, args=(lock,))
+    first.start()
+    first.join()
+    with lock:
+        second = threading.Thread(target=lambda: None)
+        second.start()
+        second.join()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(known_by_as_completed, known_by_wait, known_by_done, known_by_callback, known_by_queue),
+        *(known_by_is_alive, known_by_is_set, known_by_signal_lock, known_by_condition),
+        *(joined_before, limited, another_lock, began_under_it),
+    ],
+    ids=lambda one: one.__name__,
+)
+def test_who_knows_that_the_end_came_does_not_wait(
+    program: Callable[[Guard, ThreadPoolExecutor], None],
+) -> None:
+    def whole() -> None:
+        with ThreadPoolExecutor(3) as pool:
+            program(Lock("lock"), pool)
+
+    assert cycles(whole) == []
+
+
+def test_only_the_first_acquisitions_of_a_thread_are_remembered() -> None:
+    """Memory is bounded: what comes after these is not known."""
+
+    def work(before: int, lock: Guard) -> None:
+        for _ in range(before):
+            hold(Lock("another"))
+        hold(lock)
+
+    def program(before: int) -> None:
+        lock = Lock("lock")
+        thread = threading.Thread(target=work, args=(before, lock))
+        thread.start()
+        time.sleep(10 * PAUSE_SECONDS)
+        with lock:
+            thread.join()
+
+    assert len(cycles(lambda: program(TAKEN_MAX - 1))) == 1
+    assert cycles(lambda: program(TAKEN_MAX)) == []
+
+
+# --------------------------------------------------------------------------------- relatives of these
+
+
+def notified_under(*around: str) -> Session:
+    """Return the session that watched a wait for a notification under further locks."""
+
+    def program() -> None:
+        changed, ready = threading.Condition(), []
+
+        def work() -> None:
+            with changed:
+                ready.append(1)
+                changed.notify()
+
+        thread = threading.Thread(target=work)
+        with ExitStack() as held:
+            for name in around:
+                held.enter_context(Lock(name))
+            with changed:
+                thread.start()
+                changed.wait_for(lambda: bool(ready))
+        thread.join()
+
+    return checked(program)
+
+
+def test_a_wait_for_a_notification_under_another_lock_may_block() -> None:
+    """The condition releases its own lock and no other one."""
+    (finding,) = notified_under("outer").findings
+
+    assert finding.rung is Rung.RB
+    assert finding.text.startswith("condition may block while outer #")
+    assert notified_under().findings == ()
+
+
+def test_threads_are_steered_over_semaphores_that_are_used_as_locks_only_once(tmp_path: Path) -> None:
+    """Whether who takes a permit releases it is not certain at its first use; a run before has shown it."""
+
+    def program() -> None:
+        first, second = threading.Semaphore(), threading.Semaphore()
+
+        def down() -> None:
+            with first, second:
+                pass
+
+        def up() -> None:
+            with second, first:
+                pass
+
+        threads = [threading.Thread(target=down, name="down"), threading.Thread(target=up, name="up")]
+        for thread in threads:
+            thread.start()
+            time.sleep(PAUSE_SECONDS)
+        for thread in threads:
+            thread.join()
+
+    (witness,) = filter(None, map(witness_of, checked(program).findings))
+    with adopt("program"):
+        outcome = confirm(witness, program, folder=tmp_path)
+
+    assert outcome.finding is not None, outcome.reasons
+    assert outcome.finding.rung is Rung.R4
