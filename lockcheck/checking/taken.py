@@ -3,58 +3,79 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, cast, final
 
-from ..findings.foreign import ByIdentity
 from ..holding.runtime import fails_open, runtime
+from .active import current
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..holding.chains import Execution
     from .graph import Dependency
     from .watch import Watch
 
-__all__ = ["forget_taken", "has_room", "note_taken", "taken_by"]
+__all__ = ["TAKEN_MAX", "Notes", "forget_taken", "has_room", "note_come", "note_taken", "taken_by"]
 
 TAKEN_MAX: Final = 64
 """How many acquisitions of an execution are remembered."""
 EXECUTIONS_MAX: Final = 256
 """Of how many executions in a session: all that comes after one of them keeps that it does."""
 
-_taken: Final[ByIdentity[list[Dependency]]] = ByIdentity()
-"""What each execution took since it last notified others."""
+
+@final
+class Notes:
+    """What is known of an execution since it last notified others, in a session."""
+
+    __slots__ = ("ends", "taken")
+
+    def __init__(self) -> None:
+        self.taken: list[Dependency] = []
+        self.ends: list[Callable[[], None]] = []
+        """By which to note of ends that others know that they have come."""
 
 
 def has_room(watch: Watch, execution: Execution) -> bool:
-    """Return whether another acquisition of an execution would be remembered; none is of the main thread."""
-    known = _taken.get(execution)
-    if known is None:
-        main = runtime.threads.get(threading.main_thread())
-        return watch.executions_noted < EXECUTIONS_MAX and execution is not main
-    return len(known) < TAKEN_MAX
+    """Return whether another acquisition of an execution would be remembered."""
+    known = watch.notes.get(execution)
+    return len(known.taken) < TAKEN_MAX if known is not None else watch.executions_noted < EXECUTIONS_MAX
 
 
 def note_taken(watch: Watch, execution: Execution, dependency: Dependency) -> None:
     """Remember an acquisition of an execution."""
-    known = _taken.get(execution)
+    known = watch.notes.get(execution)
     if known is None:
-        _taken.put(execution, [dependency])
+        known = Notes()
+        watch.notes.put(execution, known)
         watch.executions_noted += 1
-    else:
-        known.append(dependency)
+    known.taken.append(dependency)
+
+
+def _notes(execution: Execution | None) -> Notes | None:
+    watch = current()
+    return watch.notes.get(execution) if watch is not None and execution is not None else None
+
+
+def note_come(execution: Execution, noticed: Callable[[], None]) -> None:
+    """Remember an end that has come by an execution: when it notifies others, they may know that."""
+    known = _notes(execution)
+    if known is not None:
+        known.ends.append(noticed)
 
 
 @fails_open(cast("Sequence[Dependency]", ()))
 def taken_by(execution: Execution) -> Sequence[Dependency]:
     """Return what an execution took since it last notified others, as far as that is remembered."""
-    return tuple(_taken.get(execution) or ())
+    known = _notes(execution)
+    return tuple(known.taken) if known is not None else ()
 
 
 @fails_open(None)
 def forget_taken() -> None:
-    """Forget what the calling execution took: it tells others something, who may know then that it did."""
-    execution = runtime.running.get(threading.get_ident())  # a new thread has none yet
-    known = _taken.get(execution) if execution is not None else None
-    if known:
-        known.clear()
+    """Forget what the calling execution took: it notifies others, who may know then that it did."""
+    known = _notes(runtime.running.get(threading.get_ident()))  # a new thread has none yet
+    if known is not None and (known.taken or known.ends):
+        ends, known.ends = known.ends, []
+        known.taken = []
+        for noticed in ends:
+            noticed()

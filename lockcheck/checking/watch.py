@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
-from ..findings.foreign import shown
+from ..findings.foreign import ByIdentity, shown
 from ..findings.levels import Level
 from ..findings.statistics import UsageTallies
 from ..holding.chains import TrieNode
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..holding.stacks import RawStack
     from .interruptions import Interruption
     from .policy import Policy
+    from .taken import Notes
 
 __all__ = ["Watch"]
 
@@ -50,8 +51,10 @@ class Watch:
         """How often each contract was checked that was declared or checked while the session was active."""
         self.acquisitions = 0
         """How many acquisitions were new, and so checked; no lock was seen if there are none."""
+        self.notes: Final[ByIdentity[Notes]] = ByIdentity()
+        """What each execution took before others wait for an end that comes by it."""
         self.executions_noted = 0
-        """Of how many executions it was noted what they take before others wait for their ends."""
+        """Of how many executions there were notes, also of those that are over."""
         self.skipped = 0
         """How many acquisitions were not checked, because the checker itself had triggered them."""
         self.faults: list[str] = []

@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ..checking.ends import End
-from ..checking.taken import forget_taken, taken_by
+from ..checking.taken import forget_taken, note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import fails_open, local, runtime
 from .hooks import Hooks, guarded, passed_on
@@ -50,14 +50,17 @@ def note_task_end(name: str, taken: Sequence[Dependency]) -> None:
     _last.name, _last.taken = name, taken
 
 
-@fails_open(None)
-def _resolved(future: _Future) -> None:
-    """Note what the calling thread took before it sets the result of a future."""
-    taken, _last.taken = _last.taken, None
-    before = taken_by(local.execution) if taken is None else taken
-    if before:
-        text = result_text(future) if taken is None else f"the result of {_last.name}"
-        _ends.put(future, End(text, text, before))
+@fails_open(cast("End | None", None))
+def _resolved(future: _Future) -> End | None:
+    """Note what the calling thread took before it sets a result; return the end of a promise."""
+    task, _last.taken = _last.taken, None
+    taken = taken_by(local.execution) if task is None else task
+    if not taken:
+        return None
+    text = result_text(future) if task is None else f"the result of {_last.name}"
+    end = End(text, text, taken)
+    _ends.put(future, end)
+    return end if task is None else None
 
 
 @fails_open(cast("End | None", None))
@@ -128,8 +131,10 @@ def _done(method: Callable[[_Future], bool]) -> Callable[[_Future], bool]:
 def _resolves(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def resolves(self: _Future, *given: object, **named: object) -> None:
-        _resolved(self)
+        promise = _resolved(self)
         method(self, *given, **named)
+        if promise is not None:
+            note_come(local.execution, promise.noticed)
 
     return resolves
 

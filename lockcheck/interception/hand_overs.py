@@ -19,7 +19,7 @@ import threading
 from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from ..checking.ends import End
-from ..checking.taken import taken_by
+from ..checking.taken import note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
 from ..holding.runtime import LATCH, fails_open, forget_order, local, next_segment
@@ -103,6 +103,9 @@ def _set(method: Callable[[threading.Event], None]) -> Callable[[threading.Event
             if known is None:
                 next_segment(execution)
         method(self)
+        setting = _events.get(self)
+        if setting is not None and setting.end is not None:
+            note_come(local.execution, setting.end.noticed)
 
     return set_
 

@@ -77,6 +77,7 @@ def _put_all() -> None:
     HOOKS.wrap(threading.Event, "wait", _event_wait)
     HOOKS.wrap(queue.Queue, "get", _get)
     HOOKS.wrap(queue.Queue, "put", _put)
+    HOOKS.wrap(queue.Queue, "join", _queue_join)
     HOOKS.wrap(future, "result", _result)
     HOOKS.wrap(future, "exception", _result)
     HOOKS.wrap(future, "set_result", _resolves)
@@ -189,6 +190,15 @@ def _put(method: Callable[..., None]) -> Callable[..., None]:
         method(self, item, block, timeout)
 
     return put
+
+
+def _queue_join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
+    @functools.wraps(method)
+    def join(self: queue.Queue[object]) -> None:
+        blocks("queue", "join")
+        method(self)
+
+    return join
 
 
 def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:

@@ -17,6 +17,7 @@ from ..checking.waiting import wait_in_slices
 from ..holding.runtime import local, runtime
 from .hand_overs import is_checked
 from .hooks import Hooks
+from .queue_ends import ALL_DONE, ITEM, ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,16 +73,56 @@ def _get(method: Callable[..., object]) -> Callable[..., object]:
                 return False
             return True
 
-        wait_in_slices(local.execution, _ThingWait("an item of a queue"), attempt, -1)
+        wait_in_slices(local.execution, _ThingWait(ITEM), attempt, -1)
         return found[0]
 
     return get
+
+
+def _put(method: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def put(
+        self: queue.Queue[object],
+        item: object,
+        block: bool = True,  # noqa: FBT001, FBT002 - as in queue
+        timeout: float | None = None,
+    ) -> None:
+        if not block or timeout is not None or self.maxsize <= 0 or not is_checked():
+            method(self, item, block, timeout)
+            return
+
+        def attempt(seconds: float) -> bool:
+            try:
+                method(self, item, timeout=seconds)
+            except queue.Full:
+                return False
+            return True
+
+        wait_in_slices(local.execution, _ThingWait(ROOM), attempt, -1)
+
+    return put
+
+
+def _join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
+    @functools.wraps(method)
+    def join(self: queue.Queue[object]) -> None:
+        def attempt(seconds: float) -> bool:
+            with self.all_tasks_done:
+                return self.all_tasks_done.wait_for(lambda: self.unfinished_tasks == 0, seconds)
+
+        if is_checked():
+            wait_in_slices(local.execution, _ThingWait(ALL_DONE), attempt, -1)
+        method(self)
+
+    return join
 
 
 def _put_all() -> None:
     HOOKS.wrap(threading.Event, "wait", partial(_wait, text="an event"))
     HOOKS.wrap(threading.Condition, "wait", partial(_wait, text="a notification"))
     HOOKS.wrap(queue.Queue, "get", _get)
+    HOOKS.wrap(queue.Queue, "put", _put)
+    HOOKS.wrap(queue.Queue, "join", _join)
 
 
 HOOKS: Final = Hooks(_put_all)

@@ -22,7 +22,7 @@ from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.levels import Level, level_of
 from ..holding.chains import held_nodes
 from ..holding.runtime import LATCH, fails_open, runtime
-from ..interception import awaited_ends, found_late, hand_overs, joins, patches
+from ..interception import awaited_ends, found_late, hand_overs, joins, patches, queue_ends
 from .summaries import summary_of
 from .text import text_report
 
@@ -142,6 +142,7 @@ class Session:
         if self.level >= Level.FULL:
             collections_noted(wanted=True)
             awaited_ends.HOOKS.install()
+            queue_ends.HOOKS.install()
             hand_overs.HOOKS.install()
             patches.HOOKS.install()
         if self._hold_watch is not None:
@@ -156,6 +157,7 @@ class Session:
         if self.level >= Level.FULL:
             patches.HOOKS.uninstall()
             hand_overs.HOOKS.uninstall()
+            queue_ends.HOOKS.uninstall()
             awaited_ends.HOOKS.uninstall()
             collections_noted(wanted=False)
             _report_survivors(self.watch)

@@ -151,6 +151,63 @@ def event() -> None:
     thread.join()
 
 
+def item() -> None:
+    """The same with an item of a queue."""
+    lock, items = Lock("lock"), queue.Queue[int]()
+
+    def work() -> None:
+        try:
+            hold(lock)
+        finally:
+            items.put(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        items.get()
+    thread.join()
+
+
+def room() -> None:
+    """The same with a queue for one item: the second item waits for the first one's end."""
+    lock, items = Lock("lock"), queue.Queue[int](1)
+    items.put(1)
+
+    def work() -> None:
+        try:
+            hold(lock)
+        finally:
+            items.get()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        items.put(2)
+    thread.join()
+
+
+def all_tasks() -> None:
+    """The same with the end of all tasks of a queue."""
+    lock, items = Lock("lock"), queue.Queue[int]()
+
+    def work() -> None:
+        items.get()
+        try:
+            hold(lock)
+        finally:
+            items.task_done()
+
+    items.put(1)
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        items.join()
+    thread.join()
+
+
 def second_lock() -> None:
     """The joined thread never takes the lock under which it is joined, but one that comes after it."""
     outer, inner = Lock("outer"), Lock("inner")
@@ -165,17 +222,21 @@ def second_lock() -> None:
 
 @pytest.mark.parametrize(
     "program",
-    [join, result, failure, all_results, each_result, mapped, promise, event],
+    [join, result, failure, all_results, each_result, mapped, promise, event, item, room, all_tasks],
     ids=lambda one: one.__name__,
 )
 def test_what_comes_before_an_end_that_is_awaited_under_the_same_lock_is_a_cycle(
     program: Callable[[], None],
 ) -> None:
-    (found,) = cycles(program)
-    assert "lock" in found
+    found = cycles(program)
+
+    assert len(found) == 1, found
+    assert "lock" in found[0]
 
 
-@pytest.mark.parametrize("program", [join, result, event], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "program", [join, result, event, item, room, all_tasks], ids=lambda one: one.__name__
+)
 def test_threads_are_steered_to_such_a_wait(program: Callable[[], None], tmp_path: Path) -> None:
     (witness,) = filter(None, map(witness_of, checked(program).findings))
     with adopt("program"):
@@ -344,6 +405,94 @@ def known_by_condition(lock: Guard, _: ThreadPoolExecutor) -> None:
         thread.join()
 
 
+def known_by_size(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """The queue was asked before."""
+    items: queue.Queue[int] = queue.Queue()
+
+    def work() -> None:
+        hold(lock)
+        items.put(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(lambda: not items.empty())
+    with lock:
+        items.get()
+    thread.join()
+
+
+def known_by_a_second_queue(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """An event and an item of a queue come before an item of another queue, which has two producers."""
+    done, first, second = threading.Event(), queue.Queue[int](), queue.Queue[int]()
+    second.put(0)
+    second.get()
+
+    def work() -> None:
+        hold(lock)
+        first.put(1)
+        hold(Lock("another"))
+        done.set()
+        second.put(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    second.get()
+    with lock:
+        first.get()
+        done.wait()
+    thread.join()
+
+
+def another_producer(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """Another thread, which needs no lock, puts an item too."""
+    items: queue.Queue[int] = queue.Queue()
+
+    def work() -> None:
+        hold(lock)
+        items.put(1)
+
+    threads = [threading.Thread(target=work), threading.Thread(target=items.put, args=(2,))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with lock:
+        items.get()
+
+
+def item_of_before(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """Only the second item comes after the lock."""
+    items: queue.Queue[int] = queue.Queue()
+
+    def work() -> None:
+        items.put(1)
+        hold(lock)
+        items.put(2)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with lock:
+        items.get()
+    thread.join()
+
+
+def room_enough(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """There is room for what is put under the lock."""
+    items: queue.Queue[int] = queue.Queue(2)
+    items.put(1)
+
+    def work() -> None:
+        hold(lock)
+        items.get()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        items.put(2)
+    thread.join()
+
+
 def joined_before(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Who joined it without the lock knows that it is over."""
     thread = threading.Thread(target=hold, args=(lock,))
@@ -386,6 +535,7 @@ def began_under_it(lock: Guard, _: ThreadPoolExecutor) -> None:
     "program",
     [
         *(known_by_as_completed, known_by_wait, known_by_done, known_by_callback, known_by_queue),
+        *(known_by_size, known_by_a_second_queue, another_producer, item_of_before, room_enough),
         *(known_by_is_alive, known_by_is_set, known_by_signal_lock, known_by_condition),
         *(joined_before, limited, another_lock, began_under_it),
     ],
