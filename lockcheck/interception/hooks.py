@@ -103,22 +103,32 @@ def guarded(
         except (LockCheckError, LockOrderWarning):
             raise
         except Exception as error:
-            became = call[-1]
-            failed = became.error if isinstance(became, _Raised) else None
-            if error is failed or raised_by_handler(error):
-                raise
-            if failed is not None and error.__context__ is failed:
-                note_fault(error)
-                raise failed from None
-            if failed is None and became is not this:
-                note_fault(error)
-                return became  # type: ignore[return-value] # of the original
-            return _without_hook(error, lambda: method(*given, **named))
+            if _is_of_original(error, call) or raised_by_handler(error):
+                raise  # no variable here has it: its traceback has this frame
+            return cast("Result", _after_fault(error, call, lambda: method(*given, **named)))
         finally:
             calls.pop()
             call.clear()  # the traceback of an error has this frame
 
     return safe
+
+
+def _is_of_original(error: Exception, call: list[object]) -> bool:
+    """Return whether the original function has raised an error."""
+    return isinstance(call[-1], _Raised) and call[-1].error is error
+
+
+def _after_fault(error: Exception, call: list[object], original: Callable[[], object]) -> object:
+    """Return what the original function has returned, or raise its error; call it if it was not called."""
+    became = call[-1]
+    if isinstance(became, _Raised):
+        if error.__context__ is became.error:
+            note_fault(error)
+            raise became.error from None
+    elif len(call) > 1:
+        note_fault(error)
+        return became
+    return _without_hook(error, original)
 
 
 def _without_hook(error: Exception, original: Callable[[], Result]) -> Result:

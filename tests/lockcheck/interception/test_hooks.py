@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import queue
 import threading
+import weakref
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import LockOrderError, session
-from licorne.lockcheck.interception import found_late, hand_overs, joins, patches, signals, steered_waits
+from licorne.lockcheck.interception import (
+    awaited_ends,
+    found_late,
+    hand_overs,
+    joins,
+    patches,
+    queue_ends,
+    signals,
+    steered_waits,
+)
 from licorne.lockcheck.interception.hooks import Hooks, guarded
 
 if TYPE_CHECKING:
@@ -137,7 +149,7 @@ def test_every_replaced_function_is_guarded(monkeypatch: pytest.MonkeyPatch) -> 
     """A new hook is put by `wrap`, or named above."""
     put: list[tuple[object, str, object]] = []
     monkeypatch.setattr(Hooks, "put", lambda _, *one: put.append(one))
-    for module in (hand_overs, joins, patches, found_late, steered_waits):
+    for module in (awaited_ends, found_late, hand_overs, joins, patches, queue_ends, steered_waits):
         module.HOOKS._put_all()
     signals._HOOKS._put_all()
     code = guarded(HALF, goes_through).__code__
@@ -161,3 +173,52 @@ def test_a_wait_for_an_item_goes_on_after_a_fault(monkeypatch: pytest.MonkeyPatc
         putting.join()
 
     assert {"ValueError: 1"} == set(opened.faults)
+
+
+def no_item() -> object:
+    """Return a queue that had no item."""
+    items: queue.Queue[int] = queue.Queue()
+    with pytest.raises(queue.Empty):
+        items.get(block=False)
+    return items
+
+
+def no_room() -> object:
+    """Return a queue that had no room."""
+    items: queue.Queue[int] = queue.Queue(1)
+    items.put(1)
+    with pytest.raises(queue.Full):
+        items.put(2, timeout=0.001)
+    return items
+
+
+def no_result() -> object:
+    """Return a future that has an error."""
+    future: Future[int] = Future()
+    future.set_exception(KeyError())
+    with pytest.raises(KeyError):
+        future.result()
+    return future
+
+
+def not_started() -> object:
+    """Return a thread that could not be joined."""
+    thread = threading.Thread()
+    with pytest.raises(RuntimeError):
+        thread.join()
+    return thread
+
+
+@pytest.mark.parametrize("refused", [no_item, no_room, no_result, not_started], ids=lambda one: one.__name__)
+def test_an_error_that_passes_a_hook_keeps_nothing_alive(refused: Callable[[], object]) -> None:
+    """What its traceback has ends with it, as without a session; no garbage collection is needed."""
+    gc.collect()
+    gc.disable()
+    try:
+        before = weakref.ref(refused())
+        with session(level="full", on=RECORD):
+            within = weakref.ref(refused())
+    finally:
+        gc.enable()
+
+    assert (before() is None) == (within() is None)

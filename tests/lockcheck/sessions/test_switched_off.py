@@ -64,6 +64,8 @@ ENTRIES: Final = (
     "holding/stacks.py is_ours",
     "interception/hooks.py _Calls.__init__",
     "interception/hooks.py _Raised.__init__",
+    "interception/hooks.py _after_fault",
+    "interception/hooks.py _is_of_original",
     "interception/hooks.py _without_hook",
     "interception/hooks.py guarded.<locals>",
     "interception/joins.py _submit.<locals>.submit.<locals>.run",
