@@ -178,8 +178,13 @@ def refuse_own(execution: Execution, acquisition: Acquisition) -> None:
     Raises:
         LockUsageError: it is such a wait. Without the checker the program would not be there.
     """
-    if execution.inside and any(holds_of(acquisition.lock, execution.node)):
+    if execution.inside and _holds(execution, acquisition):
         raise LockUsageError(f"{acquisition.lock} is wanted, by what shows a key, and held")
+
+
+@fails_open(False)
+def _holds(execution: Execution, acquisition: Acquisition) -> bool:
+    return any(holds_of(acquisition.lock, execution.node))
 
 
 def wait_noted(

@@ -44,6 +44,7 @@ ENTRIES: Final = (
     "checking/slow_path.py entered",
     "checking/slow_path.py release_held",
     "checking/waiting.py LockWait.__init__",
+    "checking/waiting.py refuse_own",
     "checking/waiting.py wait_in_slices",
     "checking/waiting.py wait_noted",
     "checking/watch.py Watch.guarded",
