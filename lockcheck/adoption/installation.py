@@ -18,6 +18,7 @@ from ..interception.hooks import Hooks
 from .adopted import LOCKS, RLOCKS
 from .existing import ExistingLocks
 from .makers import adopted_for
+from .process_locks import put_process_locks
 from .scope import NONE, Scope
 from .semaphores import forget_all, put_all
 
@@ -145,7 +146,12 @@ class Adoption:
                     forget_all()
 
 
-_SEMAPHORES: Final[Hooks] = Hooks(lambda: put_all(_SEMAPHORES, Adoption.scope_now))
+def _put_all() -> None:
+    put_all(_SEMAPHORES, Adoption.scope_now)
+    put_process_locks(_SEMAPHORES, Adoption.scope_now)
+
+
+_SEMAPHORES: Final[Hooks] = Hooks(_put_all)
 
 
 def _replace(factories: Mapping[str, object]) -> None:

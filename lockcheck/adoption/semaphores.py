@@ -21,7 +21,7 @@ from ..checking.active import current
 from ..checking.slow_path import here, take_out, take_slow_path
 from ..checking.waiting import wait_noted
 from ..findings.foreign import ByIdentity
-from ..holding.chains import Acquisition, SemaphoreIdentity, TrieNode
+from ..holding.chains import Acquisition, SemaphoreIdentity, TrieNode, holds_of
 from ..holding.runtime import fails_open, local, runtime
 from ..holding.stacks import caller
 from .makers import adopted_for
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from ..interception.hooks import Hooks
     from .scope import Scope
 
-__all__ = ["forget_all", "put_all"]
+__all__ = ["forget_all", "know_permits", "note_release", "permits_of", "put_all", "take_permit"]
 
 _BOUNDED: Final = threading.BoundedSemaphore.__init__.__code__
 
-_known: Final[ByIdentity[_Permits]] = ByIdentity()
+_known: Final[ByIdentity[Permits]] = ByIdentity()
 """The semaphores that are used as locks, as far as is known."""
 
 
 @final
-class _Permits:
+class Permits:
     """Who has the permits of a semaphore.
 
     Args:
@@ -87,21 +87,35 @@ class _Permits:
             self._unnoted += Counter()  # without those that have none left
             self.identity.certain = True
         elif self.identity.alive:
-            self.identity.alive = None
-            watch = current()
-            if watch is not None:
-                watch.withdraw_about(str(self.identity))
+            self.leave_alone()
+
+    def exceeded_by(self, execution: Execution) -> bool:
+        """Return whether an execution has more permits than there are: something else has released some."""
+        held = sum(1 for _ in holds_of(self.identity, execution.node))
+        return held + self._unnoted[execution.serial] > self.identity.permits
+
+    def leave_alone(self) -> None:
+        """Note that this is a signal and no lock."""
+        self.identity.alive = None
+        watch = current()
+        if watch is not None:
+            watch.withdraw_about(str(self.identity))
 
 
-@fails_open(cast("_Permits | None", None))
-def _permits_of(semaphore: object) -> _Permits | None:
+def know_permits(semaphore: object, permits: Permits) -> None:
+    """Make a new semaphore known as one that is used as a lock."""
+    _known.put(semaphore, permits)
+
+
+@fails_open(cast("Permits | None", None))
+def permits_of(semaphore: object) -> Permits | None:
     """Return who has the permits of a semaphore, if it is known and no signal."""
     found = _known.get(semaphore)
     return found if found is not None and found.identity.alive and not local.execution.inside else None
 
 
 @fails_open(cast("TrieNode | None", None))
-def _checked(found: _Permits, attempt: Attempt) -> TrieNode | None:
+def _checked(found: Permits, attempt: Attempt) -> TrieNode | None:
     """Check that the calling execution takes a permit; return what it would hold then.
 
     Raises:
@@ -116,7 +130,13 @@ def _checked(found: _Permits, attempt: Attempt) -> TrieNode | None:
     return here(execution, acquisition, after) if after.code is not None else after
 
 
-def _taken(acquire: Callable[[bool, float | None], bool], found: _Permits, timeout: float | None) -> bool:
+def take_permit(
+    acquire: Callable[[bool, float | None], bool],
+    found: Permits,
+    timeout: float | None,
+    *,
+    breakable: bool = True,
+) -> bool:
     """Take a permit of a known semaphore, and look for deadlocks meanwhile."""
     attempt: Attempt = "block" if timeout is None else "timed" if timeout > 0 else "try"
     after = _checked(found, attempt)
@@ -125,7 +145,7 @@ def _taken(acquire: Callable[[bool, float | None], bool], found: _Permits, timeo
     if not acquire(False, None):
         limit = -1.0 if timeout is None else timeout
         if attempt == "try" or not wait_noted(
-            after.execution, after, lambda seconds: acquire(True, seconds), limit
+            after.execution, after, lambda seconds: acquire(True, seconds), limit, breakable=breakable
         ):
             return False
     _note(found.took, after)
@@ -145,13 +165,13 @@ def _adopt(semaphore: threading.Semaphore, frame: FrameType | None, scope: Scope
     made_for = adopted_for(scope, frame)
     value = semaphore._value  # noqa: SLF001 - no public name
     if made_for is not None and value > 0:
-        _known.put(semaphore, _Permits(made_for[0], value))
+        know_permits(semaphore, Permits(made_for[0], value))
 
 
 @fails_open(None)
-def _given(semaphore: object, times: int) -> None:
+def note_release(semaphore: object, times: int) -> None:
     """Note that the calling execution is about to release permits."""
-    found = _permits_of(semaphore)
+    found = permits_of(semaphore)
     if found is not None:
         for _ in range(times):
             found.gives(local.execution)
@@ -171,10 +191,10 @@ def _init(
 def _acquire(method: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(method)
     def acquire(self: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        found = _permits_of(self)
+        found = permits_of(self)
         if found is None or (not blocking and timeout is not None):  # which it refuses
             return method(self, blocking, timeout)
-        return _taken(functools.partial(method, self), found, timeout if blocking else 0.0)
+        return take_permit(functools.partial(method, self), found, timeout if blocking else 0.0)
 
     return acquire
 
@@ -182,11 +202,11 @@ def _acquire(method: Callable[..., bool]) -> Callable[..., bool]:
 def _enter(method: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(method)
     def enter(self: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        found = _permits_of(self)
+        found = permits_of(self)
         if found is None or not blocking or timeout is not None:
             return method(self, blocking, timeout)
         found.identity.certain = True
-        return _taken(functools.partial(method, self), found, None)
+        return take_permit(functools.partial(method, self), found, None)
 
     return enter
 
@@ -195,7 +215,7 @@ def _release(method: Callable[[threading.Semaphore, int], None]) -> Callable[...
     @functools.wraps(method)
     def release(self: threading.Semaphore, n: int = 1) -> None:
         if n.__class__ is int and n > 0:
-            _given(self, n)
+            note_release(self, n)
         method(self, n)
 
     return release

@@ -29,7 +29,10 @@ __all__ = [
 RawStack: TypeAlias = "tuple[tuple[CodeType, int], ...]"
 """Code and instruction of each frame, innermost first."""
 
-_CONTEXTS: Final = contextlib.__file__
+_CONTEXTS: Final = frozenset(
+    {contextlib.__file__, os.path.join(os.path.dirname(os.__file__), "multiprocessing", "synchronize.py")}  # noqa: PTH118, PTH120
+)
+"""Files whose functions take locks for their caller; compared with names of code, as text."""
 _THREADING: Final = threading.__file__
 _METHODS_OF_CONDITIONS: Final = frozenset(
     method.__code__ for method in vars(threading.Condition).values() if isinstance(method, FunctionType)
@@ -40,11 +43,11 @@ _HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH1
 
 
 def is_ours(code: CodeType) -> bool:
-    """Return whether code is not the program's, but the checker's, of `ExitStack` or of conditions."""
+    """Return whether code is the checker's, or of what takes locks for the program, and not its own."""
     file = code.co_filename
     return (
         file.startswith(_HERE)
-        or file == _CONTEXTS
+        or file in _CONTEXTS
         or (file == _THREADING and code in _METHODS_OF_CONDITIONS)  # the code of the program is slow to hash
     )
 
