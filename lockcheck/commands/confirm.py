@@ -91,10 +91,10 @@ def _confirm(given: argparse.Namespace) -> int:
     sources, program = _sources_and_program(given)
     paths = report_paths(given)
     with adopting(given):
-        before = _found(sources, program, given.timeout)
+        before, contradicted = _found(sources, program, given.timeout)
         open_ones = ways_to_confirm(before.findings)
         rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
-        tried = [_tried(ways, program, given) for ways in open_ones]
+        tried = [_tried(ways, program, given, contradicted.get(ways[0].fingerprint)) for ways in open_ones]
     after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
     fails = project_settings(Path.cwd()).with_given((), given.fail_on, "").fail_on
     names = {ways[0].fingerprint for ways in open_ones}
@@ -149,12 +149,14 @@ def _is_source(path: Path) -> bool:
     return path.is_dir() or (path.is_file() and (path.suffix == ".json" or is_trace(path)))
 
 
-def _found(sources: Sequence[Path], program: Program, timeout_seconds: float) -> Summary:
-    """Return the findings to confirm, and all others that were found with them."""
+def _found(
+    sources: Sequence[Path], program: Program, timeout_seconds: float
+) -> tuple[Summary, dict[str, str]]:
+    """Return the findings to confirm, with all others that were found, and what contradicts which of them."""
     if sources:
-        return Summary("confirm", tuple(one for path in sources for one in _findings_in(path)))
-    learned, predicted = first_run(program, timeout_seconds)
-    return replace(learned, findings=(*predicted, *learned.findings))
+        return Summary("confirm", tuple(one for path in sources for one in _findings_in(path))), {}
+    learned, predicted, contradicted = first_run(program, timeout_seconds)
+    return replace(learned, findings=(*predicted, *learned.findings)), contradicted
 
 
 def _findings_in(path: Path) -> Iterator[Finding]:
@@ -172,7 +174,9 @@ def _findings_in(path: Path) -> Iterator[Finding]:
 # --------------------------------------------------------------------------------------- trying it
 
 
-def _tried(ways: Sequence[Finding], program: Program, given: argparse.Namespace) -> tuple[Finding, ...]:
+def _tried(
+    ways: Sequence[Finding], program: Program, given: argparse.Namespace, contradiction: str | None
+) -> tuple[Finding, ...]:
     """Return a finding after up to three attempts at each way to it, and deadlocks that happened besides."""
     besides: list[Finding] = []
     outcomes = [_outcome(ways[0], program, given, besides)]
@@ -181,7 +185,7 @@ def _tried(ways: Sequence[Finding], program: Program, given: argparse.Namespace)
             break
         outcomes.append(_outcome(way, program, given, besides))
     best = len(outcomes) - 1 if outcomes[-1].finding is not None else 0
-    return raised(ways[best], outcomes[best]), *besides
+    return raised(ways[best], outcomes[best], contradiction), *besides
 
 
 def _outcome(

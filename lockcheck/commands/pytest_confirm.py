@@ -21,6 +21,7 @@ import pytest
 from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, confirm, raised, ways_to_confirm
 from ..findings.errors import LockUsageError
+from ..prediction.contradictions import contradictions_of
 from ..prediction.predicted_findings import findings_of
 from ..sessions.recording import events_written
 from ..traces.file import read_trace
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..findings.findings import Finding
     from ..findings.witness import Witness
     from ..sessions.session import Session
+    from ..traces.trace import Trace
 
 __all__ = ["Confirming"]
 
@@ -89,7 +91,7 @@ class Confirming:
             opened: the session of the test.
         """
         recording, self._recording = self._recording, None
-        predicted = _predicted(recording, opened) if recording is not None else ()
+        predicted, contradicted = _predicted(recording, opened) if recording is not None else ((), {})
         for ways in ways_to_confirm((*opened.findings, *predicted)):
             fingerprint = ways[0].fingerprint
             if fingerprint in self._accepted:
@@ -97,7 +99,7 @@ class Confirming:
             known = self._confirmed.get(fingerprint)
             outcome = known or self._first_confirmed(ways, item, following, opened)
             finding = ways[0] if ways[0] in opened.findings else opened.watch.note(ways[0])
-            opened.watch.amend(raised(finding, outcome))
+            opened.watch.amend(raised(finding, outcome, contradicted.get(fingerprint)))
             if outcome.finding is not None:
                 self._confirmed[fingerprint] = outcome
 
@@ -135,13 +137,14 @@ class Confirming:
         return outcome
 
 
-def _predicted(recording: _TestTrace, opened: Session) -> tuple[Finding, ...]:
-    """Return what a test predicts; an error of that is a fault of the checker."""
+def _predicted(recording: _TestTrace, opened: Session) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Return what a test predicts, and contradicts; an error of that is a fault of the checker."""
     try:
-        return recording.predicted()
+        trace = recording.trace()
+        return findings_of(trace)[0], contradictions_of(trace, opened.findings)
     except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the tests
         opened.watch.note_fault(error)
-        return ()
+        return (), {}
 
 
 @final
@@ -159,16 +162,16 @@ class _TestTrace:
         self._events = ExitStack()
         self._events.enter_context(events_written(self._path, segments=SEGMENTS))
 
-    def predicted(self) -> tuple[Finding, ...]:
-        """Return what the events so far predict, and drop them.
+    def trace(self) -> Trace:
+        """Return the events so far, and drop them.
 
         Raises:
-            TraceFileError: the trace contradicts itself.
+            TraceFileError: the trace is broken.
             OSError: it cannot be read.
         """
         with self._folder:
             self._events.close()
-            return findings_of(read_trace(self._path))[0]
+            return read_trace(self._path)
 
     def close(self) -> None:
         """Drop the events."""

@@ -231,10 +231,16 @@ def outcome_of(steering: Steering) -> ConfirmationOutcome:
     return ConfirmationOutcome(None, tuple(_reasons(steering)), next_one, steering.attempt)
 
 
-def raised(finding: Finding, outcome: ConfirmationOutcome) -> Finding:
+def raised(finding: Finding, outcome: ConfirmationOutcome, contradiction: str | None = None) -> Finding:
     """Return a finding after the attempts to confirm it: at R4, or with the reasons why not.
 
-    A deadlock that happened stays at R5, and gets the replay file.
+    A deadlock that happened stays at R5, and gets the replay file. A cycle that was not confirmed, and that
+    the recorded run contradicts, is lowered to R1.
+
+    Args:
+        finding: what was to be confirmed.
+        outcome: what became of that.
+        contradiction: why the recorded run contradicts it, if it does.
     """
     if outcome.finding is not None and finding.rung is Rung.R5:
         return replace(finding, replay=outcome.finding.replay)
@@ -242,6 +248,8 @@ def raised(finding: Finding, outcome: ConfirmationOutcome) -> Finding:
         return replace(outcome.finding, test=finding.test, count=finding.count)
     runs = "a steered re-run" if outcome.attempts == 1 else f"{outcome.attempts} steered re-runs"
     message = f"not confirmed in {runs}" if outcome.attempts else "not confirmed"
+    if contradiction is not None and outcome.attempts and finding.rung is Rung.R2:
+        return replace(finding, rung=Rung.R1, why=(contradiction, message, *outcome.reasons))
     return replace(finding, why=(*finding.why, message, *outcome.reasons))
 
 

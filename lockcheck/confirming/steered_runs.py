@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
 from ..findings.witness_file import read_witness, write_witness
+from ..prediction.contradictions import contradictions_of
 from ..prediction.predicted_findings import findings_of
 from ..reports.documents import read_document, to_json
 from ..sessions.recording import recording
@@ -94,8 +95,12 @@ def _leave(path: Path, text: str) -> None:
 # ---------------------------------------------------------------------------- in the process that waits
 
 
-def first_run(program: Program, timeout_seconds: float) -> tuple[Summary, tuple[Finding, ...]]:
+def first_run(
+    program: Program, timeout_seconds: float
+) -> tuple[Summary, tuple[Finding, ...], dict[str, str]]:
     """Run a program unsteered; return what was learned of its locks, and what its trace predicts.
+
+    The third is why the trace contradicts some of what was learned, by fingerprint.
 
     Raises:
         LockUsageError: it did not end in time, or could not be run.
@@ -104,8 +109,9 @@ def first_run(program: Program, timeout_seconds: float) -> tuple[Summary, tuple[
         _run([f"--folder={folder}"], program, folder, timeout_seconds)
         if not (folder / _REPORT).exists():
             raise LockUsageError(f"{program.name}: its first run left no report in {timeout_seconds:g} s")
-        predicted, _ = findings_of(read_trace(folder / _TRACE))
-        return read_document(str(folder / _REPORT)), predicted
+        trace, learned = read_trace(folder / _TRACE), read_document(str(folder / _REPORT))
+        predicted, _ = findings_of(trace)
+        return learned, predicted, contradictions_of(trace, learned.findings)
 
 
 def steered_run(

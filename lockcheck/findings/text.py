@@ -41,7 +41,7 @@ def _lines(finding: Finding, sites: Mapping[str, int]) -> Iterator[str]:
         yield "  how it would come to a standstill:" if safe else "  how it comes to a standstill:"
         yield from (f"    {line}" for line in drawn)
     if finding.why:
-        yield "  it is safe, since:" if finding.rung is Rung.R1 else "  why:"
+        yield "  what speaks against it:" if finding.rung is Rung.R1 else "  why:"
         yield from (f"    - {reason}" for reason in finding.why)
     if finding.replay is not None:
         yield f"  replay file: {finding.replay}"

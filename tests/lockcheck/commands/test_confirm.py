@@ -19,6 +19,7 @@ from licorne.lockcheck.commands import confirm
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, ways_to_confirm
 from licorne.lockcheck.confirming.steered_runs import Program
+from licorne.lockcheck.findings.evidence import Kind
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
@@ -228,7 +229,64 @@ def test_all_threads_that_take_the_same_step_are_tried(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(confirm, "_outcome", outcome_of)
     (ways,) = ways_to_confirm([first, other, first])
-    found = confirm._tried(ways, Program("p", (), as_module=False), argparse.Namespace())
+    found = confirm._tried(ways, Program("p", (), as_module=False), argparse.Namespace(), None)
 
     assert [first.points[0].role, "worker"] == aims
     assert [Rung.R4] == [finding.rung for finding in found]
+
+
+PHASES = """
+import threading, time
+a, b, ready = threading.Lock(), threading.Lock(), threading.Condition()
+waits, notified = threading.Event(), []
+def first():
+    waits.wait()
+    with a:
+        with b:
+            pass
+    with ready:
+        notified.append(1)
+        ready.notify_all()
+def other():
+    waits.wait()
+    time.sleep(0.3)
+    with ready:
+        notified.append(2)
+        ready.notify_all()
+def second():
+    with ready:
+        waits.set()
+        while not notified:
+            ready.wait()
+    with b:
+        with a:
+            pass
+threads = [threading.Thread(target=work) for work in ({works})]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("works", "rung", "code"),
+    [("first, second", Rung.R1, CLEAN), ("first, other, second", Rung.R4, FOUND)],
+    ids=["one notifies", "another may notify too"],
+)
+def test_a_recorded_run_that_contradicts_a_finding_lowers_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: str, rung: Rung, code: int
+) -> None:
+    """If no steered run comes there either: what was waited for may come from elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "phases.py").write_text(PHASES.replace("{works}", works), "utf-8")
+
+    assert main(["confirm", "--json=r.json", "phases.py"]) == code
+    (finding,) = (one for one in read_document("r.json").findings if one.kind is not Kind.BLOCKING)
+    assert finding.rung is rung
+    if rung is Rung.R1:
+        assert finding.why[0].startswith(
+            "in the recorded run Thread-2 (second) only began after Thread-1 (first)"
+        )
+        assert "it waited for a notification" in finding.why[0]
+        assert "not confirmed in 3 steered re-runs" in finding.why
