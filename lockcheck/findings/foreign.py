@@ -6,13 +6,15 @@ thread. So none of it runs while the checker holds a lock of its own.
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import weakref
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ByIdentity", "shown"]
+__all__ = ["ByIdentity", "name_of_work", "shown"]
 
 Kept = TypeVar("Kept")
 
@@ -23,6 +25,14 @@ def shown(thing: object, by: Callable[[object], str] = str) -> str:
         return by(thing)
     except Exception as error:  # noqa: BLE001 - it is the program's, and only its text is missing
         return f"<{type(thing).__name__}, which raises {type(error).__name__} when it is shown>"
+
+
+def name_of_work(work: object) -> str:
+    """Return the name of a function that runs as a task, also inside of a partial one or a context."""
+    while isinstance(work, functools.partial):
+        in_context = isinstance(getattr(work.func, "__self__", None), contextvars.Context)
+        work = work.args[0] if in_context and work.args else work.func
+    return str(getattr(work, "__qualname__", "a task"))
 
 
 @final

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
 from ..checking.pool_waits import PoolWaits
 from ..checking.waiting import wait_in_slices
-from ..findings.foreign import ByIdentity
+from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.runtime import fails_open, local, runtime
 from .hooks import DONE, IS_ALIVE, Hooks
 
@@ -293,7 +293,7 @@ def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
         execution = local.execution
         if _here.task is not None:  # what comes after the submission is to be known
             execution.segment = replace(execution.segment, silent=False)
-        task = _Task(getattr(work, "__qualname__", "a task"), self, execution.segment)
+        task = _Task(name_of_work(work), self, execution.segment)
 
         @functools.wraps(work)
         def run() -> object:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ..checking.blocking import blocks, waits_with
 from ..checking.taken import taken_by
-from ..findings.foreign import ByIdentity
+from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.happens_before import together
 from ..holding.runtime import fails_open, go_on_as, local, next_segment, runtime
 from .awaited_ends import note_task_end
@@ -278,7 +278,7 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
 
         @functools.wraps(work)
         def run() -> object:
-            with _as_task(getattr(work, "__qualname__", "task"), after, alone=alone):
+            with _as_task(name_of_work(work), after, alone=alone):
                 return work(*given, **named)
 
         return method(self, run)

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
-from ..findings.foreign import ByIdentity
+from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..traces.trace import TracedThing
 from .hooks import IS_ALIVE, Hooks, passed_on
@@ -303,7 +303,7 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(method)
     def submit(self: object, work: Callable[..., object], /, *given: object, **named: object) -> object:
-        handed, end = _Handed(), _TaskEnd(getattr(work, "__qualname__", "a task"))
+        handed, end = _Handed(), _TaskEnd(name_of_work(work))
         signalled(handed)
 
         @functools.wraps(work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextvars
 import gc
 import io
 import linecache
@@ -21,7 +22,7 @@ from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tre
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.environment.ambient import open_ambient_session
-from licorne.lockcheck.findings.foreign import ByIdentity, shown
+from licorne.lockcheck.findings.foreign import ByIdentity, name_of_work, shown
 from licorne.lockcheck.findings.levels import Environment, Level
 from licorne.lockcheck.holding.runtime import LATCH, runtime
 from licorne.lockcheck.interception import found_late
@@ -343,3 +344,13 @@ def test_what_is_kept_of_an_object_is_gone_with_it() -> None:
     assert ("one", None, 1) == (kept.get(one), kept.get(other), len(kept))
     del one
     assert 0 == len(kept)
+
+
+def test_the_name_of_work_is_that_of_the_function_inside() -> None:
+    """Of a partial function, of one in a context as `asyncio.to_thread` has it, and of none at all."""
+    context = contextvars.copy_context()
+    assert name_of_work(shown) == "shown"
+    assert name_of_work(partial(shown, 1)) == "shown"
+    assert name_of_work(partial(context.run, partial(shown, 1), 2)) == "shown"
+    assert name_of_work(partial(context.run)) == "Context.run"
+    assert name_of_work(object()) == "a task"
