@@ -145,7 +145,7 @@ class AdoptedLock(CheckedLock):
         object.__dict__["__class__"].__set__(self, SignalLock)
         watch = current()
         if watch is not None:
-            watch.withdraw(Kind.RECURSION, f"{self.identity} is held ")
+            watch.withdraw(str(self.identity), Kind.RECURSION, Kind.LEAK)
 
     def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
         if not self.reentrant and timeout < 0 and any(holds_of(self.identity, execution.node)):

@@ -123,8 +123,8 @@ class Adoption:
         if self.scope.text != NONE and self not in self._open:
             with LATCH:
                 if not self._open:
-                    _replace(_FACTORIES)
                     _SEMAPHORES.install()
+                    _replace(_FACTORIES)
                 self._open.append(self)
             self._existing.take_over(self.scope)
         return self
@@ -154,8 +154,12 @@ def _put_all() -> None:
 _SEMAPHORES: Final[Hooks] = Hooks(_put_all)
 
 
+@fails_open(None, of_setup=True)
 def _replace(factories: Mapping[str, object]) -> None:
-    """Put factories into `threading`, and into every module that has imported the ones that were there."""
+    """Put factories into `threading`, and into every module that has imported the ones that were there.
+
+    What a fault leaves of those that adopt returns plain locks where nothing is adopted.
+    """
     before = {name: getattr(threading, name) for name in factories}
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 from ..checking.active import current
 from ..checking.slow_path import here, take_out, take_slow_path
 from ..checking.waiting import wait_noted
+from ..findings.evidence import Kind
 from ..findings.foreign import ByIdentity
 from ..holding.chains import Acquisition, SemaphoreIdentity, TrieNode, holds_of
 from ..holding.runtime import fails_open, local, runtime
@@ -99,7 +100,7 @@ class Permits:
         self.identity.alive = None
         watch = current()
         if watch is not None:
-            watch.withdraw_about(str(self.identity))
+            watch.withdraw(str(self.identity), Kind.CYCLE, Kind.RECURSION)
 
 
 def know_permits(semaphore: object, permits: Permits) -> None:
@@ -236,6 +237,7 @@ def put_all(hooks: Hooks, scope_now: Callable[[], Scope | None]) -> None:
     hooks.wrap(bounded, "release", _release)
 
 
+@fails_open(None, of_setup=True)
 def forget_all() -> None:
     """Leave all semaphores alone from now on."""
     for found in _known.values():

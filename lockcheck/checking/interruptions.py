@@ -15,7 +15,6 @@ calls, such as callbacks of weak references; a handler by its function, which th
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -24,6 +23,7 @@ from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..holding.chains import Acquisition, class_edge_text
 from ..holding.handlers import handlers
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open
 from ..holding.stacks import resolve
 
@@ -63,9 +63,10 @@ class Interruption:
 
 @fails_open(None)
 def _note_collection(phase: str, _: dict[str, int]) -> None:
-    (_collecting.add if phase == "start" else _collecting.discard)(threading.get_ident())
+    (_collecting.add if phase == "start" else _collecting.discard)(Interpreter.thread_number())
 
 
+@fails_open(None)
 def collections_noted(*, wanted: bool) -> None:
     """Begin or cease to note in which threads the garbage collector runs."""
     if wanted:
@@ -137,7 +138,7 @@ def _interruption(frame: FrameType) -> str | None:
         if at.f_code in handling:
             return _HANDLER
         at = at.f_back
-    return "the garbage collector" if threading.get_ident() in _collecting else None
+    return "the garbage collector" if Interpreter.thread_number() in _collecting else None
 
 
 def _finalizes(frame: FrameType) -> bool:

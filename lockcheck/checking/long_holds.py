@@ -19,7 +19,7 @@ from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..holding.chains import held_names, held_nodes
 from ..holding.interpreter import has_global_lock
-from ..holding.runtime import runtime
+from ..holding.runtime import fails_open, runtime
 from ..holding.stacks import capture, resolve
 
 if TYPE_CHECKING:
@@ -73,11 +73,13 @@ class HoldWatch:
             raise LockUsageError(f"{name} cannot be held for at most {seconds:g} s")
         self._seconds = {**self._seconds, name: seconds}
 
+    @fails_open(None)
     def start(self) -> None:
         """Start the thread that checks."""
         self._stopped.acquire()
         _START(self._thread)
 
+    @fails_open(None)
     def stop(self) -> None:
         """Stop the thread that checks, and wait for its end."""
         self._stopped.release()

@@ -166,7 +166,7 @@ def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
     text = f"{acquisition.lock} is held [{held.mode}] and wanted [{acquisition.mode}] again"
     watch.report_step(kind, text, node, [holding], why=(why,))
     if acquisition.lock.alive is None:  # another thread has released it meanwhile
-        watch.withdraw(kind, text)
+        watch.withdraw(str(acquisition.lock), kind)
     return False
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Final, cast, final
 
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open, runtime
 from .active import current
 
@@ -73,7 +73,7 @@ def taken_by(execution: Execution) -> Sequence[Dependency]:
 @fails_open(None)
 def forget_taken() -> None:
     """Forget what the calling execution took: it notifies others, who may know then that it did."""
-    known = _notes(runtime.running.get(threading.get_ident()))  # a new thread has none yet
+    known = _notes(runtime.running.get(Interpreter.thread_number()))  # a new thread has none yet
     if known is not None and (known.taken or known.ends):
         ends, known.ends = known.ends, []
         known.taken = []

@@ -19,6 +19,7 @@ from ..findings.foreign import shown
 from ..findings.text import finding_text
 from ..findings.witness_file import with_replay
 from ..holding.chains import class_edge_text, held_names, held_nodes, holds_of, modes_held
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller, capture, resolve
 from .actions import log_finding
@@ -131,7 +132,7 @@ def wait_in_slices(
         DeadlockError: there is a deadlock, and this execution was chosen to break it.
     """
     watch = current()
-    began = time.monotonic()
+    began = Interpreter.seconds()
     stalls = isinstance(wait, LockWait) and watch is not None and watch.policy.timeout_seconds is not None
     outer = (
         execution.wait,
@@ -144,11 +145,14 @@ def wait_in_slices(
         if closes and watch is not None and not execution.inside and _may_close(execution, wait):
             _check_deadlock(watch, execution, lambda _: execution)
         execution.check_due = False
+        slept = 0.0  # a test may have stopped the clock
         while True:
-            waited = time.monotonic() - began
+            waited = max(Interpreter.seconds() - began, slept)
             left = timeout_seconds - waited if timeout_seconds >= 0 else SLICE_SECONDS
-            if attempt(max(0.0, min(SLICE_SECONDS, left))):
+            slice_seconds = max(0.0, min(SLICE_SECONDS, left))
+            if attempt(slice_seconds):
                 return True
+            slept += slice_seconds
             if timeout_seconds >= 0 and left <= SLICE_SECONDS:
                 return False
             if watch is not None and not execution.inside:

@@ -172,24 +172,21 @@ class Watch:
             self._found[finding.fingerprint] = replace(known, count=known.count + 1)
             return replace(finding if known.rung > finding.rung else known, count=known.count + 1)
 
-    def withdraw(self, kind: Kind, text_start: str) -> None:
-        """Take back findings of a kind that turned out to be wrong, by the start of their text."""
+    def withdraw(self, lock: str, *kinds: Kind) -> None:
+        """Take back findings of some kinds about a lock that turned out to be none."""
         with LATCH:
-            wrong = [
+            wrong = {
                 name
                 for name, finding in self._found.items()
-                if finding.kind is kind and finding.text.startswith(text_start)
-            ]
+                if finding.kind in kinds and any(lock in {edge.held, edge.wanted} for edge in finding.edges)
+            }
             for name in wrong:
                 del self._found[name]
-
-    def withdraw_about(self, lock: str) -> None:
-        """Take back cycles that have a lock which turned out to be none."""
-        with LATCH:
-            for name, finding in list(self._found.items()):
-                named = {text for edge in finding.edges for text in (edge.held, edge.wanted)}
-                if lock in named and finding.kind in {Kind.CYCLE, Kind.RECURSION}:
-                    del self._found[name]
+            self.deferred = [
+                error
+                for error in self.deferred
+                if error.finding is None or error.finding.fingerprint not in wrong
+            ]
 
     def act_on(self, finding: Finding) -> LockCheckError | None:
         """Do what the policy of a finding's rung says; return what has to be raised, if anything."""

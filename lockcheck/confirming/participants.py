@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from ..checking.waiting import LockWait
 from ..findings.findings import Edge
 from ..holding.chains import class_edge_text, modes_held
+from ..holding.interpreter import Interpreter
 from ..holding.stacks import resolve
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Paused:
         self.acquisition = acquisition
         self.times = times
         """The points, and how often it came to each of them, this time included."""
-        self.began = time.monotonic()
+        self.began = Interpreter.seconds()
 
     @property
     def waits(self) -> bool:
@@ -46,7 +46,7 @@ class Joining:
     def __init__(self, execution: Execution, place: int, wait: ExecutionWait) -> None:
         self.execution = execution
         self.times = {place: 1}
-        self.began = time.monotonic()
+        self.began = Interpreter.seconds()
         self.ends = _executions_awaited(execution, wait)
         """The executions that it waits for; none if anything may end the wait, then the witness says who."""
         self._wait = wait

@@ -17,7 +17,6 @@ are there.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final, final
 
@@ -25,6 +24,7 @@ from ..checking.blocked_execution import blocked_execution
 from ..checking.waiting import LockWait, wanted_lock
 from ..findings.witness import Ending
 from ..holding.chains import holds_of
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
 from .participants import Joining, Paused, are_stuck, chain_with, way_to
@@ -134,7 +134,7 @@ class Steering:
     def following(self, waiting: Execution) -> list[Execution]:
         """Return the participant that one waits for by the witness, if all have stood still for a while."""
         participants = list(self.participants)
-        now = time.monotonic()
+        now = Interpreter.seconds()
         if not participants or not all(one.waits for one in participants):
             self._still_since = None
             return []
@@ -162,7 +162,7 @@ class Steering:
                 began = min(one.began for one in self.participants)
             elif others:
                 stuck = [(one, wanted_lock(one), None) for one in others]
-                began = min((one.began for one in self._paused), default=time.monotonic())
+                began = min((one.began for one in self._paused), default=Interpreter.seconds())
             else:
                 if not self.participants:
                     names = ", ".join(execution.name for execution in deadlock)
@@ -171,7 +171,7 @@ class Steering:
                 return None
             self._came_true = True
             self._left = 0.0
-            self.seconds = time.monotonic() - began
+            self.seconds = Interpreter.seconds() - began
         self.stuck = tuple(blocked_execution(*one) for one in stuck)
         self.confirmed = self._make_finding(self)
         return self.confirmed
@@ -213,7 +213,7 @@ class Steering:
                     self.participants = chain_with(paused, self._here(), len(self.witness.points))
                 if self.participants and (paused not in self.participants or self._has_turn(paused)):
                     return
-                if time.monotonic() >= deadline:
+                if Interpreter.seconds() >= deadline:
                     self._give_up(paused)
                     return
             if not self.participants and self._cannot_help(paused):
@@ -221,7 +221,7 @@ class Steering:
             gate.acquire(timeout=POLL_SECONDS)
 
     def _give_up(self, paused: Paused) -> None:
-        self._left -= time.monotonic() - paused.began
+        self._left -= Interpreter.seconds() - paused.began
         role = self.matching.role(paused.execution)
         if self.participants:
             self.obstacles[f"{role} stood at its place, but those before it did not begin to wait"] += 1
@@ -245,12 +245,12 @@ class Steering:
         """Keep an execution from a lock until it may go on, or all or none can come, or its pause is over."""
         with LATCH:
             self._held_back.append(execution)
-        gate, began = _shut_gate(), time.monotonic()
+        gate, began = _shut_gate(), Interpreter.seconds()
         try:
             while not (self.participants or self._left <= 0 or ready() or self._nobody_comes()):
-                if time.monotonic() - began >= self._pause_seconds:
+                if Interpreter.seconds() - began >= self._pause_seconds:
                     with LATCH:
-                        self._left -= time.monotonic() - began
+                        self._left -= Interpreter.seconds() - began
                         self.obstacles[f"{self.matching.role(execution)} {failure}"] += 1
                     return
                 gate.acquire(timeout=POLL_SECONDS)

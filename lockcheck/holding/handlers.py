@@ -6,6 +6,8 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Final
 
+from .interpreter import Interpreter
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
@@ -19,7 +21,7 @@ _GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: i
 
 def handlers() -> set[CodeType]:
     """Return the functions that handle signals; only the main thread runs them."""
-    if threading.current_thread() is not threading.main_thread():
+    if Interpreter.thread_number() != threading.main_thread().ident:
         return set()
     every = list(map(_GETSIGNAL, _SIGNALS))
     # Few signals have handlers of their own; there are many, so nothing is done in Python for each of them.

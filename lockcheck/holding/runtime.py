@@ -18,6 +18,7 @@ from ..findings.foreign import ByIdentity
 from .chains import Execution, TrieNode
 from .handlers import raised_by_handler
 from .happens_before import Segment, begin, learn
+from .interpreter import Interpreter
 from .stacks import waiting_frame
 
 if TYPE_CHECKING:
@@ -59,8 +60,15 @@ class _Faults(Protocol):
         """Switch the checker off, and say so."""
 
 
-def fails_open(result: Result) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Let a hook return a result if it fails: a fault of the checker does not change the program."""
+def fails_open(
+    result: Result, *, of_setup: bool = False
+) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+    """Let a hook return a result if it fails: a fault of the checker does not change the program.
+
+    Args:
+        result: what it returns then.
+        of_setup: whether it runs where no session is open yet: then the next one notes the fault.
+    """
 
     def decorated(hook: Callable[Given, Result]) -> Callable[Given, Result]:
         @functools.wraps(hook)
@@ -72,7 +80,7 @@ def fails_open(result: Result) -> Callable[[Callable[Given, Result]], Callable[G
             except Exception as error:
                 if raised_by_handler(error):
                     raise
-                note_fault(error)
+                (note_fault_of_setup if of_setup else note_fault)(error)
                 return result
 
         return guarded
@@ -84,6 +92,13 @@ def note_fault(error: Exception) -> None:
     """Note an error of the checker, if a session is open; a stack that is too deep is no fault."""
     if runtime.watch is not None and not isinstance(error, RecursionError):
         cast("_Faults", runtime.watch).note_fault(error)
+
+
+def note_fault_of_setup(error: Exception) -> None:
+    """Note an error of the checker where it is set up or ended; the next session does, if none is open."""
+    if runtime.watch is None:
+        runtime.early_fault = error
+    note_fault(error)
 
 
 class EventSink(Protocol):
@@ -148,6 +163,7 @@ class Runtime:
 
     __slots__ = (
         "born",
+        "early_fault",
         "ended",
         "executions",
         "opens",
@@ -163,6 +179,8 @@ class Runtime:
         """The watch of the active session, which `active.current` returns; `None` if none is open."""
         self.opens = False
         """Whether the session that the environment asks for is being opened."""
+        self.early_fault: Exception | None = None
+        """An error of the checker where it was set up, before a session was open that could say so."""
         self.recorder: EventSink | None = None
         self.steering: Steerer | None = None
         self.executions: dict[int, Execution] = {}
@@ -203,7 +221,8 @@ class Runtime:
             }
         return [known[serial] for serial in sorted(known)]
 
-    def cut_tries(self) -> list[object]:
+    @fails_open(cast("Sequence[object]", ()), of_setup=True)
+    def cut_tries(self) -> Sequence[object]:
         """Cut all tries, so that everything is checked anew: another session is active from now on.
 
         Returns:
@@ -255,7 +274,7 @@ def _forked() -> None:
     LATCH._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as threading does for its own locks
     mine = local.execution
     runtime.executions = {mine.serial: mine}
-    runtime.running = {threading.get_ident(): mine}
+    runtime.running = {Interpreter.thread_number(): mine}
     runtime.opens = False
     if runtime.recorder is not None:
         recorder, runtime.recorder = runtime.recorder, None
@@ -274,7 +293,7 @@ class _ThreadEnd:
 
     def __init__(self, execution: Execution, process: Runtime) -> None:
         self._execution = execution
-        self._thread = threading.get_ident()
+        self._thread = Interpreter.thread_number()
         self._process = os.getpid()  # a fork leaves the other threads behind: they have not ended
         self._runtime, self._process_now = process, os.getpid  # the names of this module may be gone then
         self._is_over = sys.is_finalizing
@@ -298,8 +317,8 @@ def _born_after() -> Segment | None:
 def _begun() -> tuple[Execution, _ThreadEnd] | None:
     """Return a new execution for the calling thread, and what notes its end."""
     # A thread that `threading` did not start, or not yet, gets no `Thread` object by being looked at.
-    thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined] # noqa: SLF001
-    name = f"thread {threading.get_ident()}" if thread is None else thread.name
+    thread = threading._active.get(Interpreter.thread_number())  # type: ignore[attr-defined] # noqa: SLF001
+    name = f"thread {Interpreter.thread_number()}" if thread is None else thread.name
     execution = runtime.new_execution(name, _born_after())
     if thread is not None:
         runtime.threads.put(thread, execution)
@@ -321,7 +340,7 @@ class _Local(threading.local):
         begun = _begun()
         self.execution = begun[0] if begun is not None else Execution("a thread", Segment(0), None)
         self.end = begun[1] if begun is not None else None
-        runtime.running[threading.get_ident()] = self.execution
+        runtime.running[Interpreter.thread_number()] = self.execution
         self.finished: Segment | None = None
         """The last segment of the task that the thread ran last, until its future has it."""
 
@@ -333,7 +352,7 @@ def go_on_as(execution: Execution) -> None:
     """Continue on the calling thread as another execution; its mark `inside` is kept."""
     execution.inside = local.execution.inside
     local.execution = execution
-    runtime.running[threading.get_ident()] = execution
+    runtime.running[Interpreter.thread_number()] = execution
 
 
 @fails_open(None)

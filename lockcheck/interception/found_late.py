@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 from ..checking.active import current
 from ..findings.errors import LockUsageError
 from ..findings.foreign import shown
+from ..holding.runtime import fails_open
 from . import event_loops
 from .hooks import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HOOKS", "install"]
+__all__ = ["HOOKS", "find"]
 
 
 def _put_all() -> None:
@@ -32,9 +33,9 @@ def _put_all() -> None:
 HOOKS: Final = Hooks(_put_all)
 
 
-def install() -> None:
-    """Install the hooks, those of Pykka too if it is there; imports for that are made without the latch."""
-    HOOKS.install()
+@fails_open(None)
+def find() -> None:
+    """Hook into Pykka and asyncio, if they are there; imports for that are made without the latch."""
     _find_pykka()
     event_loops.find(HOOKS)
 
@@ -42,8 +43,7 @@ def install() -> None:
 def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(method)
     def start(self: threading.Thread) -> None:
-        _find_pykka()
-        event_loops.find(HOOKS)
+        find()
         method(self)
 
     return start

@@ -22,6 +22,7 @@ from ..checking.ends import End
 from ..checking.taken import note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.happens_before import together
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, fails_open, forget_order, local, next_segment
 from .hooks import IS_SET, Hooks, guarded, passed_on
 
@@ -65,7 +66,7 @@ def note_end(future: object, segment: Segment) -> None:
 @fails_open(False)
 def is_checked() -> bool:
     """Return whether the program calls a hook, on a thread that has an execution."""
-    if threading.get_ident() not in threading._active:  # type: ignore[attr-defined] # noqa: SLF001 - a new thread wakes its starter before it is known
+    if Interpreter.thread_number() not in threading._active:  # type: ignore[attr-defined] # noqa: SLF001 - a new thread wakes its starter before it is known
         return False
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the documented way to the caller
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_ROOM):

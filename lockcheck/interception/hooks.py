@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..holding.handlers import raised_by_handler
-from ..holding.runtime import LATCH, note_fault
+from ..holding.runtime import LATCH, note_fault, note_fault_of_setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,20 +180,31 @@ class Hooks:
                 put()
 
     def install(self) -> None:
-        """Install the hooks, unless they are installed already."""
+        """Install the hooks, unless they are installed already: all of them, or none after a fault."""
         with LATCH:
             self._wanted += 1
-            if self._wanted == 1:
+            if self._wanted > 1:
+                return
+            try:
                 self._put_all()
+            except Exception as error:  # noqa: BLE001 - a fault of the checker
+                self._restore()
+                failed = error
+            else:
+                return
+        note_fault_of_setup(failed)
 
     def uninstall(self) -> None:
         """Remove the hooks, if nothing else needs them."""
         with LATCH:
             self._wanted -= 1
             if self._wanted == 0:
-                for owner, name, method in reversed(self._before):
-                    if method is _MISSING:
-                        delattr(owner, name)
-                    else:
-                        setattr(owner, name, method)
-                self._before.clear()
+                self._restore()
+
+    def _restore(self) -> None:
+        while self._before:
+            owner, name, method = self._before.pop()
+            if method is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, method)

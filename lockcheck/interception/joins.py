@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 from ..checking.pool_waits import PoolWaits
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity, name_of_work
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open, local, runtime
 from .hooks import DONE, IS_ALIVE, Hooks
 
@@ -193,7 +194,7 @@ class _FutureWait:
 def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
     @functools.wraps(method)
     def join(self: threading.Thread, timeout: float | None = None) -> None:
-        if timeout is None and IS_ALIVE(self) and self.ident != threading.get_ident():
+        if timeout is None and IS_ALIVE(self) and self.ident != Interpreter.thread_number():
             wait_in_slices(local.execution, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
         method(self, timeout)
 
@@ -297,7 +298,7 @@ def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
 
         @functools.wraps(work)
         def run() -> object:
-            task.thread = threading.get_ident()
+            task.thread = Interpreter.thread_number()
             outer, _here.task = _here.task, task
             try:
                 return work(*given, **named)

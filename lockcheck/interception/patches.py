@@ -28,6 +28,7 @@ from ..checking.blocking import blocks, waits_with
 from ..checking.taken import taken_by
 from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.happens_before import together
+from ..holding.interpreter import Interpreter, this_thread
 from ..holding.runtime import fails_open, go_on_as, local, next_segment, runtime
 from .awaited_ends import note_task_end
 from .hand_overs import end_of, is_checked, note_end
@@ -90,7 +91,7 @@ HOOKS: Final = Hooks(_put_all)
 
 def started_after() -> Segment | None:
     """Return the segment after which the calling thread was started, if that was seen."""
-    thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined] # noqa: SLF001 - unlike current_thread(), it makes none
+    thread = threading._active.get(Interpreter.thread_number())  # type: ignore[attr-defined] # noqa: SLF001 - unlike current_thread(), it makes none
     return _starts.get(thread) if thread is not None else None
 
 
@@ -288,7 +289,7 @@ def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callabl
 
 def _note_task(segment: Segment) -> None:
     """Note the end of a task on the calling thread."""
-    thread = threading.current_thread()
+    thread = this_thread()
     noted = _tasks.get(thread)
     if noted is None:
         noted = deque(maxlen=TASKS_MAX)

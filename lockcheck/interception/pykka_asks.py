@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 import pykka
@@ -20,6 +19,7 @@ from pykka.messages import _ActorStop
 from ..checking.answering import Answerer, await_answer
 from ..findings.evidence import Rung
 from ..findings.foreign import ByIdentity
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, fails_open, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
 from .signals import awaited, signalled
@@ -223,7 +223,7 @@ def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
         actor = _actor_of(self.actor_inbox, type(self))
         if actor is None:
             return method(self, *given)
-        actor.thread = threading.get_ident()
+        actor.thread = Interpreter.thread_number()
         actor.answerer.enter()
         try:
             return method(self, *given)

@@ -22,6 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from ..findings.foreign import ByIdentity, name_of_work
+from ..holding.interpreter import Interpreter, this_thread
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..traces.trace import TracedThing
 from .hooks import IS_ALIVE, Hooks, passed_on
@@ -146,7 +147,7 @@ def _is_endless(method: str, given: tuple[object, ...], named: dict[str, object]
 
 def _recorder() -> EventSink | None:
     # A new thread wakes its starter before it is known: it has no execution yet that could signal.
-    known = threading.get_ident() in threading._active  # type: ignore[attr-defined] # noqa: SLF001
+    known = Interpreter.thread_number() in threading._active  # type: ignore[attr-defined] # noqa: SLF001
     return runtime.recorder if known else None
 
 
@@ -230,7 +231,7 @@ def _ends(method: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(method)
     def ends(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
-        awaited(threading.current_thread())
+        awaited(this_thread())
         signalled(self)
         method(self, *given, **named)
 
@@ -313,7 +314,7 @@ def _submit(method: Callable[..., object]) -> Callable[..., object]:
                 return work(*given, **named)
             finally:
                 signalled(end)
-                signalled(threading.current_thread())
+                signalled(this_thread())
 
         outer, _waits.submits = _waits.submits, True
         try:

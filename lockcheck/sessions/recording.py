@@ -14,6 +14,7 @@ from ..findings.foreign import ByIdentity
 from ..findings.levels import Level
 from ..findings.witness import role_of
 from ..holding.chains import Execution, LockIdentity
+from ..holding.interpreter import this_thread
 from ..holding.runtime import fails_open, local, note_fault, runtime
 from ..holding.stacks import caller, is_ours, resolve
 from ..interception.signals import signals_heard, traced_thing
@@ -94,6 +95,7 @@ class TraceRecorder:
         """Write that another execution has ended."""
         self._note(EventKind.JOIN, ended, attempt="block" if endless else "timed")
 
+    @fails_open(None)
     def close(self) -> None:
         """Write the end of the trace; later events are not written."""
         execution = local.execution
@@ -201,7 +203,7 @@ class TraceRecorder:
             return words
 
         if execution not in self._begun:
-            start = Event(EventKind.AWAIT, execution.serial, self._token(threading.current_thread()))
+            start = Event(EventKind.AWAIT, execution.serial, self._token(this_thread()))
             writer.event(start, lambda: (described()[0], None, None))
             self._begun.add(execution)
         return writer.event(event, described, others)

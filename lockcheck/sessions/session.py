@@ -27,7 +27,7 @@ from .summaries import summary_of
 from .text import text_report
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -138,7 +138,8 @@ class Session:
         del cut  # keys of locks may have finalizers, which are not to run under the latch
         if self.level >= Level.ORDER:
             joins.HOOKS.install()
-            found_late.install()
+            found_late.HOOKS.install()
+            found_late.find()
         if self.level >= Level.FULL:
             collections_noted(wanted=True)
             awaited_ends.HOOKS.install()
@@ -147,6 +148,9 @@ class Session:
             patches.HOOKS.install()
         if self._hold_watch is not None:
             self._hold_watch.start()
+        early, runtime.early_fault = runtime.early_fault, None
+        if early is not None:
+            self.watch.note_fault(early)
         return self
 
     def __exit__(
@@ -249,7 +253,7 @@ session = Session
 """The name that a program uses: `with session(ORDER): ...`."""
 
 
-def _activate(watch: Watch | None) -> list[object]:
+def _activate(watch: Watch | None) -> Sequence[object]:
     """Set the watch that checks call, if any; return objects that the caller drops without the latch."""
     runtime.watch = watch
     runtime.ended = _thread_ended if watch is not None else None
@@ -257,6 +261,7 @@ def _activate(watch: Watch | None) -> list[object]:
     return runtime.cut_tries()
 
 
+@fails_open(None)
 def _report_survivors(watch: Watch) -> None:
     """Report the locks of finalizers that outlived them; an error is raised at the end of the session."""
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.lockcheck.pytest_runs import run_module
 
-from licorne.lockcheck import LockUsageError, Rung, adopt, session, unit
+from licorne.lockcheck import Kind, LockUsageError, Rung, adopt, session, unit
 from licorne.lockcheck.adoption.adopted import is_adopted
 from licorne.lockcheck.checking.watch import Watch
 from licorne.lockcheck.commands.command import main
@@ -247,6 +247,31 @@ def test_a_lock_that_another_thread_releases_is_a_signal() -> None:
             pass
 
     assert () == checked.findings
+
+
+@pytest.mark.usefixtures("adopting")
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_a_lock_that_another_thread_releases_may_outlive_the_one_that_took_it(*, ends_first: bool) -> None:
+    """That its thread ended while it held the lock is taken back, also where it is raised at the end."""
+    with session() as checked:
+        taken, may_end = threading.Lock(), threading.Event()
+
+        def work() -> None:
+            taken.acquire()
+            may_end.wait()
+
+        helper = threading.Thread(target=work)
+        helper.start()
+        while not taken.locked():
+            pass
+        if not ends_first:
+            taken.release()
+        may_end.set()
+        helper.join()
+        if ends_first:
+            taken.release()
+
+    assert [] == [finding for finding in checked.findings if finding.kind is Kind.LEAK]
 
 
 @pytest.mark.usefixtures("adopting")

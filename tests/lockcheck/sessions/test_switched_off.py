@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
+import importlib
 import os
+import queue
 import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.lockcheck.hooked_program import LEVELS, functions_called, place_of, program, run_with_fault
+from support.lockcheck.hooked_program import (
+    LEVELS,
+    functions_called,
+    functions_of_setup,
+    place_of,
+    program,
+    run_with_fault,
+    set_up_with_fault,
+)
 from support.lockcheck.lock_corpus import RECORD, hold
 
-from licorne.lockcheck import Lock, session
+from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.commands import command
 from licorne.lockcheck.environment import ambient_runs
 from licorne.lockcheck.findings.exit_codes import FAULT
@@ -77,6 +88,31 @@ ENTRIES: Final = (
 """What is no hook, by how the place begins: the locks themselves and what makes them; the guards of hooks;
 and functions of a few lines that call what is guarded, and what the program has handed over."""
 
+BEGINNINGS: Final = (
+    "adoption/installation.py Adoption.",
+    "adoption/installation.py adopt",
+    "adoption/scope.py Scope.of",
+    "checking/policy.py Policy.__post_init__",
+    "findings/foreign.py ByIdentity.put.<locals>.<lambda>",
+    "findings/levels.py level_of",
+    "holding/runtime.py fails_open",
+    "interception/hooks.py Hooks.install",
+    "interception/hooks.py Hooks.uninstall",
+    "interception/hooks.py Hooks._restore",
+    "sessions/session.py Session.",
+    "sessions/session.py _activate",
+)
+"""What the program calls itself to begin and to end, and the guards of what that calls."""
+OF_A_TRACE: Final = (
+    "adoption/installation.py RLock",
+    "holding/interpreter.py ",
+    "interception/hooks.py guarded.<locals>",
+    "interception/signals.py signals_heard",
+    "sessions/recording.py ",
+    "traces/",
+)
+"""What begins a trace raises its errors: to record is what the program asked for."""
+
 
 def broken(*_: object, **__: object) -> None:
     """Fail, whatever is asked."""
@@ -112,6 +148,66 @@ def test_a_fault_in_any_function_of_the_checker_changes_nothing_but_that_it_is_s
             wrong.append((place_of(code), seen, opened.faults[:1], said))
 
     assert ([], True) == (wrong, len(broken) > FEW)
+
+
+def replaceable() -> list[object]:
+    """Return what sessions replace in the standard library, and what is in force."""
+    threads, pools = threading, concurrent.futures
+    return [
+        threads.Thread.start, threads.Thread.join, threads.Condition.notify, threads.Event.wait,
+        threads.Semaphore.acquire, queue.Queue.put, pools.Future.result, pools.wait,
+        pools.ThreadPoolExecutor.submit, importlib.import_module("_multiprocessing").SemLock,
+        runtime.watch, runtime.recorder,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_fault_where_a_session_begins_or_ends_switches_the_checker_off(
+    level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program sees what it sees without, and afterwards all functions are the original ones."""
+    monkeypatch.setattr(
+        threading, "Lock", threading.Lock
+    )  # a fault may leave the factories, which do nothing
+    monkeypatch.setattr(threading, "RLock", threading.RLock)
+    expected, before, trace = program(), replaceable(), tmp_path / "locks.lct"
+    apart = BEGINNINGS + OF_A_TRACE if level == "record" else BEGINNINGS
+    wrong: list[object] = []
+    below = {code for lower in LEVELS[: LEVELS.index(level)] for code in functions_of_setup(lower, trace)}
+    called = [code for code in functions_of_setup(level, trace) if code not in below]
+    broken = [
+        code for code in called if not place_of(code).startswith(apart) and "__init__" not in code.co_name
+    ]
+    capsys.readouterr()
+    for code in broken:
+        seen, opened = set_up_with_fault(level, trace, code)
+        said = capsys.readouterr().err
+        outcomes: tuple[tuple[set[str], str], ...] = (
+            ({FAULT_TEXT}, SAID),
+            ({UNKNOWN_PYKKA}, ""),
+            (set(), ""),
+        )
+        if seen != expected or (set(opened.faults), said) not in outcomes:
+            wrong.append((place_of(code), seen, opened.faults, said))
+        assert before == replaceable(), place_of(code)
+        runtime.early_fault = None  # of the end of adoption, which the next session would note
+
+    assert ([], True) == (wrong, bool(broken))
+
+
+def test_a_fault_before_a_session_is_open_is_that_of_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command adopts locks first: without this it would report that no lock was seen, and be content."""
+    monkeypatch.setattr(threading, "Semaphore", None)
+    with adopt(), session() as opened:
+        monkeypatch.undo()
+        assert threading.Lock().acquire()
+    assert [] != opened.faults
+    assert "switched off by a fault of its own, please report: " in capsys.readouterr().err
+    with adopt(), session() as later:
+        pass
+    assert [] == later.faults
 
 
 @pytest.mark.parametrize("level", LEVELS)

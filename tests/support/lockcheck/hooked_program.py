@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
     from licorne.lockcheck.sessions.session import Session
 
-__all__ = ["LEVELS", "functions_called", "place_of", "program", "run_with_fault"]
+__all__ = [
+    "LEVELS",
+    "functions_called",
+    "functions_of_setup",
+    "place_of",
+    "program",
+    "run_with_fault",
+    "set_up_with_fault",
+]
 
 LEVELS: Final = ("order", "full", "record")
 _HERE: Final = os.path.dirname(lockcheck.__file__) + os.sep  # noqa: PTH120 - compared as text
@@ -200,3 +208,41 @@ def run_with_fault(level: str, trace: Path, broken: CodeType) -> tuple[list[str]
 def place_of(code: CodeType) -> str:
     """Return a function by its file and its name."""
     return f"{code.co_filename.removeprefix(_HERE)} {code.co_qualname}"
+
+
+def functions_of_setup(level: str, trace: Path) -> list[CodeType]:
+    """Return the functions of the checker that run while a session and an adoption begin and end."""
+    called: dict[CodeType, None] = {}
+    _set_up(level, trace, called.setdefault)
+    return list(called)
+
+
+def set_up_with_fault(level: str, trace: Path, broken: CodeType) -> tuple[list[str], Session]:
+    """Run the program in a session and an adoption; a function fails while they begin, and while they end.
+
+    Returns:
+        What the program saw, and the session.
+    """
+
+    def each(code: CodeType) -> None:
+        if code is broken:
+            raise ZeroDivisionError("on purpose")
+
+    return _set_up(level, trace, each)
+
+
+def _set_up(level: str, trace: Path, each: Callable[[CodeType], None]) -> tuple[list[str], Session]:
+    def tracer(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_HERE):
+            each(frame.f_code)
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(tracer)
+        with _opened(level, trace) as opened:
+            sys.settrace(before)
+            seen = program()
+            sys.settrace(tracer)
+    finally:
+        sys.settrace(before)
+    return seen, opened
