@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self, cast, final
 
 from ..findings.levels import Level
 from ..holding.runtime import LATCH, fails_open
-from ..interception.hooks import Hooks
+from ..interception.hooks import Hooks, like_original
 from .adopted import LOCKS, RLOCKS
 from .existing import ExistingLocks
 from .makers import adopted_for
@@ -61,7 +61,7 @@ def _like(original: Callable[..., object], factory: Callable[..., object]) -> Ca
     """Return a factory that is a class where the original is one: `threading.Lock` is since Python 3.13."""
     factory.__module__ = threading.__name__  # as which `pickle` finds it
     if not isinstance(original, type):
-        return factory
+        return like_original(original, factory)
     kind: type = original
 
     class Made(type):

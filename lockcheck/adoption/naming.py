@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = ["name_at"]
 _CLIMB_MAX: Final = 5
 """How many callers are asked for the name at most."""
 _FILES_MAX: Final = 1000
+_PARSES_MAX: Final = 5
 _RETURNED: Final = ""
 """The target of an expression whose value is returned."""
 
@@ -97,15 +99,23 @@ def _targets(frame: FrameType) -> _Targets:
     found = _targets_by_file.get(file)
     if found is None:
         found = {}
-        try:
-            tree = ast.parse("".join(linecache.getlines(file, frame.f_globals)))
-        except (SyntaxError, ValueError, RecursionError):
-            pass
-        else:
-            _Finder(found).visit(tree)
+        with suppress(SyntaxError, ValueError, RecursionError):
+            _Finder(found).visit(_parsed("".join(linecache.getlines(file, frame.f_globals))))
         if len(_targets_by_file) < _FILES_MAX:
             _targets_by_file[file] = found
     return found
+
+
+def _parsed(source: str) -> ast.Module:
+    """Return the tree of a source; CPython 3.11 fails sometimes where another thread does that too.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: it is none, or too deep.
+    """
+    for _ in range(_PARSES_MAX):
+        with suppress(SystemError):
+            return ast.parse(source)
+    raise ValueError("no tree could be made")
 
 
 class _Finder(ast.NodeVisitor):

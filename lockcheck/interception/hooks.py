@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import threading
+from types import BuiltinFunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
@@ -18,7 +19,7 @@ from ..holding.runtime import LATCH, note_fault, note_fault_of_setup
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DONE", "IS_ALIVE", "IS_SET", "Hooks", "guarded", "passed_on"]
+__all__ = ["DONE", "IS_ALIVE", "IS_SET", "Hooks", "guarded", "like_original", "passed_on"]
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -151,6 +152,23 @@ _OF_ARGUMENTS: Final = (TypeError, ValueError, AttributeError, OverflowError)
 """What wrong arguments cause."""
 
 
+def like_original(original: object, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what calls a hook; where the original is built in, it is no method either if a class has it.
+
+    A function of Python that is an attribute of a class gets the instance as its first argument.
+    """
+    if not isinstance(original, BuiltinFunctionType):
+        return hook
+    members: dict[str, Any] = {
+        "__call__": staticmethod(hook),
+        "__class__": property(lambda _: BuiltinFunctionType),  # for `isinstance`
+        "__repr__": lambda _: repr(original),
+        "__reduce__": lambda replacing: replacing.__name__,  # by which `pickle` finds it, and `copy` keeps it
+    }
+    replacing: Callable[..., Any] = type("builtin_function_or_method", (), members)()
+    return functools.update_wrapper(replacing, hook)
+
+
 @final
 class Hooks:
     """Replaced functions and methods, and a count of their users.
@@ -166,7 +184,13 @@ class Hooks:
 
     def wrap(self, owner: object, name: str, hooked_by: Callable[[Callable[..., Any]], object]) -> None:
         """Replace a function or method by a hook, which a function makes around the original."""
-        self.put(owner, name, guarded(getattr(owner, name), cast("Callable[..., Any]", hooked_by)))
+        original = getattr(owner, name)
+        hook = like_original(original, guarded(original, cast("Callable[..., Any]", hooked_by)))
+        if isinstance(owner, ModuleType):
+            hook.__module__ = (
+                owner.__name__
+            )  # as which `pickle` finds it; `os.open` says that it is of another
+        self.put(owner, name, hook)
 
     def put(self, owner: object, name: str, method: object) -> None:
         """Replace something by what is no hook, and remember what was there."""

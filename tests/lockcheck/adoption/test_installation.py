@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import queue
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Kind, LockUsageError, Rung, adopt, session, unit
+from licorne.lockcheck.adoption import naming
 from licorne.lockcheck.adoption.adopted import is_adopted
 from licorne.lockcheck.checking.watch import Watch
 from licorne.lockcheck.commands.command import main
@@ -293,3 +295,27 @@ def test_a_lock_is_a_signal_also_if_it_is_released_while_the_wait_for_it_is_repo
         done.acquire()
 
     assert () == checked.findings
+
+
+@pytest.mark.usefixtures("adopting")
+@pytest.mark.parametrize(("failures", "by_name"), [(2, True), (1000, False)])
+def test_a_source_that_cannot_be_read_at_once_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, failures: int, *, by_name: bool
+) -> None:
+    """CPython 3.11 raises a `SystemError` at times if two threads do so; a place is a name too."""
+    left, parse = iter(range(failures)), ast.parse
+
+    def fails_first(source: str) -> ast.Module:
+        if next(left, None) is not None:
+            raise SystemError("AST constructor recursion depth mismatch")
+        return parse(source)
+
+    monkeypatch.setattr(naming, "_targets_by_file", {})
+    monkeypatch.setattr(naming, "_found", {})
+    monkeypatch.setattr(ast, "parse", fails_first)
+    with session() as opened:
+        local = threading.Lock()
+    name: str = getattr(local, "identity").name  # noqa: B009
+    assert by_name == name.endswith(".local")
+    assert by_name != name.startswith(f"{Path(__file__).name}:")
+    assert [] == opened.faults

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import inspect
+import io
+import os
+import pickle
 import queue
 import threading
+import time
 import weakref
 from concurrent.futures import Future
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
 
-from licorne.lockcheck import LockOrderError, session
+from licorne.lockcheck import LockOrderError, adopt, session
 from licorne.lockcheck.interception import (
     awaited_ends,
     found_late,
@@ -23,10 +30,11 @@ from licorne.lockcheck.interception import (
     signals,
     steered_waits,
 )
-from licorne.lockcheck.interception.hooks import Hooks, guarded
+from licorne.lockcheck.interception.hooks import Hooks, guarded, like_original
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
@@ -157,6 +165,7 @@ def test_every_replaced_function_is_guarded(monkeypatch: pytest.MonkeyPatch) -> 
         (getattr(owner, "__name__", ""), name)
         for owner, name, method in put
         if getattr(method, "__code__", None) is not code
+        and getattr(getattr(method, "__wrapped__", None), "__code__", None) is not code  # like a built-in one
     }
 
     assert (set(), True) == (unguarded - UNGUARDED, len(put) > len(UNGUARDED))
@@ -222,3 +231,27 @@ def test_an_error_that_passes_a_hook_keeps_nothing_alive(refused: Callable[[], o
         gc.enable()
 
     assert (before() is None) == (within() is None)
+
+
+BUILT_IN: Final = ((time, "sleep"), (io, "open"), (os, "open"), (os, "system"), (threading, "Lock"))
+
+
+@pytest.mark.parametrize(("module", "name"), BUILT_IN, ids=lambda value: getattr(value, "__name__", value))
+def test_what_takes_the_place_of_a_built_in_function_is_no_method(module: ModuleType, name: str) -> None:
+    """A class may have it as an attribute, as werkzeug has `lock_class = Lock`: no instance is passed."""
+    original = getattr(module, name)
+    with adopt("all"), session(on=RECORD):
+        replacing = getattr(module, name)
+        holder = type("Holder", (), {"function": replacing})
+        assert replacing is not original
+        assert holder().function is replacing
+        if isinstance(original, BuiltinFunctionType):  # a lock is a class since Python 3.13
+            assert isinstance(replacing, BuiltinFunctionType)
+            assert (repr(replacing), copy.deepcopy(replacing)) == (repr(original), replacing)
+            assert pickle.loads(pickle.dumps(replacing)) is replacing  # noqa: S301 - our own
+            assert inspect.isroutine(replacing)
+
+
+def test_a_function_of_python_stays_one() -> None:
+    """A class that has it as an attribute passes the instance, as it would without."""
+    assert like_original(half, HALF) is HALF
