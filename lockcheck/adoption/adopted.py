@@ -13,11 +13,11 @@ import threading
 from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from ..checking.active import current
-from ..checking.slow_path import take_out
+from ..checking.slow_path import is_for_signal, take_out
 from ..checking.taken import forget_taken
 from ..checking.waiting import refuse_own, wait_in_slices
 from ..findings.evidence import Kind
-from ..holding.chains import holds_of
+from ..holding.chains import LockIdentity, PlainLockIdentity, holds_of
 from ..holding.runtime import local
 from ..holding.stacks import caller_code_is
 from ..locks.checked import CheckedLock, CheckedRLock, FullLock, FullRLock
@@ -64,6 +64,8 @@ class AdoptedLock(CheckedLock):
     """What takes the place of a `threading.Lock`."""
 
     __slots__ = ()
+
+    identified_by: type[LockIdentity] = PlainLockIdentity
 
     _is_over = staticmethod(sys.is_finalizing)
     _is_owned = _of_plain("_is_owned")  # conditions ask whether a lock has these
@@ -141,6 +143,10 @@ class AdoptedLock(CheckedLock):
     def _release_of_another(self) -> None:
         forget_taken()
         self._plain.release()  # raises if it is free
+        self._leave_alone()
+
+    def _leave_alone(self) -> None:
+        """Note that this is a signal and no lock."""
         self.identity.alive = None
         object.__dict__["__class__"].__set__(self, SignalLock)
         watch = current()
@@ -148,10 +154,13 @@ class AdoptedLock(CheckedLock):
             watch.withdraw(str(self.identity), Kind.RECURSION, Kind.LEAK)
 
     def _wait(self, execution: Execution, after: TrieNode, timeout: float, *, breakable: bool = True) -> bool:
-        if not self.reentrant and timeout < 0 and any(holds_of(self.identity, execution.node)):
-            refuse_own(execution, self._acquisition)
-            name = str(self.identity)
-            return wait_in_slices(execution, _OwnWait(name), lambda seconds: self._try(True, seconds), -1)
+        if not self.reentrant and any(holds_of(self.identity, execution.node)):
+            if timeout < 0:
+                refuse_own(execution, self._acquisition)
+                name = str(self.identity)
+                return wait_in_slices(execution, _OwnWait(name), lambda seconds: self._try(True, seconds), -1)
+            if is_for_signal(after):
+                self._leave_alone()
         if breakable and caller_code_is(sys._getframe(1), _RESTORES):  # noqa: SLF001 - the documented way
             breakable = False
         return super()._wait(execution, after, timeout, breakable=breakable)
@@ -162,6 +171,7 @@ class AdoptedRLock(AdoptedLock):
 
     __slots__ = ()
 
+    identified_by = LockIdentity
     reentrant = True
 
     acquire_lock = _of_plain("acquire_lock")

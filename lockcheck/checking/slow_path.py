@@ -31,6 +31,7 @@ __all__ = [
     "entered",
     "fold",
     "here",
+    "is_for_signal",
     "many_members",
     "release_held",
     "take_out",
@@ -148,9 +149,12 @@ def _place(node: TrieNode, watch: Watch, frame: FrameType) -> None:
 
 
 def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
-    """Report a lock that its holder wants again; to only try is no mistake, it simply fails."""
+    """Report a lock that its holder wants again; to only try is no mistake, it simply fails.
+
+    Neither is it where a function waits within a limit for a lock that it never releases: for a signal.
+    """
     acquisition, held = node.acquisition, holding.acquisition
-    if acquisition is None or held is None or acquisition.attempt == "try":
+    if acquisition is None or held is None or acquisition.attempt == "try" or is_for_signal(node):
         return True
     if held.mode == "R" and acquisition.mode == "W":
         kind, why = Kind.UPGRADE, "the writer waits for all readers to leave, and is one itself"
@@ -168,6 +172,14 @@ def _wants_again(watch: Watch, node: TrieNode, holding: TrieNode) -> bool:
     if acquisition.lock.alive is None:  # another thread has released it meanwhile
         watch.withdraw(str(acquisition.lock), kind)
     return False
+
+
+def is_for_signal(node: TrieNode) -> bool:
+    """Return whether a function waits, within a limit, for a lock without owner that it never releases."""
+    asked, code = node.acquisition, node.code
+    if asked is None or code is None:
+        return False
+    return asked.lock.may_be_signal and asked.attempt == "timed" and "release" not in code.co_names
 
 
 def _moved(execution: Execution, watch: Watch) -> TrieNode:

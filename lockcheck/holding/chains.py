@@ -38,6 +38,7 @@ __all__ = [
     "Execution",
     "ExecutionWait",
     "LockIdentity",
+    "PlainLockIdentity",
     "SemaphoreIdentity",
     "TrieNode",
     "class_edge_text",
@@ -74,6 +75,8 @@ class LockIdentity:
     """How many executions may hold it at a time, if it is a semaphore."""
     certain = True
     """Whether what holds it is known to release it too."""
+    may_be_signal = False
+    """Whether another execution may release it than took it."""
     answers = False
     """Whether it is no lock, but an answerer, such as an actor."""
     rank: int | None = None
@@ -111,6 +114,15 @@ class LockIdentity:
     def __str__(self) -> str:
         key = self.key_text
         return f"{self.name} #{self.serial}" if key is None else f"{self.name} {key}"
+
+
+@final
+class PlainLockIdentity(LockIdentity):
+    """The identity of a lock of `threading` that was adopted, which has no owner."""
+
+    __slots__ = ()
+
+    may_be_signal = True
 
 
 @final

@@ -48,6 +48,7 @@ class CheckedLock:
 
     __slots__ = ("__weakref__", "_acquisition", "_asking", "_at", "_plain", "_try", "identity")
 
+    identified_by = LockIdentity
     reentrant = False
     counts = False
     """Whether the lock counts how often it is taken, and which locks are taken one by one below it."""
@@ -55,7 +56,7 @@ class CheckedLock:
     def __init__(self, name: str, *, key: object = None) -> None:
         self._plain = threading.RLock() if self.reentrant else threading.Lock()
         self._try = self._plain.acquire
-        self.identity = LockIdentity(name, key, reentrant=self.reentrant, policy=None)
+        self.identity = self.identified_by(name, key, reentrant=self.reentrant, policy=None)
         self._acquisition = Acquisition(self.identity, "W")
         self._asking: dict[Attempt, Acquisition] | None = None
         """The acquisitions for other kinds of attempt."""

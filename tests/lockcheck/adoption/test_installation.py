@@ -252,6 +252,30 @@ def test_a_lock_that_another_thread_releases_is_a_signal() -> None:
 
 
 @pytest.mark.usefixtures("adopting")
+def test_who_waits_for_a_signal_within_a_limit_may_take_it_more_than_once() -> None:
+    """As the workers of trio do: the function that waits never releases the lock."""
+    with session(on=dict.fromkeys(Rung, "record")) as checked:
+        job, own = threading.Lock(), threading.Lock()
+
+        def work() -> None:
+            while job.acquire(timeout=0.01):
+                pass
+
+        def mistaken() -> None:
+            own.acquire()
+            own.acquire(timeout=0.01)
+            own.release()
+
+        for target in (work, mistaken):
+            worker = threading.Thread(target=target)
+            worker.start()
+            worker.join()
+
+    assert [Kind.RECURSION] == [finding.kind for finding in checked.findings]
+    assert ".own " in checked.findings[0].text
+
+
+@pytest.mark.usefixtures("adopting")
 @pytest.mark.parametrize("ends_first", [True, False])
 def test_a_lock_that_another_thread_releases_may_outlive_the_one_that_took_it(*, ends_first: bool) -> None:
     """That its thread ended while it held the lock is taken back, also where it is raised at the end."""
