@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import CodeType
 
-__all__ = ["Cause", "Segment", "begin", "cause_of_order", "concurrent", "learn", "together"]
+__all__ = ["Cause", "Segment", "begin", "cause_of_order", "concurrent", "knows", "learn", "together"]
 
 CAUSES_MAX: Final = 32
 """For how many lines a segment keeps why it comes after them: a thread may come after thousands of tasks."""
@@ -59,6 +59,13 @@ def learn(segment: Segment, ended: Segment | None = None, cause: Cause | None = 
             if cause is not None:
                 _keep(causes, line, cause)
     return replace(segment, number=segment.number + 1, seen=seen, causes=causes)
+
+
+def knows(segment: Segment, ended: Segment) -> bool:
+    """Return whether a segment begins after another one has ended anyway."""
+    return all(
+        line == segment.line or segment.seen.get(line, -1) >= number for line, number in _known(ended).items()
+    )
 
 
 def _keep(causes: dict[int, Cause], line: int, cause: Cause) -> None:

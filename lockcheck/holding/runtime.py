@@ -17,7 +17,7 @@ from ..findings.errors import LockCheckError, LockOrderWarning
 from ..findings.foreign import ByIdentity
 from .chains import Execution, TrieNode
 from .handlers import raised_by_handler
-from .happens_before import Segment, begin, learn
+from .happens_before import Segment, begin, knows, learn
 from .interpreter import Interpreter
 from .stacks import waiting_frame
 
@@ -368,6 +368,8 @@ def next_segment(execution: Execution, ended: Segment | None = None, cause: str 
         if not execution.segment.silent:
             execution.segment = learn(execution.segment)
             runtime.cut_trie(execution)
+        return
+    if knows(execution.segment, ended):
         return
     frame = waiting_frame()
     place = (frame.f_code, frame.f_lasti) if frame is not None else (None, 0)

@@ -41,6 +41,25 @@ _ROOM: Final = __name__.rpartition(".")[0]
 _OWN: Final = ("threading", "concurrent", "pykka")
 """Packages whose own events and queues order nothing here: which thread sets them is chance, or an ask."""
 
+_PROGRAM: Final = "the program"
+_CHECKER: Final = "the checker"
+_LIBRARY: Final = "a library"
+
+
+class _Kinds(dict[str, str]):
+    """To what modules belong, by their names; each is looked at once, as calls of hooks are many."""
+
+    def __missing__(self, module: str) -> str:
+        if module.startswith(_ROOM):
+            kind = _CHECKER
+        else:
+            kind = _LIBRARY if module.partition(".")[0] in _OWN else _PROGRAM
+        self[module] = kind
+        return kind
+
+
+_kinds: Final = _Kinds()
+
 HAND_OVERS_MAX: Final = 16
 """How many items of a queue, and rounds of a barrier, are noted."""
 
@@ -69,10 +88,11 @@ def is_checked() -> bool:
     if Interpreter.thread_number() not in threading._active:  # type: ignore[attr-defined] # noqa: SLF001 - a new thread wakes its starter before it is known
         return False
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the documented way to the caller
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_ROOM):
+    while frame is not None and (kind := _kinds[frame.f_globals.get("__name__", "")]) is not _PROGRAM:
+        if kind is _LIBRARY:
+            return False
         frame = frame.f_back
-    caller = frame.f_globals.get("__name__", "") if frame is not None else ""
-    return caller.partition(".")[0] not in _OWN and not local.execution.inside
+    return not local.execution.inside
 
 
 # ----------------------------------------------------------------------------------------------- events
@@ -125,12 +145,11 @@ def _wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[.
     @functools.wraps(method)
     def wait(self: threading.Event, timeout: float | None = None) -> bool:
         done = method(self, timeout)
-        if timeout is None and is_checked():
-            known = _events.get(self)
-            if known is not None and known.segment is not None:
-                if known.end is not None:
-                    known.end.awaited()
-                next_segment(local.execution, known.segment, "by an event that is set once")
+        known = _events.get(self) if timeout is None else None
+        if known is not None and known.segment is not None and is_checked():
+            if known.end is not None:
+                known.end.awaited()
+            next_segment(local.execution, known.segment, "by an event that is set once")
         return done
 
     return wait
@@ -164,6 +183,11 @@ class _Items:
         self.gets: dict[int, int] = {}
         """How many each execution took."""
 
+    @property
+    def over(self) -> bool:
+        """Whether no further put counts: the first ones are by one producer, whatever follows."""
+        return not self.ordered or len(self.puts) == HAND_OVERS_MAX
+
 
 def _items(self: queue.Queue[object]) -> _Items:
     with LATCH:
@@ -177,10 +201,11 @@ def _items(self: queue.Queue[object]) -> _Items:
 def _put(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def put(self: queue.Queue[object], *given: object, **named: object) -> None:
-        if not is_checked():
+        items = _queues.get(self)
+        if (items is not None and items.over) or not is_checked():
             method(self, *given, **named)
             return
-        items, execution = _items(self), local.execution
+        items, execution = items or _items(self), local.execution
         if items.producer not in {None, execution.serial}:
             items.ordered = False
         items.producer = execution.serial
@@ -199,9 +224,10 @@ def _put(method: Callable[..., None]) -> Callable[..., None]:
 def _get(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def get(self: queue.Queue[object], *given: object, **named: object) -> object:
-        if not is_checked():
+        items, execution = _queues.get(self), local.execution
+        if (items is not None and not items.ordered) or not is_checked():
             return method(self, *given, **named)
-        items, execution = _items(self), local.execution
+        items = items or _items(self)
         found = method(self, *given, **named)
         count = items.gets.get(execution.serial, 0)
         if items.ordered and count < len(items.puts):

@@ -90,6 +90,10 @@ class _Known:
         self.done: list[Dependency] = []
         """What was taken before tasks were done, since all of them were waited for."""
 
+    def is_over(self, maxsize: int) -> bool:
+        """Return whether no further put or get counts, of a queue for so many items."""
+        return self.items.count >= HAND_OVERS_MAX + max(maxsize, 0) and self.room.count >= HAND_OVERS_MAX
+
 
 _queues: Final[ByIdentity[_Known]] = ByIdentity()
 _Queue = queue.Queue[object]
@@ -107,6 +111,12 @@ def _known(given: _Queue) -> _Known | None:
         return found
 
 
+def _counted(given: _Queue) -> _Known | None:
+    """Return what is known of a queue of which the next put or get may count."""
+    found = _queues.get(given)
+    return None if found is not None and found.is_over(given.maxsize) else _known(given)
+
+
 def _put(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def put(
@@ -115,7 +125,7 @@ def _put(method: Callable[..., None]) -> Callable[..., None]:
         block: bool = True,  # noqa: FBT001, FBT002 - as in queue
         timeout: float | None = None,
     ) -> None:
-        known = _known(self)
+        known = _counted(self)
         if known is None:
             method(self, item, block, timeout)
             return
@@ -140,7 +150,7 @@ def _get(method: Callable[..., object]) -> Callable[..., object]:
         block: bool = True,  # noqa: FBT001, FBT002 - as in queue
         timeout: float | None = None,
     ) -> object:
-        known = _known(self)
+        known = _counted(self)
         if known is None:
             return method(self, block, timeout)
         number = known.room.count

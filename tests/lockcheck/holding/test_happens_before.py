@@ -8,6 +8,7 @@ from licorne.lockcheck.holding.happens_before import (
     begin,
     cause_of_order,
     concurrent,
+    knows,
     learn,
 )
 
@@ -22,3 +23,15 @@ def test_why_a_segment_comes_after_others_is_kept_for_the_last_of_them() -> None
     assert cause_of_order(later, Segment(2)) == ("by task 2", None, 0)
     assert cause_of_order(Segment(1), later) is None
     assert not concurrent(Segment(1), later)
+
+
+def test_what_is_known_already_begins_no_segment() -> None:
+    """An execution knows its own line, and what those knew of whom it learned; not what came later."""
+    first = learn(Segment(1), Segment(3, 4))
+    later = learn(begin(2), first)
+    assert knows(later, first)
+    assert knows(later, Segment(3, 4))
+    assert knows(later, Segment(2, 9))
+    assert not knows(later, learn(first))
+    assert not knows(later, Segment(5))
+    assert not knows(begin(2), first)

@@ -50,6 +50,11 @@ SUITES: Final = (
     Suite("dogpile.cache", "1.5.0", ("tests",), ("mako", "msgpack"), "pyproject.toml"),
     Suite("fasteners", "0.20", ("tests",), ("diskcache", "more-itertools")),
     Suite(
+        "httpcore", "1.0.9", ("tests",),
+        ("trio", "anyio", "pytest-httpbin", "pytest-trio", "h2", "socksio"), "pyproject.toml",
+    ),
+    Suite("janus", "2.0.0", ("tests",), ("pytest-asyncio",)),
+    Suite(
         "joblib", "1.6.0", ("joblib/test/test_parallel.py", "joblib/test/test_memory_async.py",
                             "joblib/test/test_logger.py", "joblib/test/test_config.py"),
         ("threadpoolctl", "pytest-asyncio"), "pyproject.toml",
@@ -66,6 +71,7 @@ SUITES: Final = (
         "tqdm", "4.67.1", ("tests",), ("pytest-asyncio", "pytest-timeout", "numpy"), "pyproject.toml",
         ignored=("tests/tests_perf.py",),
     ),
+    Suite("waitress", "3.0.2", ("tests",)),
     Suite(
         "watchdog", "7.1.0", ("tests",), ("pytest-timeout", "flaky", "pyyaml", "eventlet"), "pyproject.toml",
         ignored=("tests/test_isolated.py",),
