@@ -40,13 +40,14 @@ class Stopping:
             LicorneError: something could not be ended; the next call tries again.
         """
         with self._lock:
-            if self._halted is None:
-                self._halted, self._ended = Future(), Future()
-                if self._on_thread:
-                    self._thread = start_thread(self._run, "licorne-stop")
-                else:
-                    self._run()
-            halted, ended, thread = self._halted, self._ended, self._thread
+            begins = self._halted is None
+            halted, ended = (Future(), Future()) if self._halted is None else (self._halted, self._ended)
+            self._halted, self._ended = halted, ended
+            if begins and self._on_thread:
+                self._thread = start_thread(self._run, "licorne-stop")
+            thread = self._thread
+        if begins and not self._on_thread:
+            self._run()
         halted.result()
         if not inside_callback:
             ended.result()

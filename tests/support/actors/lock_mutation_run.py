@@ -47,7 +47,9 @@ TESTS: Final = (
     "tests/proxy/transcripts/test_engines_agree.py::test_several_threads_decide_what_one_does[0]",
 )
 TESTS_OF_RESOLVERS: Final = ("tests/proxy/resolvers", "tests/proxy/resolvers/test_user_groups.py")
-CHECKED: Final = ("--lockcheck=full", "--lockcheck-order=licorne.actors.guards:LOCK_ORDER")
+CHECKED: Final = (
+    "--lockcheck=full", "--lockcheck-adopt=none", "--lockcheck-order=licorne.actors.guards:LOCK_ORDER",
+)  # fmt: skip
 _BLAMED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _HUNG: Final = re.compile(r"\+ Timeout \+|Timeout \(>|Failed: Timeout")
 
