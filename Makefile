@@ -94,14 +94,14 @@ page-frames: $(VENV)/.ready chromium
 COMPILED := .compiled
 compiled: $(COMPILED)/.ready
 
-$(COMPILED)/.ready: $(VENV)/.ready setup.py $(shell find model -name '*.py')
+$(COMPILED)/.ready: $(VENV)/.ready setup.py $(shell find model proxy/si -name "*.py")
 	rm -rf $(COMPILED) build
 	LICORNE_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation --target $(COMPILED) .
 	touch $@
 
 test-compiled: compiled
-	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/pytest -n 2 -q tests/conformance tests/model tests/actors
+	PYTHONPATH=$(CURDIR)/$(COMPILED) $(BIN)/pytest -n 2 -q tests/conformance tests/model tests/actors tests/proxy/si
 
 # The tests of threads on a CPython without a global interpreter lock, which is built on the first run: some minutes on 2
 # cores, from the source package of a Debian, so on a Debian with root's rights and a compiler. One test is left out: it

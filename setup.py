@@ -1,4 +1,4 @@
-"""Build the package: pure Python, or with LICORNE_COMPILE=1 the hot modules of the model compiled by mypyc.
+"""Build the package: pure Python, or with LICORNE_COMPILE=1 the hot modules compiled by mypyc.
 
 What it needs for that is asked for by `setup_requires`, so that a pure build needs no compiler and no mypy.
 See docs/compiled.md.
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 REQUIRES: Final = ["mypy~=2.4.1", "pydantic>=2.7", "types-PyYAML", "types-protobuf"]
 """What a compiled build needs besides a C compiler: mypyc, and the types of what the model imports."""
 ROOMS: Final = (
-    *("resources", "values", "applications", "nodes", "queues", "limits", "state", "scheduling", "requests"),
-    "preemption",
+    *("model/resources", "model/values", "model/applications", "model/nodes", "model/queues", "model/limits"),
+    *("model/state", "model/scheduling", "model/requests", "model/preemption", "proxy/si"),
 )
-"""The rooms of the model whose modules are compiled."""
-PURE: Final = frozenset({"model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"})
-"""What stays Python in them: protocols, and a class to which others hold weak references."""
+"""The rooms whose modules are compiled."""
+PURE: Final = frozenset(
+    {
+        *("model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"),
+        *("proxy/si/api.py", "proxy/si/generator.py", "proxy/si/si_pb2.py", "proxy/si/licorne_v1_pb2.py"),
+    }
+)
+"""What stays Python in them: protocols, generated modules, and a class with weak references to it."""
 COPY: Final = Path("build/mypyc/licorne")
 """The checkout is the package; mypyc needs a folder of its name."""
 
@@ -49,12 +54,14 @@ def compiled_modules() -> list[Extension]:
     from mypyc.build import mypycify  # noqa: PLC0415 - a pure build has none
 
     shutil.rmtree(COPY, ignore_errors=True)
-    shutil.copytree("model", COPY / "model", ignore=shutil.ignore_patterns("__pycache__"))
-    COPY.joinpath("__init__.py").touch()
+    for folder in ("model", "proxy/si"):
+        shutil.copytree(folder, COPY / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (COPY, COPY / "proxy"):
+        package.joinpath("__init__.py").touch()
     files = sorted(
         str(path.relative_to(COPY.parent))
         for room in ROOMS
-        for path in COPY.joinpath("model", room).rglob("*.py")
+        for path in COPY.joinpath(room).rglob("*.py")
         if path.name != "__init__.py" and path.relative_to(COPY).as_posix() not in PURE
     )
     options = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
