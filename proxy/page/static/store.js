@@ -84,8 +84,9 @@ export function isPaused() {
 }
 
 function onState(state) {
+  if (state === "live") return; // Only connected: without a document nothing that is shown is live.
   store.state = state;
-  if (state !== "live") store.number = -1;
+  store.number = -1;
   touch({});
 }
 

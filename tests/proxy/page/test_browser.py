@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from support.proxy.page_cluster import GIB, ask, fill, node, serving_page, submi
 from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
+from licorne.proxy.page.feed import LiveFeed
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from support.proxy.browsing import Visit
 
+    from licorne.proxy.page.rows import LiveTables
     from licorne.proxy.scheduler.engine_names import EngineName
 
 WAITING = """
@@ -259,6 +262,29 @@ def test_the_page_comes_back_when_the_server_does(browser: Browser, scheduler: S
         with serving_page(other, port=port):
             expect(page.locator('[data-path="root.anew"]')).to_be_visible(timeout=15_000)
             context.close()
+
+
+def test_the_page_is_live_with_the_first_document_only(
+    browser: Browser, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connected to a server that has not read yet it shows nothing, and says so; then all at once."""
+    may_read = threading.Event()
+    read = LiveFeed._read
+
+    def read_late(feed: LiveFeed, tables: LiveTables, *, needs_all: bool) -> tuple[str, str]:
+        assert may_read.wait(timeout=30)
+        return read(feed, tables, needs_all=needs_all)
+
+    monkeypatch.setattr(LiveFeed, "_read", read_late)
+    with serving_page(scheduler) as origin, visiting(browser, origin) as visit:
+        with visit.page.expect_response("**/licorne/v1/live"):
+            visit.page.goto(f"{origin}/#nodes")
+        visit.page.wait_for_timeout(200)
+        assert "connecting" == visit.text("#connection")
+        may_read.set()
+        visit.page.wait_for_selector('#connection[data-state="live"]')
+
+        assert "24 nodes" == visit.text("#heat-says")
 
 
 # --------------------------------------------------------------------------------------------- the keyboard
