@@ -94,7 +94,7 @@ page-frames: $(VENV)/.ready chromium
 COMPILED := .compiled
 compiled: $(COMPILED)/.ready
 
-$(COMPILED)/.ready: $(VENV)/.ready setup.py $(shell find model proxy/si -name "*.py")
+$(COMPILED)/.ready: $(VENV)/.ready setup.py $(shell find model proxy/si actors -name "*.py")
 	rm -rf $(COMPILED) build
 	LICORNE_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation --target $(COMPILED) .

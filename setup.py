@@ -26,6 +26,8 @@ ROOMS: Final = (
     *("model/state", "model/scheduling", "model/requests", "model/preemption", "proxy/si"),
 )
 """The rooms whose modules are compiled."""
+HOT: Final = ("actors/inflow.py", "actors/mailbox.py", "actors/rm_link.py")
+"""Modules of other rooms that are compiled."""
 PURE: Final = frozenset(
     {
         *("model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"),
@@ -54,16 +56,16 @@ def compiled_modules() -> list[Extension]:
     from mypyc.build import mypycify  # noqa: PLC0415 - a pure build has none
 
     shutil.rmtree(COPY, ignore_errors=True)
-    for folder in ("model", "proxy/si"):
+    for folder in ("model", "proxy/si", "actors", "lockcheck"):
         shutil.copytree(folder, COPY / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for package in (COPY, COPY / "proxy"):
         package.joinpath("__init__.py").touch()
-    files = sorted(
-        str(path.relative_to(COPY.parent))
-        for room in ROOMS
-        for path in COPY.joinpath(room).rglob("*.py")
-        if path.name != "__init__.py" and path.relative_to(COPY).as_posix() not in PURE
-    )
+    found = {
+        path.relative_to(COPY).as_posix() for room in ROOMS for path in COPY.joinpath(room).rglob("*.py")
+    }
+    files = [
+        f"{COPY.name}/{name}" for name in sorted(found - PURE | set(HOT)) if not name.endswith("__init__.py")
+    ]
     options = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports"]
     target = str(Path("build/mypyc/c").absolute())
     with chdir(COPY.parent):

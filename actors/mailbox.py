@@ -68,6 +68,7 @@ class Mailbox:
     """Runs the actor; known when it is started."""
 
     def __init__(self) -> None:
+        self._actor: PooledActor | None = None
         self._lock = Lock()
         # The queues are made when needed: most actors are only asked inline.
         self._control: deque[MessageEnvelope] | None = None
@@ -88,6 +89,7 @@ class Mailbox:
 
     def open(self, first: MessageEnvelope | None) -> None:
         """Give up the actor for the first time; `first` is handled before the messages that have arrived."""
+        assert self._actor is not None, "an actor is bound before it is started"
         self.direction = self.dispatcher.rule_of_asks(self._actor)
         if first is not None:
             with self._lock:
@@ -250,11 +252,13 @@ class Mailbox:
         return len(self._control or ()) + len(self._normal or ())
 
     def _handle(self, envelope: MessageEnvelope) -> None:
+        actor = self._actor
+        assert actor is not None, f"{self} has stopped"
         reply = envelope.reply_to
         if isinstance(reply, PooledFuture) and reply.withdrawn:
-            self._actor.on_withdrawn()
+            actor.on_withdrawn()
             return
-        self._actor._handle_envelope(envelope)  # noqa: SLF001 - an actor and its mailbox are one
+        actor._handle_envelope(envelope)  # noqa: SLF001 - an actor and its mailbox are one
 
     def _release(self) -> None:
         """Give up the actor; wake a thread, or queue the mailbox, for the messages that are left."""
@@ -278,9 +282,10 @@ class Mailbox:
     def discard_actor(self) -> None:
         """As the last owner, answer the messages that are left and release the actor for ever."""
         actor = self._actor
+        assert actor is not None, f"{self} has stopped"
         while not self.empty():
             actor._return_envelope(self.get())  # noqa: SLF001 - likewise
-        del self._actor
+        self._actor = None
         with self._lock:
             self._owner = None
 

@@ -66,8 +66,8 @@ class RmLink:
         """The link that must end before this one begins; `None` once it has ended."""
         if after is None or not after._add_successor(self):  # noqa: SLF001 - of the same class
             self._begin()
-        self._thread = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
-        self._thread.start()
+        self._deliverer = threading.Thread(target=self._run, name=f"licorne-rm-{name}", daemon=True)
+        self._deliverer.start()
 
     @leaf
     def announce(self, announcement: Announcement) -> None:
@@ -105,7 +105,7 @@ class RmLink:
         """Deliver what is queued, then end the thread; from a callback of the RM, without waiting."""
         self.close_nowait()
         if not self._delivers_on(threading.current_thread()):
-            self._thread.join()
+            self._deliverer.join()
 
     def close_nowait(self) -> None:
         """Have the thread deliver what is queued and end; do not wait for it."""
@@ -121,7 +121,7 @@ class RmLink:
     def _delivers_on(self, thread: threading.Thread) -> bool:
         """Return whether the thread calls the RM, for this link or for one that must end before."""
         after = self._after
-        return self._thread is thread or (after is not None and after._delivers_on(thread))  # noqa: SLF001 - of the same class
+        return self._deliverer is thread or (after is not None and after._delivers_on(thread))  # noqa: SLF001 - of the same class
 
     def _begin(self) -> None:
         self._after = None

@@ -9,10 +9,11 @@ import pytest
 from pykka import ActorDeadError
 from support.model.builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_application
 
+from licorne.actors import partition_actor
 from licorne.actors.engine import ActorsEngine, DirectEngine
 from licorne.actors.errors import AskCycleError, AskDirectionError
 from licorne.actors.handles import reference_of
-from licorne.actors.partition_actor import CYCLES_PER_SLICE, PartitionActor
+from licorne.actors.partition_actor import CYCLES_PER_SLICE, REQUESTS_NS, PartitionActor
 from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
@@ -132,8 +133,28 @@ def stepping() -> Iterator[ActorsEngine]:
     engine.close()
 
 
+class Watch:
+    """The clock by which a partition divides its time; each look at it takes `step_ns`."""
+
+    def __init__(self) -> None:
+        self.step_ns = 0
+        self._now_ns = 0
+
+    def __call__(self) -> int:
+        self._now_ns += self.step_ns
+        return self._now_ns
+
+
 @pytest.fixture
-def automatic() -> Iterator[ActorsEngine]:
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Give the clock: it stands still, so that nothing depends on how busy the machine is."""
+    stopped = Watch()
+    monkeypatch.setattr(partition_actor, "perf_counter_ns", stopped)
+    return stopped
+
+
+@pytest.fixture
+def automatic(watch: Watch) -> Iterator[ActorsEngine]:  # noqa: ARG001 - it is to stand still
     """Give an engine whose partitions work by themselves, when the test lends it a thread."""
     engine = ActorsEngine(workers=0, automatic=True)
     yield engine
@@ -306,6 +327,27 @@ def test_what_is_placed_after_a_rest_is_announced_before_the_walk_that_finds_not
         announced = site.announcements[: site.flushed[-2]]
         assert site.placed() == sum(isinstance(entry, AllocationPlaced) for entry in announced)
     assert 2 == site.placed()
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "placed_before"), [(0, 0), (2 * REQUESTS_NS, 3 * CYCLES_PER_SLICE)], ids=["quick", "slow"]
+)
+def test_requests_that_take_long_do_not_keep_the_partition_from_placing(
+    automatic: ActorsEngine, watch: Watch, step_ns: int, placed_before: int
+) -> None:
+    """It places before it goes on to those that wait; quick ones are all answered first."""
+    site = Site(automatic)
+    site.add_node()
+    site.submit()
+    site.ask(10 * CYCLES_PER_SLICE)
+    site.submit("late")
+    watch.step_ns = step_ns
+    automatic.dispatcher.run_pending()
+
+    answered = site.announcements.index(ApplicationsAnswered(("late",), ()))
+    placed = [isinstance(entry, AllocationPlaced) for entry in site.announcements]
+    assert placed_before == sum(placed[:answered])
+    assert 10 * CYCLES_PER_SLICE == sum(placed)
 
 
 def test_no_news_is_delivered_early_while_requests_wait(automatic: ActorsEngine) -> None:

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from support.proxy.waiting import wait_until
 
 from licorne.actors.log import Log
 from licorne.actors.pool import WorkerPool, asleep
@@ -112,6 +113,37 @@ def test_an_idle_worker_needs_no_stand_in() -> None:
     assert 2 == pool.thread_count()
     gate.open.set()
     pool.close()
+
+
+def test_of_idle_workers_the_one_that_worked_last_is_woken() -> None:
+    """Its processor has the partition in its caches."""
+    pool = a_pool(workers=3)
+    names: set[str] = set()
+    for _ in range(10):
+        wait_until(lambda: pool.load() == (3, 3, 0), "all workers wait")
+        work = Work(lambda: names.add(threading.current_thread().name))
+        pool.push(work)
+        work.over.wait()
+    pool.close()
+
+    assert 1 == len(names)
+
+
+def test_work_for_each_worker_wakes_each() -> None:
+    """None of them waits for the others to end."""
+    pool = a_pool(workers=3)
+    together = threading.Barrier(3)
+
+    def meet() -> None:
+        together.wait(10)
+
+    all_work = [Work(meet) for _ in range(3)]
+    for work in all_work:
+        pool.push(work)
+    pool.close()
+
+    assert all(work.over.is_set() for work in all_work)
+    assert not together.broken
 
 
 def test_a_pool_whose_workers_block_keeps_its_strength() -> None:
