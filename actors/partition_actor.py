@@ -10,8 +10,8 @@ long walk, and the RM would wait for it.
 
 Messages must not keep it from scheduling, however many there are. While something can be placed, it schedules
 for at least four fifths of its time: when requests have taken `REQUESTS_NS`, it runs slices for `WORK_SHARE`
-times as long before the next request. A release takes a third of the time of the placement that it allows:
-with an equal share the placements would fall behind, and each release would wait for all before it.
+times as long before the next request. With an equal share the placements that releases allow would fall
+behind, and each release would wait for all before it.
 """
 
 from __future__ import annotations

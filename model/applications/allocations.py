@@ -78,8 +78,13 @@ class ApplicationAllocations:
         core.add_allocation(allocation, now_ns, effects)
         return core.answer(effects)
 
-    def remove(self, allocation_key: str, termination: TerminationType, now_ns: int) -> Answer | None:
-        """End an allocation; `None` if there is no such allocation."""
+    def remove(
+        self, allocation_key: str, termination: TerminationType, now_ns: int, *, with_ask: bool = False
+    ) -> Answer | None:
+        """End an allocation; `None` if there is no such allocation.
+
+        With `with_ask` its ask is dropped as well where nothing follows from that; then the answer has it.
+        """
         core = self._core
         placed = core.holdings.placed.get(allocation_key)
         if placed is None:
@@ -92,7 +97,8 @@ class ApplicationAllocations:
             # kept, as recorded.
             limits.forget(allocation_key)
             core.asks.remove(allocation_key)
-        answer = core.answer(effects, allocations=(allocation,))
+        dropped = core.drop_ended(allocation_key) if with_ask and not effects else None
+        answer = core.answer(effects, asks=() if dropped is None else (dropped,), allocations=(allocation,))
         answer.ended = ended
         if placed.preempted:
             answer.preempted = (allocation,)

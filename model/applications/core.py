@@ -117,6 +117,17 @@ class ApplicationCore:
         if self.asks.remove(allocation_key) is not None and self.execution is not None:
             self.execution.forget(allocation_key)
 
+    def drop_ended(self, allocation_key: str) -> AskRecord | None:
+        """Drop the ask of an allocation that has ended, and return it, where nothing follows from that.
+
+        Where nothing real is left the application may be complete: then the ask is kept.
+        """
+        record = self.asks.get(allocation_key)
+        if record is None or not record.placed or self.has_nothing_real:
+            return None
+        self.forget_ended(allocation_key)
+        return record
+
     # ---------------------------------------------------------------------------------- allocations
 
     def add_allocation(

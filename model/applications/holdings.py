@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..resources.combinations import component_wise_max, prune
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, add, fits, subtract, take_away, total_of
+from ..resources.resource import EMPTY, add, covers, fits, subtract, take_away, total_of
 from ..resources.resource_seconds import TrackedResource
 from .placed import Placed
 
@@ -68,9 +68,11 @@ class Holdings:
             before = self.allocated
             used = self.allocated = add(before, ask.resource)
         most = self.most_used
-        # As long as nothing has ended, what is used is the most there was, and grows.
-        grows = most is before or fits(used, most)
-        self.most_used = used if grows else component_wise_max(most, used)
+        if most is before or fits(used, most):
+            # As long as nothing has ended, what is used is the most there was, and grows.
+            self.most_used = used
+        elif not covers(most, used):
+            self.most_used = component_wise_max(most, used)
         self.placed[ask.allocation_key] = Placed(allocation)
 
     def end(self, allocation_key: str, now_ns: int) -> Allocation:

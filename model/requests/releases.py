@@ -103,14 +103,17 @@ def _release_quarantined(state: PartitionState, release: Release) -> None:
 def _release_one(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
     key = release.allocation_key
     _cancel_swap_of(state, entry, key)
-    answer = entry.application.allocations.remove(key, release.termination, state.now_ns())
+    with_ask = release.termination is not TerminationType.TIMEOUT
+    answer = entry.application.allocations.remove(key, release.termination, state.now_ns(), with_ask=with_ask)
     ended = answer is not None
     if answer is not None:
         for allocation in answer.allocations:
             leave_node(state, allocation)
         count_ended(state, entry, answer, release.termination)
+        if answer.asks:
+            drop_asks(state, entry, answer)
         apply(state, entry, answer)
-    if release.termination is not TerminationType.TIMEOUT:
+    if with_ask and (answer is None or not answer.asks):
         withdraw_ask(state, entry, key)
     if ended:
         _echo(state, entry, (key,), release.termination)

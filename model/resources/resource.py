@@ -31,6 +31,7 @@ __all__ = [
     "Resource",
     "add",
     "component_wise_min",
+    "covers",
     "fits",
     "fits_actual",
     "fits_in_addition",
@@ -275,6 +276,15 @@ def fits(limit: Resource | None, wanted: Resource | None) -> bool:
     have = (EMPTY if limit is None else limit)._quantities
     for name, quantity in wanted._quantities.items():
         if quantity > 0 and (name not in have or quantity > have[name]):
+            return False
+    return True
+
+
+def covers(most: Resource, resource: Resource) -> bool:
+    """Return whether the first one names every type of the second one, with no lower quantity."""
+    have = most._quantities
+    for name, quantity in resource._quantities.items():
+        if name not in have or quantity > have[name]:
             return False
     return True
 

@@ -6,7 +6,7 @@ import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 from support.model.driven_application import DrivenApplication
 
-from licorne.model.applications.effects import TimerKind
+from licorne.model.applications.effects import StateEntered, TimerKind
 from licorne.model.applications.state import ApplicationState
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.values.messages import TerminationType
@@ -224,6 +224,39 @@ def test_an_allocation_ends_once() -> None:
     app.end("a")
 
     assert app.application.allocations.remove("a", STOPPED, app.now_ns) is None
+
+
+def test_an_allocation_that_ends_takes_its_ask_with_it_where_nothing_follows() -> None:
+    """That spares a second question. The last one may complete the application: its ask is kept."""
+    app = DrivenApplication()
+    app.run("first", "last")
+    answers = [
+        app.application.allocations.remove(key, STOPPED, app.now_ns, with_ask=True)
+        for key in ("first", "last")
+    ]
+
+    assert [["first"], []] == [
+        [record.ask.allocation_key for record in answer.asks] for answer in answers if answer
+    ]
+    assert [False, True] == [app.application.asks.record(key) is not None for key in ("first", "last")]
+    assert [[], [ApplicationState.COMPLETING]] == [
+        [effect.entered for effect in answer.effects if isinstance(effect, StateEntered)]
+        for answer in answers
+        if answer
+    ]
+
+
+def test_an_ask_that_waits_for_a_second_time_does_not_go_with_an_allocation() -> None:
+    """An allocation that ends is another one."""
+    app = DrivenApplication()
+    app.run("a", "b")
+    app.application.asks.displace("a")
+
+    answer = app.application.allocations.remove("a", STOPPED, app.now_ns, with_ask=True)
+
+    assert answer is not None
+    assert () == answer.asks
+    assert app.application.asks.record("a") is not None
 
 
 def test_an_allocation_can_be_resized() -> None:

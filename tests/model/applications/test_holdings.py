@@ -29,6 +29,30 @@ def test_placeholders_are_counted_apart() -> None:
     holdings.validate("app")
 
 
+@pytest.mark.parametrize(
+    ("ended", "added", "most"),
+    [
+        ("small", {"memory": 1}, {"memory": 11, "vcore": 2}),
+        ("small", {"memory": 2}, {"memory": 12, "vcore": 2}),
+        ("large", {"memory": 2}, {"memory": 11, "vcore": 2}),
+        ("large", {"vcore": 5}, {"memory": 11, "vcore": 5}),
+        ("small", {"gpu": 0}, {"memory": 11, "vcore": 2, "gpu": 0}),
+    ],
+)
+def test_the_most_that_was_used_stays_when_something_ends(
+    ended: str, added: dict[str, int], most: dict[str, int]
+) -> None:
+    """Each type by itself; a type is named once it was asked for."""
+    holdings = Holdings()
+    holdings.add(an_allocation("large", resource=a_resource(memory=10, vcore=2)))
+    holdings.add(an_allocation("small", resource=a_resource(memory=1)))
+    holdings.end(ended, START_NS)
+
+    holdings.add(an_allocation("more", resource=a_resource(**added)))
+
+    assert a_resource(**most) == holdings.most_used
+
+
 def test_what_ends_is_counted_no_longer_and_was_used() -> None:
     """By the second, under the kind that it was."""
     holdings = Holdings()
