@@ -102,14 +102,21 @@ def victim_record(victim: Victim, reason: str) -> VictimRecord:
 
 def remember(state: PartitionState, record: PreemptionRecord) -> None:
     """Keep a record for explanations, and note whether the preemption repeats an earlier one."""
-    loop = loop_of(record, state.preemptions, lambda earlier: _still_waits(state, earlier))
-    state.preemptions.add(replace(record, loop=loop) if loop else record)
+
+    def waits(earlier: PreemptionRecord) -> bool:
+        return _waits(state, earlier)
+
+    def came_to_nothing(earlier: PreemptionRecord) -> bool:
+        return _waits(state, earlier) and not is_still_ending(state, earlier)
+
+    loop = loop_of(record, state.preemptions, came_to_nothing)
+    state.preemptions.add(replace(record, loop=loop) if loop else record, waits)
 
 
-def _still_waits(state: PartitionState, record: PreemptionRecord) -> bool:
+def _waits(state: PartitionState, record: PreemptionRecord) -> bool:
     entry = state.entries.get(record.application_id)
     ask = None if entry is None else entry.application.asks.record(record.allocation_key)
-    return ask is not None and not ask.placed and not is_still_ending(state, record)
+    return ask is not None and not ask.placed
 
 
 def is_still_ending(state: PartitionState, record: PreemptionRecord) -> bool:

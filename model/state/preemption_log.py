@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, final
 from ..resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["RECORDS_MAX", "PreemptionCause", "PreemptionLog", "PreemptionRecord", "VictimRecord"]
 
 RECORDS_MAX: Final = 256
-"""Preemptions remembered by a partition; at the bound the oldest is forgotten."""
+"""Preemptions remembered for explanations; at the bound the oldest is forgotten."""
 
 
 class PreemptionCause(Enum):
@@ -77,10 +77,18 @@ class PreemptionRecord:
 
 @final
 class PreemptionLog:
-    """The preemptions of a partition, the last `RECORDS_MAX` of them, and how many were loops."""
+    """The preemptions of a partition: the last `RECORDS_MAX`, and the last one for each ask that waits.
+
+    Explanations are made of the former. The latter decide: an ask whose victims have not ended yet is to have
+    their room, however many have preempted since.
+    """
 
     def __init__(self) -> None:
         self._records: deque[PreemptionRecord] = deque(maxlen=RECORDS_MAX)
+        self._last_of_asks: dict[tuple[str, str], PreemptionRecord] = {}
+        """By application and key; some asks may be in it that wait no longer."""
+        self._asks_max = RECORDS_MAX
+        """With more of them those that wait no longer are forgotten."""
         self.loops = 0
         """Preemptions that repeated one that came to nothing, forgotten ones included."""
 
@@ -91,17 +99,20 @@ class PreemptionLog:
         """Walk the preemptions, the oldest first."""
         return iter(tuple(self._records))
 
-    def add(self, record: PreemptionRecord) -> None:
-        """Remember a preemption."""
+    def add(self, record: PreemptionRecord, waits: Callable[[PreemptionRecord], bool]) -> None:
+        """Remember a preemption; `waits` says of one whether its ask waits still."""
         self._records.append(record)
         self.loops += bool(record.loop)
+        if not record.allocation_key:
+            return
+        self._last_of_asks[record.application_id, record.allocation_key] = record
+        if len(self._last_of_asks) > self._asks_max:
+            self._last_of_asks = {name: last for name, last in self._last_of_asks.items() if waits(last)}
+            self._asks_max = max(RECORDS_MAX, 2 * len(self._last_of_asks))
 
     def last_for(self, allocation_key: str, application_id: str) -> PreemptionRecord | None:
-        """Return the last preemption for an ask, `None` if there is none or it is forgotten."""
-        for record in reversed(self._records):
-            if record.allocation_key == allocation_key and record.application_id == application_id:
-                return record
-        return None
+        """Return the last preemption for an ask that waits, `None` if there is none."""
+        return self._last_of_asks.get((application_id, allocation_key))
 
     def explain(self, allocation_key: str) -> tuple[str, ...]:
         """Explain every remembered preemption that an allocation key took part in, as ask or as victim."""

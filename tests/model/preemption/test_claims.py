@@ -7,6 +7,7 @@ from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.claims import NOTHING_COMMITTED, CommittedResources, committed_resources
 from licorne.model.resources.resource import EMPTY
+from licorne.model.state.preemption_log import RECORDS_MAX
 from licorne.model.values.messages import NodeAction
 
 TWENTY = a_resource(memory=20)
@@ -51,6 +52,22 @@ def test_two_asks_do_not_preempt_for_what_is_guaranteed_once() -> None:
     scene.run_until_idle()
 
     assert ["v2"] == scene.preempted
+
+
+def test_more_asks_preempt_at_a_time_than_are_remembered_for_explanations() -> None:
+    """Each of them waits for its own victim; none is chosen for those that are entitled to nothing more."""
+    entitled, victims = RECORDS_MAX + 10, RECORDS_MAX + 20
+    scene = Scene(QUEUES.replace("memory: 10", f"memory: {10 * entitled}"))
+    names = [f"{number:03}" for number in range(victims)]
+    scene.nodes(*(f"n{name}" for name in names), capacity=TEN)
+    for name in names:
+        scene.runs(f"v{name}", node=f"n{name}")
+    scene.asks(*(f"p{name}" for name in names), queue="root.p.a")
+    for _ in range(3):
+        scene.advance(16)
+        scene.run_until_idle()
+
+    assert entitled == len(set(scene.preempted)) == len(scene.preempted)
 
 
 def test_what_is_committed_counts_in_every_queue_above_the_ask() -> None:

@@ -59,7 +59,7 @@ def last_of(records: list[PreemptionRecord], waits: Callable[[PreemptionRecord],
     """Return what is said of the last record after the others."""
     log = PreemptionLog()
     for record in records[:-1]:
-        log.add(record)
+        log.add(record, always)
     return loop_of(records[-1], log, waits)
 
 

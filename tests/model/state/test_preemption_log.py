@@ -37,6 +37,10 @@ def a_record(ask: str = "ask", *victims: str, loop: str = "") -> PreemptionRecor
     )
 
 
+def waits(_: PreemptionRecord) -> bool:
+    return True
+
+
 def test_an_explanation_names_the_ask_and_each_victim() -> None:
     """One line says for whom, one for each victim says who, where and why."""
     lines = a_record("ask", "v1", "v2").explain()
@@ -56,8 +60,8 @@ def test_an_explanation_ends_with_the_loop() -> None:
 def test_a_log_explains_asks_and_victims_by_their_key() -> None:
     """Each ask or victim finds the whole preemption."""
     log = PreemptionLog()
-    log.add(a_record("ask", "v1"))
-    log.add(a_record("other", "v2"))
+    log.add(a_record("ask", "v1"), waits)
+    log.add(a_record("other", "v2"), waits)
 
     assert a_record("ask", "v1").explain() == log.explain("ask")
     assert a_record("other", "v2").explain() == log.explain("v2")
@@ -65,21 +69,32 @@ def test_a_log_explains_asks_and_victims_by_their_key() -> None:
 
 
 def test_a_log_forgets_the_oldest() -> None:
-    """It has a bound."""
+    """It has a bound for what it explains."""
     log = PreemptionLog()
     for number in range(RECORDS_MAX + 1):
-        log.add(a_record(f"ask{number}"))
+        log.add(a_record(f"ask{number}"), waits)
 
     assert RECORDS_MAX == len(log)
-    assert log.last_for("ask0", "app") is None
     assert next(iter(log)).allocation_key == "ask1"
+    assert () == log.explain("ask0")
+
+
+def test_a_log_knows_the_last_preemption_for_every_ask_that_waits() -> None:
+    """However many there were since; those of asks that wait no longer are forgotten in time."""
+    log = PreemptionLog()
+    for number in range(8 * RECORDS_MAX):
+        log.add(a_record(f"ask{number}"), lambda record: record.allocation_key.endswith("0"))
+
+    known = [number for number in range(8 * RECORDS_MAX) if log.last_for(f"ask{number}", "app") is not None]
+    assert set(range(0, 8 * RECORDS_MAX, 10)) <= set(known)
+    assert len(known) <= 2 * RECORDS_MAX
 
 
 def test_a_log_knows_the_last_preemption_for_an_ask() -> None:
     """Of the ask with that key in that application."""
     log = PreemptionLog()
-    log.add(a_record("ask", "v1"))
-    log.add(a_record("ask", "v2"))
+    log.add(a_record("ask", "v1"), waits)
+    log.add(a_record("ask", "v2"), waits)
 
     assert a_record("ask", "v2") == log.last_for("ask", "app")
     assert log.last_for("ask", "another") is None
@@ -88,8 +103,8 @@ def test_a_log_knows_the_last_preemption_for_an_ask() -> None:
 def test_a_log_counts_loops() -> None:
     """Also those that it has forgotten since."""
     log = PreemptionLog()
-    log.add(a_record(loop="again"))
+    log.add(a_record(loop="again"), waits)
     for number in range(RECORDS_MAX):
-        log.add(a_record(f"ask{number}"))
+        log.add(a_record(f"ask{number}"), waits)
 
     assert log.loops == 1

@@ -92,7 +92,7 @@ def test_loops_are_counted() -> None:
     scene.advance(10)
     scene.cycle()
     (record,) = scene.state.preemptions
-    scene.state.preemptions.add(replace(record, loop="the same as before"))
+    scene.state.preemptions.add(replace(record, loop="the same as before"), lambda _: True)
 
     text = lines(scene, "root.a")
 
