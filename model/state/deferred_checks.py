@@ -10,9 +10,12 @@ nodes. An answer says what the RM thought at one moment, so that it is kept for 
 
 * until the ask is placed, ends, is submitted again or is changed, or a node in it is created again;
 * until the partition is idle: a cycle changes nothing, and no question is open. What was refused is asked
-  again in the next cycle, whatever the cause of that is;
+  again from the next cycle on, whatever the cause of that is;
 * for `FRESH_NS`: as long as an ask waits that was refused everywhere, so that no refusal is repeated from
   memory when its time to be tried again has come.
+
+Where many asks are refused everywhere, each waits for its turn to be asked about again, and the refusal holds
+until then (`licorne.model.state.kept_refusals`): cycles go on to the asks behind it.
 
 A question that is not answered in time counts as a refusal of everything for as long.
 """
@@ -31,6 +34,7 @@ from ..values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
+from .kept_refusals import KeptRefusals
 from .node_checks import PENDING_SEARCH, NodeSearch, Pending
 
 if TYPE_CHECKING:
@@ -49,7 +53,8 @@ FRESH_NS: Final = 1_000_000_000
 QUESTIONS_MAX: Final = 128
 """How many questions of a partition are open at most: then a cycle walks no further."""
 ASKS_KEPT_MAX: Final = 4_096
-"""For how many asks answers are kept; those of the first one are dropped to take in another one."""
+"""For how many asks answers are kept; those of the first one are dropped to take in another one. How an
+ask was refused everywhere is kept."""
 NODES_PER_STEP: Final = 32
 """Questions are about multiples of so many nodes: those of one cycle share few lists of nodes."""
 WIDENING: Final = 8
@@ -98,11 +103,24 @@ class _Answers:
         asked, refused = self.nodes[allocate]
         return refused.get(node_id) if node_id in asked else Pending.PENDING
 
+    def conclude(self, ask: Ask, nodes: NodeOrder) -> NodeSearch:
+        """Return that all nodes with room are refused, and keep that until another one may have room."""
+        _, refused = self.nodes[True]
+        found = [refused.get(node.node_id) for node in nodes.fitting(ask.resource)]
+        self.concluded_at = nodes.gains
+        self.conclusion = _refused_by([reason for reason in found if reason is not None])
+        return self.conclusion
+
     def is_about(self, node_ids: Collection[str]) -> bool:
         """Return whether any answer is about one of these nodes."""
         if any(question.node_id in node_ids for question in self.victims):
             return True
         return any(not asked.isdisjoint(node_ids) for asked, _ in self.nodes.values())
+
+
+def _refused_by(reasons: Sequence[str]) -> NodeSearch:
+    """Return the result of a search in which every node was refused, with these reasons."""
+    return NodeSearch(None, Counter(reasons), reasons[-1] if reasons else "")
 
 
 @final
@@ -145,6 +163,7 @@ class DeferredChecks:
         self._unsent: list[NumberedQuestion] = []
         self._answers: dict[str, _Answers] = {}
         """By the key of the ask, the one with the first answer at the front."""
+        self._refusals = KeptRefusals()
         self._windows: dict[tuple[Resource, int], tuple[tuple[str, ...], frozenset[str]]] = {}
         """The first nodes with room for a resource, as of this cycle."""
         self._passed_nodes = 0
@@ -175,17 +194,39 @@ class DeferredChecks:
             self._fail(number)
         while self._answers:
             key, oldest = next(iter(self._answers.items()))
-            if len(self._answers) <= ASKS_KEPT_MAX and oldest.since_ns + FRESH_NS > now_ns:
+            is_old = oldest.since_ns + FRESH_NS <= now_ns
+            if len(self._answers) <= ASKS_KEPT_MAX and not is_old:
                 break
-            del self._answers[key]
+            self._retire(key, is_old=is_old)
+        self._refusals.begin()
 
     def end(self, *, changed: bool) -> None:
         """Send the questions of the cycle."""
         if not changed and not self._open:
-            self._answers.clear()
+            self._refusals.make_due()
+            for key in list(self._answers):
+                self._retire(key, is_old=True)
+            if not self.may_overtake:
+                self._refusals.clear()
         if self._unsent:
             questions, self._unsent = self._unsent, []
             self._channel.ask(questions)
+
+    def _retire(self, key: str, *, is_old: bool) -> None:
+        """Use the answers about an ask no more; where they refuse it everywhere, keep that.
+
+        Where nothing is overtaken what is too old is dropped: all is asked about in the order of the asks.
+        """
+        answers = self._answers.pop(key)
+        search, gains = answers.conclusion, answers.concluded_at
+        if answers.unanswered:
+            search = NodeSearch(None, {self._no_answer: 1}, self._no_answer)
+        elif search is None:
+            asked, refused = answers.nodes[True]
+            if len(refused) == len(asked) > 0:
+                search, gains = _refused_by(list(refused.values())), -1
+        if search is not None and (self.may_overtake or not is_old):
+            self._refusals.keep(key, search, answers.since_ns, gains, is_due=is_old)
 
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks about which a question is open."""
@@ -197,6 +238,9 @@ class DeferredChecks:
         """Search by what is known; ask if it is not enough."""
         answers = self._answers.get(ask.allocation_key)
         if answers is None:
+            kept = self._refusals.find(ask.allocation_key, nodes.gains, len(self._open))
+            if kept is not None:
+                return kept
             self._ask_about_first(ask, nodes, None, 0)
             return PENDING_SEARCH
         if answers.unanswered:
@@ -215,22 +259,14 @@ class DeferredChecks:
                 self._passed_nodes = max(passed, self._passed_nodes * 7 // 8)
                 refusals = Counter(refused.values())
                 return NodeSearch(node, refusals, next(reversed(refusals), ""))
-        return self._conclude(ask, nodes, answers)
-
-    def _conclude(self, ask: Ask, nodes: NodeOrder, answers: _Answers) -> NodeSearch:
-        """Return that all nodes with room are refused, and keep that until another one may have room."""
-        _, refused = answers.nodes[True]
-        found = [refused.get(node.node_id) for node in nodes.fitting(ask.resource)]
-        reasons = [reason for reason in found if reason is not None]
-        answers.concluded_at = nodes.gains
-        answers.conclusion = NodeSearch(None, Counter(reasons), reasons[-1] if reasons else "")
-        return answers.conclusion
+        return answers.conclude(ask, nodes)
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
         """Return what is known; it does not ask."""
         answers = self._answers.get(allocation_key)
         if answers is None:
-            return Pending.PENDING
+            kept = self._refusals.find(allocation_key, None, len(self._open))
+            return Pending.PENDING if kept is None else kept.denied
         return self._no_answer if answers.unanswered else answers.find(node_id, allocate=allocate)
 
     def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
@@ -265,6 +301,7 @@ class DeferredChecks:
         """Drop the answers and the open questions about asks and nodes."""
         for key in keys:
             self._answers.pop(key, None)
+            self._refusals.drop(key)
             if key in self._open_by_key:
                 self._close_all(n for n, each in self._open.items() if each.question.allocation_key == key)
         if node_ids:
@@ -323,6 +360,7 @@ class DeferredChecks:
         self._close(answer.number)
         answers = self._answers.get(question.allocation_key)
         if answers is None:
+            self._refusals.drop(question.allocation_key)
             answers = self._answers[question.allocation_key] = _Answers(self._now_ns)
         if isinstance(question, PreemptionQuestion):
             assert isinstance(answer, VictimsAnswer), f"{question} got {answer}: please report"
@@ -335,6 +373,7 @@ class DeferredChecks:
         """Close a question without an answer: all that is asked about the ask counts as refused."""
         key = self._close(number).question.allocation_key
         self._answers.pop(key, None)
+        self._refusals.drop(key)
         failed = self._answers[key] = _Answers(self._now_ns)
         failed.unanswered = True
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
 from support.model.builders import FakeChannel, a_node, a_resource, an_ask
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.order import NodeOrder
-from licorne.model.state.deferred_checks import ASKS_KEPT_MAX, NODES_PER_STEP, ROUNDS_MAX, DeferredChecks
+from licorne.model.state.deferred_checks import (
+    ASKS_KEPT_MAX,
+    FRESH_NS,
+    NODES_PER_STEP,
+    QUESTIONS_MAX,
+    ROUNDS_MAX,
+    DeferredChecks,
+)
+from licorne.model.state.kept_refusals import AGAIN_MAX
 from licorne.model.state.node_checks import Pending
 from licorne.model.values.predicate_questions import PredicateQuestion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ONE = a_resource(memory=1)
 
@@ -17,9 +31,9 @@ ONE = a_resource(memory=1)
 class Checks:
     """Checks on nodes, and the RM that is asked; each `cycle` takes what was answered and sends the rest."""
 
-    def __init__(self, nodes: int = 4) -> None:
+    def __init__(self, nodes: int = 4, *, may_overtake: bool = True) -> None:
         self.channel = FakeChannel()
-        self.checks = DeferredChecks(self.channel, 2_000_000_000, may_overtake=True)
+        self.checks = DeferredChecks(self.channel, 2_000_000_000, may_overtake=may_overtake)
         self.nodes = NodeOrder(NodeSortPolicy.FAIR, {})
         for number in range(nodes):
             self.add(f"n{number:03}")
@@ -42,6 +56,30 @@ class Checks:
         if search.pending:
             return None
         return "" if search.node is None else search.node.node_id
+
+    def walk(self, keys: Sequence[str]) -> list[str]:
+        """Search for asks in order, as a cycle does; return those that it came to."""
+        skipped, reached = self.checks.keys_to_skip(), []
+        for key in keys:
+            if key not in skipped:
+                reached.append(key)
+                if self.search(key) is None and self.checks.ends_cycle:
+                    break
+        return reached
+
+    def refuse_everywhere(self, keys: Sequence[str]) -> None:
+        self.channel.predicates.refused.update(
+            {(key, node.node_id): "it has a taint" for key in keys for node in self.nodes}
+        )
+
+    def learn(self, keys: Sequence[str], now_ns: int = 0) -> int:
+        """Walk until nothing is pending; return how many cycles that took."""
+        for cycle in range(10_000):
+            self.walk(keys)
+            if not self.checks.keys_to_skip():
+                return cycle
+            self.cycle(now_ns)
+        raise AssertionError("the RM is asked for ever")
 
     def asked(self, number: int = -1) -> list[tuple[str, int]]:
         """Return the asks of a batch, and about how many nodes each question is."""
@@ -182,3 +220,117 @@ def test_an_ask_without_an_answer_is_refused_everything_for_a_second() -> None:
     scene.checks.begin(3_000_000_000)
 
     assert scene.search("a") is None
+
+
+def names(count: int) -> list[str]:
+    return [f"a{number:04}" for number in range(count)]
+
+
+def test_asks_that_are_refused_everywhere_do_not_keep_those_behind_them_from_being_asked_about() -> None:
+    """However many there are, and however often they are asked about again."""
+    scene = Checks()
+    refused = names(3 * QUESTIONS_MAX)
+    scene.refuse_everywhere(refused)
+    scene.learn(refused)
+    for number in range(1, 20):
+        scene.cycle(number * FRESH_NS)
+        reached = scene.walk([*refused, f"new{number}"])
+        assert f"new{number}" == reached[-1]
+        assert f"new{number}" in scene.checks.keys_to_skip()
+        assert len(scene.checks.keys_to_skip()) <= AGAIN_MAX + 1
+
+
+def test_refused_asks_are_asked_about_again_in_turn() -> None:
+    """Also the last one, where the first ones are too old again before its turn has come."""
+    scene = Checks()
+    refused = names(3 * QUESTIONS_MAX)
+    scene.refuse_everywhere(refused)
+    scene.learn(refused)
+    first = len(scene.channel.batches)
+    for number in range(1, 2 + len(refused) // AGAIN_MAX):
+        scene.cycle(number * FRESH_NS)
+        scene.walk(refused)
+    scene.cycle()
+
+    again = [key for number in range(first, len(scene.channel.batches)) for key, _ in scene.asked(number)]
+    assert set(refused) == set(again)
+    assert max(again.count(key) for key in again) <= 2
+
+
+@pytest.mark.parametrize("may_overtake", [False, True])
+def test_the_refusals_of_more_asks_hold_than_answers_are_kept_for(*, may_overtake: bool) -> None:
+    """Otherwise the first ones would be asked about for ever, and the last ones never."""
+    scene = Checks(1, may_overtake=may_overtake)
+    refused = names(ASKS_KEPT_MAX + 2 * QUESTIONS_MAX)
+    scene.refuse_everywhere(refused)
+    known = refused[:ASKS_KEPT_MAX]
+    for start in range(0, len(known), QUESTIONS_MAX):
+        for key in known[start : start + QUESTIONS_MAX]:
+            scene.search(key)
+        scene.cycle()
+        for key in known[start : start + QUESTIONS_MAX]:
+            assert "" == scene.search(key)
+
+    scene.learn(refused)
+
+    assert len(refused) == sum(len(batch) for batch in scene.channel.batches)
+
+
+def test_the_refusals_for_one_node_hold_as_well() -> None:
+    """Of asks that can run on one node only."""
+    scene = Checks(1)
+    keys = names(ASKS_KEPT_MAX + 10)
+    scene.refuse_everywhere(keys)
+    for number, key in enumerate(keys):
+        scene.checks.ask_about(key, ["n000"], allocate=True)
+        if number % 100 == 99:
+            scene.cycle()
+    scene.cycle()
+
+    assert {"it has a taint"} == {scene.checks.refuse(key, "n000", allocate=True) for key in keys}
+
+
+@pytest.mark.parametrize("may_overtake", [False, True])
+def test_an_idle_partition_asks_about_refused_asks_again(*, may_overtake: bool) -> None:
+    """The RM may have changed its mind."""
+    scene = Checks(may_overtake=may_overtake)
+    scene.refuse_everywhere(["a"])
+    scene.learn(["a"])
+    assert "" == scene.search("a")
+    scene.checks.end(changed=False)
+    scene.channel.predicates.refused.clear()
+    scene.checks.begin(0)
+    assert scene.search("a") is None
+    scene.cycle()
+
+    assert "n000" == scene.search("a")
+
+
+def test_an_ask_that_has_changed_is_not_refused_from_memory() -> None:
+    """It is another one."""
+    scene = Checks()
+    refused = names(2 * AGAIN_MAX)
+    scene.refuse_everywhere(refused)
+    scene.learn(refused)
+    scene.cycle(FRESH_NS)
+    scene.walk(refused)
+    assert "" == scene.search(refused[-1])
+    scene.checks.forget(keys=[refused[-1]])
+
+    assert scene.search(refused[-1]) is None
+
+
+def test_a_node_that_may_have_room_has_refused_asks_asked_about_again() -> None:
+    """Those whose answers are kept no longer, as the others."""
+    scene = Checks(1)
+    refused = names(ASKS_KEPT_MAX + 1)
+    scene.refuse_everywhere(refused)
+    scene.learn(refused[:QUESTIONS_MAX])
+    for start in range(QUESTIONS_MAX, len(refused), QUESTIONS_MAX):
+        for key in refused[start : start + QUESTIONS_MAX]:
+            scene.search(key)
+        scene.cycle()
+    assert "" == scene.search(refused[0])
+    scene.add("n001")
+
+    assert scene.search(refused[0]) is None

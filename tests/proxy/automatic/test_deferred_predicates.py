@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
+import time
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,6 +67,47 @@ def test_more_asks_than_may_be_asked_about_at_once_are_all_placed(scheduler: Sch
         rm.answer()
 
     assert {*keys(count), *keys(count, "other")} == set(rm.all("placed "))
+
+
+class SlowListener(Listener):
+    """One that answers each batch on a thread, 0.1 s after the last, and refuses the asks of `app`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._batches: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        threading.Thread(target=self._think, daemon=True).start()
+
+    def ask_predicates(self, questions: Sequence[PredicateQuestion], answer: Callable[[Any], None]) -> None:
+        """Queue the batch."""
+        refused = {
+            position: dict.fromkeys(question.node_ids, "no")
+            if question.allocation_key.startswith("app")
+            else {}
+            for position, question in enumerate(questions)
+        }
+        self._batches.put(lambda: answer(refused))
+
+    def ask_preemption_predicates(self, questions: Sequence[Any], answer: Callable[[Any], None]) -> None:
+        """Agree to nothing."""
+        answer(dict.fromkeys(range(len(questions))))
+
+    def _think(self) -> None:
+        while True:
+            batch = self._batches.get()
+            time.sleep(0.1)
+            batch()
+
+
+def test_refused_asks_do_not_keep_those_behind_them_from_being_placed(scheduler: Scheduler) -> None:
+    """There are more of them than the RM is asked about in the second for which an answer is used."""
+    rm = SlowListener()
+    begin(scheduler, rm)
+    scheduler.update_application(application_request("other"))
+    scheduler.update_allocation(ask_request(*(f"app-{number}" for number in range(1_500))))
+    scheduler.update_allocation(ask_request(*keys(5, "other"), application="other"))
+    rm.wait_for_count("placed ", 5)
+
+    assert keys(5, "other") == rm.all("placed ")
 
 
 def test_a_partition_goes_on_while_it_waits_for_an_answer(scheduler: Scheduler) -> None:
