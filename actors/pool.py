@@ -77,7 +77,6 @@ class WorkerPool:
         self._threads: list[Worker] = []
         self._idle: list[Worker] = []
         """Workers that sleep since there was nothing to do, the last that worked at the end."""
-        self._closed = False
         self._spawned = 0
         self._asleep = 0
         self._blocking = 0
@@ -135,7 +134,6 @@ class WorkerPool:
         """End the workers after what is queued, and wait for each of them, the caller excepted."""
         with self._lock:
             self._target = 0
-            self._closed = True
             threads = list(self._threads)
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -173,7 +171,7 @@ class WorkerPool:
             with self._lock:
                 if self._ready:
                     return self._ready.popleft()
-                if self._closed:
+                if not self._target:  # It was above zero when the first worker was made.
                     return None
                 self._idle.append(worker)
             worker.sleep()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..resources.combinations import component_wise_max, prune
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, add, covers, fits, subtract, take_away, total_of
+from ..resources.resource import EMPTY, add, fits, is_at_least, subtract, take_away, total_of
 from ..resources.resource_seconds import TrackedResource
 from .placed import Placed
 
@@ -71,7 +71,7 @@ class Holdings:
         if most is before or fits(used, most):
             # As long as nothing has ended, what is used is the most there was, and grows.
             self.most_used = used
-        elif not covers(most, used):
+        elif not is_at_least(most, used):
             self.most_used = component_wise_max(most, used)
         self.placed[ask.allocation_key] = Placed(allocation)
 

@@ -7,6 +7,7 @@ to end, cannot be marked. Then nothing at all happens, and the caller may decide
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -102,14 +103,12 @@ def victim_record(victim: Victim, reason: str) -> VictimRecord:
 
 def remember(state: PartitionState, record: PreemptionRecord) -> None:
     """Keep a record for explanations, and note whether the preemption repeats an earlier one."""
-
-    def waits(earlier: PreemptionRecord) -> bool:
-        return _waits(state, earlier)
-
-    def came_to_nothing(earlier: PreemptionRecord) -> bool:
-        return _waits(state, earlier) and not is_still_ending(state, earlier)
-
-    loop = loop_of(record, state.preemptions, came_to_nothing)
+    waits = partial(_waits, state)
+    loop = loop_of(
+        record,
+        state.preemptions,
+        lambda earlier: waits(earlier) and not is_still_ending(state, earlier),
+    )
     state.preemptions.add(replace(record, loop=loop) if loop else record, waits)
 
 

@@ -31,12 +31,12 @@ __all__ = [
     "Resource",
     "add",
     "component_wise_min",
-    "covers",
     "fits",
     "fits_actual",
     "fits_in_addition",
     "fits_undefined_unlimited",
     "is_any_positive",
+    "is_at_least",
     "strictly_greater_than_zero",
     "subtract",
     "subtract_eliminating_negative",
@@ -280,7 +280,7 @@ def fits(limit: Resource | None, wanted: Resource | None) -> bool:
     return True
 
 
-def covers(most: Resource, resource: Resource) -> bool:
+def is_at_least(most: Resource, resource: Resource) -> bool:
     """Return whether the first one names every type of the second one, with no lower quantity."""
     have = most._quantities
     for name, quantity in resource._quantities.items():

@@ -194,29 +194,23 @@ class DeferredChecks:
             self._fail(number)
         while self._answers:
             key, oldest = next(iter(self._answers.items()))
-            is_old = oldest.since_ns + FRESH_NS <= now_ns
-            if len(self._answers) <= ASKS_KEPT_MAX and not is_old:
+            if len(self._answers) <= ASKS_KEPT_MAX and oldest.since_ns + FRESH_NS > now_ns:
                 break
-            self._retire(key, is_old=is_old)
-        self._refusals.begin()
+            self._retire(key)
+        self._refusals.begin(now_ns - FRESH_NS)
 
     def end(self, *, changed: bool) -> None:
         """Send the questions of the cycle."""
         if not changed and not self._open:
-            self._refusals.make_due()
             for key in list(self._answers):
-                self._retire(key, is_old=True)
-            if not self.may_overtake:
-                self._refusals.clear()
+                self._retire(key)
+            self._refusals.note_idle()
         if self._unsent:
             questions, self._unsent = self._unsent, []
             self._channel.ask(questions)
 
-    def _retire(self, key: str, *, is_old: bool) -> None:
-        """Use the answers about an ask no more; where they refuse it everywhere, keep that.
-
-        Where nothing is overtaken what is too old is dropped: all is asked about in the order of the asks.
-        """
+    def _retire(self, key: str) -> None:
+        """Use the answers about an ask no more; where they refuse it everywhere, keep that."""
         answers = self._answers.pop(key)
         search, gains = answers.conclusion, answers.concluded_at
         if answers.unanswered:
@@ -224,9 +218,9 @@ class DeferredChecks:
         elif search is None:
             asked, refused = answers.nodes[True]
             if len(refused) == len(asked) > 0:
-                search, gains = _refused_by(list(refused.values())), -1
-        if search is not None and (self.may_overtake or not is_old):
-            self._refusals.keep(key, search, answers.since_ns, gains, is_due=is_old)
+                search, gains = _refused_by(list(refused.values())), -1  # Other nodes may have room already.
+        if search is not None:
+            self._refusals.keep(key, search, answers.since_ns, gains)
 
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks about which a question is open."""

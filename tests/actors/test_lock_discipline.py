@@ -39,7 +39,7 @@ SHARED: dict[type, tuple[str, ...]] = {
     Mailbox: ("_owner", "_idle", "_queued", "_waits"),
     PooledFuture: ("_outcome", "_hook_thread", "_waits", "_get_hook"),
     WaitGraph: ("_waits",),
-    WorkerPool: ("_threads", "_asleep", "_blocking", "_target", "_spawned", "_ready", "_idle", "_closed"),
+    WorkerPool: ("_threads", "_asleep", "_blocking", "_target", "_spawned", "_ready", "_idle"),
     Dispatcher: ("_actors", "_closing"),
 }
 WRITTEN_UNDER_LOCK: dict[type, tuple[str, ...]] = {Mailbox: ("_closed", "_normal", "_control")}

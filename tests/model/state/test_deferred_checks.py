@@ -276,6 +276,24 @@ def test_the_refusals_of_more_asks_hold_than_answers_are_kept_for(*, may_overtak
     assert len(refused) == sum(len(batch) for batch in scene.channel.batches)
 
 
+def test_the_refusals_of_more_asks_than_answers_are_kept_for_get_old_as_others() -> None:
+    """Also where the partition is never idle, and no node gains room."""
+    scene = Checks(1)
+    refused = names(ASKS_KEPT_MAX + 1)
+    scene.refuse_everywhere(refused)
+    for start in range(0, len(refused), QUESTIONS_MAX):
+        for key in refused[start : start + QUESTIONS_MAX]:
+            scene.search(key)
+        scene.cycle()
+        for key in refused[start : start + QUESTIONS_MAX]:
+            assert "" == scene.search(key)
+    scene.cycle(FRESH_NS - 1)
+    assert "" == scene.search(refused[0])
+    scene.cycle(FRESH_NS)
+
+    assert scene.search(refused[0]) is None
+
+
 def test_the_refusals_for_one_node_hold_as_well() -> None:
     """Of asks that can run on one node only."""
     scene = Checks(1)
