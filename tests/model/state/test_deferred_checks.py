@@ -81,6 +81,16 @@ class Checks:
             self.cycle(now_ns)
         raise AssertionError("the RM is asked for ever")
 
+    def learn_by_batches(self, keys: Sequence[str]) -> None:
+        """Have asks refused, as many at a time as may be asked about, without coming back to earlier ones."""
+        for start in range(0, len(keys), QUESTIONS_MAX):
+            batch = keys[start : start + QUESTIONS_MAX]
+            for key in batch:
+                self.search(key)
+            self.cycle()
+            for key in batch:
+                assert "" == self.search(key)
+
     def asked(self, number: int = -1) -> list[tuple[str, int]]:
         """Return the asks of a batch, and about how many nodes each question is."""
         questions = [each.question for each in self.channel.batches[number]]
@@ -263,13 +273,7 @@ def test_the_refusals_of_more_asks_hold_than_answers_are_kept_for(*, may_overtak
     scene = Checks(1, may_overtake=may_overtake)
     refused = names(ASKS_KEPT_MAX + 2 * QUESTIONS_MAX)
     scene.refuse_everywhere(refused)
-    known = refused[:ASKS_KEPT_MAX]
-    for start in range(0, len(known), QUESTIONS_MAX):
-        for key in known[start : start + QUESTIONS_MAX]:
-            scene.search(key)
-        scene.cycle()
-        for key in known[start : start + QUESTIONS_MAX]:
-            assert "" == scene.search(key)
+    scene.learn_by_batches(refused[:ASKS_KEPT_MAX])
 
     scene.learn(refused)
 
@@ -281,12 +285,7 @@ def test_the_refusals_of_more_asks_than_answers_are_kept_for_get_old_as_others()
     scene = Checks(1)
     refused = names(ASKS_KEPT_MAX + 1)
     scene.refuse_everywhere(refused)
-    for start in range(0, len(refused), QUESTIONS_MAX):
-        for key in refused[start : start + QUESTIONS_MAX]:
-            scene.search(key)
-        scene.cycle()
-        for key in refused[start : start + QUESTIONS_MAX]:
-            assert "" == scene.search(key)
+    scene.learn_by_batches(refused)
     scene.cycle(FRESH_NS - 1)
     assert "" == scene.search(refused[0])
     scene.cycle(FRESH_NS)
@@ -343,11 +342,7 @@ def test_a_node_that_may_have_room_has_refused_asks_asked_about_again() -> None:
     scene = Checks(1)
     refused = names(ASKS_KEPT_MAX + 1)
     scene.refuse_everywhere(refused)
-    scene.learn(refused[:QUESTIONS_MAX])
-    for start in range(QUESTIONS_MAX, len(refused), QUESTIONS_MAX):
-        for key in refused[start : start + QUESTIONS_MAX]:
-            scene.search(key)
-        scene.cycle()
+    scene.learn_by_batches(refused)
     assert "" == scene.search(refused[0])
     scene.add("n001")
 
