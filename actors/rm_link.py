@@ -10,51 +10,48 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 from ..lockcheck import Condition, excludes, leaf
-from .log import Log
-from .log_fields import announcement_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from ..model.values.messages import Announcement
 
 __all__ = ["BACKLOG_MAX", "RmLink"]
 
 BACKLOG_MAX: Final = 16_384
 
+M = TypeVar("M")
+"""What is announced."""
+
 
 @final
-class RmLink:
+class RmLink(Generic[M]):
     """Delivers announcements to one RM.
 
     Args:
-        name: what the thread and the log call it.
-        deliver: hands one announcement to the RM; called on the link's thread alone.
+        name: what the thread is called after.
+        deliver: hands one announcement to the RM; called on the link's thread alone. What it raises is
+            counted here, and reported by itself.
         on_congestion_end: called when a congestion ends.
         after: an earlier link to the same RM: nothing is delivered before it has ended.
-        log: gets the failures of callbacks.
     """
 
     def __init__(
         self,
         name: str,
-        deliver: Callable[[Announcement], None],
+        deliver: Callable[[M], None],
         on_congestion_end: Callable[[], None],
         *,
-        after: RmLink | None = None,
-        log: Log | None = None,
+        after: RmLink[M] | None = None,
     ) -> None:
         self._name = name
-        self._log = log or Log()
         self._deliver = deliver
         self._on_congestion_end = on_congestion_end
         self._may_begin = threading.Event()
-        self._successors: list[RmLink] = []
+        self._successors: list[RmLink[M]] = []
         self._ended = False
-        self._waiting: deque[Announcement] = deque()
+        self._waiting: deque[M] = deque()
         self._changed = Condition(name="link", key=name)
         self._sleeps = False
         self._closed = False
@@ -70,7 +67,7 @@ class RmLink:
         self._deliverer.start()
 
     @leaf
-    def announce(self, announcement: Announcement) -> None:
+    def announce(self, announcement: M) -> None:
         """Queue an announcement, to be delivered after the next `flush`.
 
         A partition flushes when it has nothing more to do, or after some turns: to wake the thread for each
@@ -133,10 +130,8 @@ class RmLink:
             for announcement in batch:
                 try:
                     self._deliver(announcement)
-                except BaseException:
+                except BaseException:  # noqa: BLE001 - it has been reported
                     self.failures += 1
-                    log = self._log.bind(**announcement_fields(announcement))
-                    log.exception("callback of RM {} failed on {}", self._name, announcement)  # noqa: PLE1205 - loguru's braces
             self._end_congestion()
         with self._changed:
             self._ended = True
@@ -144,14 +139,14 @@ class RmLink:
         for successor in successors:
             successor._begin()  # noqa: SLF001 - of the same class
 
-    def _add_successor(self, successor: RmLink) -> bool:
+    def _add_successor(self, successor: RmLink[M]) -> bool:
         """Add a link that begins when this one has ended; `False` if it has ended already."""
         with self._changed:
             if not self._ended:
                 self._successors.append(successor)
             return not self._ended
 
-    def _take(self) -> list[Announcement]:
+    def _take(self) -> list[M]:
         """Wait for announcements and take a batch of them; nothing when the link is closed and empty."""
         with self._changed:
             while not self._waiting and not self._closed:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...model.values.messages import Announcement
+    from ..si.event_messages import EventsHappened
 
 __all__ = ["ManagerCounts", "Metrics"]
 
@@ -55,7 +56,7 @@ class ManagerCounts:
         self.predicates = Histogram()
         """How long each call of the RM's predicates took; likewise."""
 
-    def count(self, announcement: Announcement) -> None:
+    def count(self, announcement: Announcement | EventsHappened) -> None:
         """Count what is sent to the RM."""
         if isinstance(announcement, AllocationPlaced):
             self.placed += 1

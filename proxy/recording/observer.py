@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...model.state.host import PartitionHost
     from ...model.values.documents import Document
     from ...model.values.messages import Announcement
-    from ..si.older_answers import Generation
+    from ..si.older_answers import Delivery, Generation
 
 __all__ = ["Observer", "Unobserved"]
 
@@ -63,7 +63,7 @@ class Observer(Protocol):
         """Note that a partition has ended."""
 
     def answer(
-        self, rm_id: str, announcement: Announcement, announce: Callable[[Announcement], None], *, older: bool
+        self, rm_id: str, announcement: Announcement, announce: Callable[[Delivery], None], *, older: bool
     ) -> None:
         """Announce to an RM what comes from no partition."""
 
@@ -109,7 +109,7 @@ class Unobserved:
         self,
         rm_id: str,  # noqa: ARG002 - likewise
         announcement: Announcement,
-        announce: Callable[[Announcement], None],
+        announce: Callable[[Delivery], None],
         *,
         older: bool,  # noqa: ARG002 - likewise
     ) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.values.messages import Announcement
     from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
     from ...model.values.refusals import PlacementHalt
-    from ..si.older_answers import Generation
+    from ..si.older_answers import Delivery, Generation
     from .recorder import TurnRecorder
 
 __all__ = ["PartitionTurns"]
@@ -46,7 +46,7 @@ class PartitionTurns:
     ) -> None:
         self.number = number
         self.rm_id = rm_id
-        self.announce_now = host.announce
+        self.announce_now = cast("Callable[[Delivery], None]", host.announce)  # The manager's own.
         self._recorder = recorder
         self._given = host
         self._asked: Predicates | None = host.predicates
@@ -63,7 +63,7 @@ class PartitionTurns:
         self._taken: list[Json] = []
         self._announced: list[Announcement] = []
         self._held_lines: list[bytes] = []
-        self._held_announcements: list[Announcement] = []
+        self._held_announcements: list[Delivery] = []
         self.host = replace(
             host,
             now_ns=self._now_ns,
@@ -199,6 +199,6 @@ class PartitionTurns:
         return answers
 
 
-def _settled(announced: Iterable[Announcement], is_older: bool) -> list[Announcement]:  # noqa: FBT001 - one fact
+def _settled(announced: Iterable[Announcement], is_older: bool) -> list[Delivery]:  # noqa: FBT001 - one fact
     """Settle the generation of announcements: the line says which one, whenever they are delivered."""
-    return [cast("Announcement", InGeneration(announcement, is_older)) for announcement in announced]
+    return [InGeneration(announcement, is_older) for announcement in announced]

@@ -10,7 +10,7 @@ import json
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ...actors.log import Log
 from ..si.older_answers import InGeneration
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...model.state.host import PartitionHost
     from ...model.values.documents import Document, Json
     from ...model.values.messages import Announcement
-    from ..si.older_answers import Generation
+    from ..si.older_answers import Delivery, Generation
     from .recording import Recording
 
 __all__ = ["TurnRecorder"]
@@ -44,8 +44,8 @@ class _Waiting(NamedTuple):
     turns: PartitionTurns | None
     """The partition; `None` for what comes from none."""
     lines: bytes
-    announced: Sequence[Announcement]
-    announce: Callable[[Announcement], None]
+    announced: Sequence[Delivery]
+    announce: Callable[[Delivery], None]
 
 
 @final
@@ -159,7 +159,7 @@ class TurnRecorder:
             change.parts.add(turns)
             return change.at_ns
 
-    def pass_on(self, turns: PartitionTurns, lines: bytes, announced: Sequence[Announcement]) -> None:
+    def pass_on(self, turns: PartitionTurns, lines: bytes, announced: Sequence[Delivery]) -> None:
         """Write turns of a partition, then announce what was announced in them."""
         with self._lock:
             change = self._change
@@ -231,13 +231,13 @@ class TurnRecorder:
     # --------------------------------------------------------------------------------- other lines
 
     def answer(
-        self, rm_id: str, announcement: Announcement, announce: Callable[[Announcement], None], *, older: bool
+        self, rm_id: str, announcement: Announcement, announce: Callable[[Delivery], None], *, older: bool
     ) -> None:
         """Announce to an RM what comes from no partition; a line `answer`."""
         callback = callback_document(announcement, older=older)
         line: Document = {"at": self._now_ns(), "answer": {"rmID": rm_id, **callback}}
         encoded = self.encoded(line) if callback else b""  # An answer without entries is not sent.
-        settled = cast("Announcement", InGeneration(announcement, older))
+        settled = InGeneration(announcement, older)
         with self._lock:
             if self._change is not None and self._change.rm_id == rm_id:
                 self._change.waiting.append(_Waiting(None, encoded, (settled,), announce))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import TYPE_CHECKING, Final, final
 
 from ...actors.rm_link import RmLink
 from ...lockcheck import excludes
@@ -18,11 +18,12 @@ from ..events.delivery import Receiver, takes_events
 from ..metrics.figures import ManagerFigures
 from ..si.api import DeferredPredicates
 from ..si.event_messages import EventsHappened
-from ..si.older_answers import Generation
+from ..si.older_answers import Generation, settled
 from ..si.writing import callback_for, dispatch
 from .application_summaries import summariser
 from .callback_threads import CallbackThreads
 from .deferred_predicates import CallbackQuestions, DeferredCalls
+from .log_fields import announcement_fields
 from .manager_life import ManagerLife
 from .predicates import predicates_of
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ..resolvers.partition_resolvers import PartitionResolver
     from ..resolvers.resolver import UserResolver
     from ..si.api import ResourceManagerCallback
+    from ..si.older_answers import Delivery
     from .answer_wait import AnswerWait
     from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
@@ -62,9 +64,9 @@ class Manager:
     rm_id: str
     callback: ResourceManagerCallback
     life: ManagerLife
-    link: RmLink | None
+    link: RmLink[Delivery] | None
     """Its thread; `None` in a stepped scheduler, whose caller delivers."""
-    announce: Callable[[Announcement], None]
+    announce: Callable[[Delivery], None]
     flush: Callable[[], None]
     predicates: Predicates | DeferredCalls | None
     generation: Generation
@@ -88,7 +90,7 @@ class Manager:
 
     def send_events(self, records: Sequence[EventRecord]) -> None:
         """Queue records for the RM's callback `send_event`."""
-        self.announce(cast("Announcement", EventsHappened(records)))  # As `InGeneration`: for links alone.
+        self.announce(EventsHappened(records))
         self.flush()
 
     def close(self) -> None:
@@ -247,13 +249,16 @@ class Managers:
         note = partial(self._failures.note, rm_id)
         threads = self.callback_threads
 
-        def deliver(announcement: Announcement) -> None:
+        def deliver(delivery: Delivery) -> None:
+            announcement, older = settled(delivery, generation)
             counts.count(announcement)
             before = threads.enter_callback(rm_id)
             try:
-                dispatch(announcement, callback, older=generation.is_older)
+                dispatch(announcement, callback, older=older)
             except BaseException as error:
                 note(callback_for(announcement), error)
+                bound = log.bind(**announcement_fields(announcement))
+                bound.exception("callback of RM {} failed on {}", rm_id, announcement)
                 raise
             finally:
                 threads.leave_callback(before)
@@ -271,13 +276,12 @@ class Managers:
                 deliver,
                 lambda: self._congestion_ended(rm_id),
                 after=None if before is None else before.link,
-                log=log,
             )
             return Manager(
                 *(rm_id, callback, life, link, link.announce, link.flush),
                 *(predicates, generation, self.observer, counts),
             )
-        announcer = self._outbox.announcer(deliver, log)
+        announcer = self._outbox.announcer(deliver)
         return Manager(
             *(rm_id, callback, life, None, announcer, _nothing, predicates, generation),
             *(self.observer, counts),

@@ -6,13 +6,11 @@ from collections import deque
 from typing import TYPE_CHECKING, final
 
 from ...actors.interrupts import Uninterrupted
-from ...actors.log import Log
-from ...actors.log_fields import announcement_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...model.values.messages import Announcement
+    from ..si.older_answers import Delivery
 
 __all__ = ["Outbox"]
 
@@ -22,16 +20,13 @@ class Outbox:
     """One queue for all RMs of a scheduler, so that their callbacks come in the order of the causes."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Callable[[Announcement], None], Log, Announcement]] = deque()
+        self._waiting: deque[tuple[Callable[[Delivery], None], Delivery]] = deque()
 
-    def announcer(
-        self, deliver: Callable[[Announcement], None], log: Log | None = None
-    ) -> Callable[[Announcement], None]:
-        """Return the function with which an RM's partitions announce; the log gets callbacks that fail."""
-        log = log or Log()
+    def announcer(self, deliver: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
+        """Return the function with which an RM's partitions announce; `deliver` reports its errors itself."""
 
-        def announce(announcement: Announcement) -> None:
-            self._waiting.append((deliver, log, announcement))
+        def announce(announcement: Delivery) -> None:
+            self._waiting.append((deliver, announcement))
 
         return announce
 
@@ -46,11 +41,10 @@ class Outbox:
         return count
 
     def _deliver_next(self) -> None:
-        deliver, log, announcement = self._waiting.popleft()
+        deliver, announcement = self._waiting.popleft()
         try:
             deliver(announcement)
         except KeyboardInterrupt:
             raise  # The keys were pressed twice: callbacks run on the program's own thread here.
-        except BaseException:
-            log = log.bind(**announcement_fields(announcement))
-            log.exception("a callback failed on {}", announcement)  # noqa: PLE1205 - loguru's braces
+        except BaseException:  # noqa: BLE001, S110 - it has been reported
+            pass

@@ -8,15 +8,16 @@ gave one number to two fields, so no resource manager reads anything twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 from ...model.values.part_keys import ask_key_of, uuid_of
 
 if TYPE_CHECKING:
     from ...model.values.messages import Announcement
     from . import si_pb2 as si
+    from .event_messages import EventsHappened
 
-__all__ = ["Generation", "InGeneration", "add_older_names"]
+__all__ = ["Delivery", "Generation", "InGeneration", "add_older_names", "settled"]
 
 
 @final
@@ -34,6 +35,20 @@ class InGeneration(NamedTuple):
 
     announcement: Announcement
     is_older: bool
+
+
+Delivery: TypeAlias = "Announcement | EventsHappened | InGeneration"
+"""What waits to be delivered to a resource manager."""
+
+
+def settled(delivery: Delivery, generation: Generation) -> tuple[Announcement | EventsHappened, bool]:
+    """Return what a resource manager gets, and whether in the older generation.
+
+    That is the generation which it uses by now, unless it was settled before.
+    """
+    if isinstance(delivery, InGeneration):
+        return delivery.announcement, delivery.is_older
+    return delivery, generation.is_older
 
 
 def add_older_names(response: si.AllocationResponse) -> None:

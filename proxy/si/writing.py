@@ -24,7 +24,7 @@ from ...model.values.messages import (
 from ...model.values.part_keys import ask_key_of
 from . import si_pb2 as si
 from .event_messages import EventsHappened, write_events
-from .older_answers import InGeneration, add_older_names
+from .older_answers import add_older_names
 
 if TYPE_CHECKING:
     from ...model.resources.resource import Resource
@@ -53,7 +53,7 @@ _TERMINATIONS: Final = {
 
 
 def dispatch(  # noqa: C901, PLR0912 - one case an announcement
-    announcement: Announcement | InGeneration | EventsHappened,
+    announcement: Announcement | EventsHappened,
     callback: ResourceManagerCallback,
     *,
     older: bool = False,
@@ -86,13 +86,11 @@ def dispatch(  # noqa: C901, PLR0912 - one case an announcement
             callback.update_container_scheduling_state(request)
         case EventsHappened():
             callback.send_event(write_events(announcement.records))
-        case InGeneration(settled, is_older):
-            dispatch(settled, callback, older=is_older)
         case _:
             assert_never(announcement)
 
 
-def callback_for(announcement: Announcement | InGeneration | EventsHappened) -> str:
+def callback_for(announcement: Announcement | EventsHappened) -> str:
     """Return the name of the callback that an announcement is for."""
     match announcement:
         case ApplicationChanged() | ApplicationsAnswered():
@@ -105,8 +103,6 @@ def callback_for(announcement: Announcement | InGeneration | EventsHappened) -> 
             return "update_allocation"
         case EventsHappened():
             return "send_event"
-        case InGeneration(settled, _):
-            return callback_for(settled)
         case _:
             assert_never(announcement)
 

@@ -9,7 +9,7 @@ from licorne.proxy.resolvers.static_list import StaticResolver
 
 def test_a_field_touched_without_its_lock_is_noted(shared_fields: list[str]) -> None:
     """Looks and changes, with slots and without."""
-    link = RmLink("rm", lambda _: None, lambda: None)
+    link: RmLink[str] = RmLink("rm", lambda _: None, lambda: None)
     link._sleeps = link._closed
     with link._changed:
         link._closed = False

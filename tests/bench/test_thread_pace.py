@@ -10,6 +10,8 @@ from locks import costs_json, threads_table
 from support.proxy.listening import WAIT_SECONDS
 from thread_pace import PREDICATE_SECONDS, ThreadPace, measure_predicate_pace, measure_shared_pace
 
+from licorne.model.build_kind import is_compiled
+
 
 def test_two_threads_place_twice_as_much() -> None:
     """On a clock that two questions move by the time of one where both are asked at once."""
@@ -37,6 +39,7 @@ def test_two_threads_place_twice_as_much() -> None:
     assert pytest.approx(2.0) == two.ratio
 
 
+@pytest.mark.skipif(is_compiled(), reason="threads share partitions of the pure build alone")
 def test_all_asks_of_a_shared_partition_are_placed() -> None:
     """On a clock that goes on by a second at each look: one before, and one when all are placed."""
     looks = iter(range(4))

@@ -10,8 +10,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Final
 
+import pytest
+
 import licorne.model
 from licorne.model.applications.pending_asks import AskGroup
+from licorne.model.build_kind import is_compiled
 from licorne.model.values.ordered_list import OrderedList
 
 if TYPE_CHECKING:
@@ -55,6 +58,11 @@ def is_written(member: object) -> bool:
         return False
     function = inspect.unwrap(member)
     return isinstance(function, FunctionType) and Path(function.__code__.co_filename).is_relative_to(SOURCES)
+
+
+pytestmark = pytest.mark.skipif(
+    is_compiled(), reason="machine code does not say in which file it was written"
+)
 
 
 def test_an_object_has_twenty_methods_at_most() -> None:

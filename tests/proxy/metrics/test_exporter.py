@@ -14,6 +14,8 @@ from licorne.proxy.metrics.exporter import SchedulerCollector, exposition
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.proxy.metric_texts import Series
 
     from licorne.proxy.scheduler.scheduler import EngineName
@@ -97,6 +99,24 @@ def test_an_ask_counts_from_its_creation_to_its_placement() -> None:
     assert values["licorne_ask_latency_seconds_sum", frozenset()] == 3
     assert values["licorne_ask_latency_seconds_bucket", frozenset({("le", "1")})] == 0
     assert values["licorne_ask_latency_seconds_bucket", frozenset({("le", "10")})] == 1
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("engine", ["direct", "actors"])
+def test_what_is_sent_is_counted_also_while_it_is_recorded(
+    engine: EngineName, *, recorded: bool, tmp_path: Path
+) -> None:
+    """A recorder settles the generation of each announcement, and passes something else to the link."""
+    with Scheduler(engine=engine, stepped=True, record=tmp_path / "here" if recorded else None) as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        submit(scheduler, "rm", memory=5)
+        scheduler.run_until_idle()
+        values = scraped(scheduler)
+
+    attempts = "yunikorn_scheduler_container_allocation_attempt_total"
+    assert values[attempts, frozenset({("state", "allocated")})] == 1
+    submissions = "yunikorn_scheduler_application_submission_total"
+    assert values[submissions, frozenset({("result", "accepted")})] == 1
 
 
 def test_a_node_for_a_partition_that_is_not_there_has_failed() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from licorne.model.partition import Partition
-    from licorne.model.values.messages import Announcement
+    from licorne.proxy.si.older_answers import Delivery
 
 RM: Final = "rm"
 
@@ -30,7 +30,7 @@ class Announced:
     def __init__(self) -> None:
         self.order: list[str] = []
 
-    def announce(self, announcement: Announcement | InGeneration) -> None:
+    def announce(self, announcement: Delivery) -> None:
         assert isinstance(announcement, InGeneration)
         answer = announcement.announcement
         assert isinstance(answer, NodesAnswered)

@@ -236,7 +236,7 @@ def test_a_level_counts_for_its_logger_and_those_below(
 
     fail(scheduler)
 
-    assert heard == len([text for text in said if text.startswith("core.rmproxy ERROR a callback failed")])
+    assert heard == len([text for text in said if text.startswith("core.rmproxy ERROR callback of RM")])
 
 
 def test_one_manager_does_not_silence_another(scheduler: Scheduler, said: list[str]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from licorne.model.values.messages import Announcement
+    from licorne.proxy.si.older_answers import Delivery
 
 FIRST, SECOND = (ApplicationsAnswered((name,), ()) for name in ("first", "second"))
 
@@ -34,9 +34,9 @@ def raising_handler() -> Iterator[None]:
 def test_all_announcements_are_delivered_in_order_with_those_that_callbacks_cause() -> None:
     """A callback may make the scheduler announce more."""
     outbox = Outbox()
-    delivered: list[Announcement] = []
+    delivered: list[Delivery] = []
 
-    def deliver(announcement: Announcement) -> None:
+    def deliver(announcement: Delivery) -> None:
         delivered.append(announcement)
         if announcement is FIRST:
             announce(SECOND)
@@ -53,7 +53,7 @@ def test_an_interrupt_comes_between_two_callbacks() -> None:
     outbox = Outbox()
     steps: list[str] = []
 
-    def deliver(announcement: Announcement) -> None:
+    def deliver(announcement: Delivery) -> None:
         if announcement is FIRST:
             signal.raise_signal(signal.SIGINT)
         assert isinstance(announcement, ApplicationsAnswered)

@@ -39,7 +39,10 @@ def run(
     variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the command line with some standard output."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    kept = {"PYTHONPATH"}  # It says which build is tested.
+    environment = {
+        key: value for key, value in os.environ.items() if key in kept or not key.startswith("PYTHON")
+    }
     return subprocess.run(  # noqa: S603 - our own program, by our own interpreter
         [sys.executable, "-m", "licorne", *arguments],
         stdout=output,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..model.values.messages import (
+from ...model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
     AllocationsReleased,
     ApplicationsAnswered,
     NodesAnswered,
 )
-
-if TYPE_CHECKING:
-    from ..model.values.messages import Announcement
 
 __all__ = ["announcement_fields"]
 
@@ -25,9 +22,9 @@ _FIELDS: Final = {
 }
 
 
-def announcement_fields(announcement: Announcement) -> dict[str, str]:
+def announcement_fields(announcement: object) -> dict[str, str]:
     """Return the partition, application, allocation and node of an announcement about one thing."""
-    subject: object = announcement
+    subject = announcement
     match announcement:
         case AllocationPlaced(allocation=allocation):
             fields = {"application": allocation.ask.application_id, "node": allocation.node_id}
