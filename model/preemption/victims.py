@@ -89,6 +89,9 @@ class Victim(NamedTuple):
 
 def victims_of(entry: ApplicationEntry) -> Iterator[Victim]:
     """Walk the allocations of an application that may still be chosen."""
+    facts = entry.facts
+    if not (facts.allocated or facts.placeholder_allocated):
+        return  # Most of a backlog has none: it is not asked.
     for placed in entry.application.allocations.all():
         victim = Victim(placed.allocation, entry, placed.preempted, placed.released)
         if victim.is_free:

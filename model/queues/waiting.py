@@ -7,7 +7,7 @@ change the answer:
   *closed* (`licorne.model.nodes.order`).
 * One of its sizes fits the headroom, and a node may be reserved for an ask that has no reservation yet: the
   ask is old enough now, or the nodes have changed.
-* It may preempt, and no attempt for its size and priority has failed lately.
+* It may preempt, no attempt for its size and priority has failed lately, and the walk may make one.
 * One of its sizes that the limits of its user or group had no room for fits them.
 * It has not started, and a place among the running applications is free, or no longer is.
 * The application itself has changed: then it is placed in the order anew, and rests no longer.
@@ -29,7 +29,14 @@ from .application_entry import ApplicationEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Conditions", "RestKind", "WaitingApplications"]
+__all__ = ["Conditions", "PreemptingAsk", "RestKind", "WaitingApplications"]
+
+
+class PreemptingAsk(NamedTuple):
+    """What decides an attempt to preempt for an ask, besides its leaf and its size."""
+
+    priority: int
+    reserved_node: str
 
 
 class RestKind(NamedTuple):
@@ -39,8 +46,8 @@ class RestKind(NamedTuple):
     """The sizes of the asks that may be placed: an ask that waits for a placeholder to replace is none."""
     may_reserve: bool
     """A node may be reserved for one of the asks: it has none, and is old enough or was not tried for one."""
-    preempting_priority: int | None = None
-    """The priority of the only ask, if an attempt to preempt for it is due; otherwise `None`."""
+    preempting: PreemptingAsk | None = None
+    """The only ask, if an attempt to preempt for it is due; otherwise `None`."""
     over_limit: tuple[Resource, ...] = ()
     """The sizes of the asks that the limits of the user or the group have no room for."""
     may_run: tuple[bool, bool] | None = None
@@ -52,7 +59,7 @@ class RestKind(NamedTuple):
     @property
     def waits_for_any_change(self) -> bool:
         """Whether more than room in the queues or on a node may give those of this kind something."""
-        return self.preempting_priority is not None or self.holder is not None
+        return self.preempting is not None or self.holder is not None
 
 
 class Conditions(NamedTuple):
@@ -65,9 +72,9 @@ class Conditions(NamedTuple):
     node_changes: int
     """The partition's count of changes after which a node may be reserved."""
     now_ns: int
-    preemption_retry_ns: Callable[[Resource, int, bool], int | None]
-    """Returns until when no attempt to preempt is made for a size and a priority, `None` if one may be made
-    now; also takes whether the size fits the headroom."""
+    preemption_retry_ns: Callable[[Resource, PreemptingAsk, bool], int | None]
+    """Returns until when no attempt to preempt is made for asks of a size, `None` if one may be made now;
+    also takes whether the size fits the headroom."""
     user_room: Callable[[ApplicationEntry], Resource | None] | None = None
     """Returns what the limits of the user and the group of an application have room for; `None` tells
     nothing of limits: then all that a limit holds are worth a try."""
@@ -141,6 +148,10 @@ class WaitingApplications:
         if node_changes == self._node_changes:
             self._unreservable.add(size)
 
+    def is_unreservable(self, size: Resource, node_changes: int) -> bool:
+        """Return whether it is known that no node can be reserved for a size until the nodes change."""
+        return node_changes == self._node_changes and size in self._unreservable
+
     def rest(self, entry: ApplicationEntry, kind: RestKind, until_ns: int | None) -> None:
         """Have an application that was tried without result not tried before something changes.
 
@@ -164,10 +175,9 @@ class WaitingApplications:
             heappop(due)
         return due[0][0] if due else None
 
-    def preempting(self) -> list[tuple[Resource, int]]:
-        """Return the sizes and priorities of those that rest until an attempt to preempt may be made."""
-        kinds = (kind for kind in self._resting if kind.preempting_priority is not None)
-        return [(kind.sizes[0], kind.preempting_priority or 0) for kind in kinds]
+    def preempting(self) -> list[tuple[Resource, PreemptingAsk]]:
+        """Return the asks of those that rest until an attempt to preempt may be made, with their sizes."""
+        return [(kind.sizes[0], kind.preempting) for kind in self._resting if kind.preempting is not None]
 
     def waits_for_any_change(self) -> bool:
         """Return whether any rests that more than room in the queues or on a node may give something."""
@@ -179,13 +189,13 @@ class WaitingApplications:
         assert conditions is not None, "a walk past those that rest has conditions: please report"
         if kind.holder is not None and self._is_released(kind, conditions):
             return True
-        priority = kind.preempting_priority
+        preempting = kind.preempting
         for size in kind.sizes:
             has_way = size not in conditions.closed or (kind.may_reserve and size not in self._unreservable)
             fits = fits_undefined_unlimited(conditions.headroom, size)
             if has_way and fits:
                 return True
-            if priority is not None and conditions.preemption_retry_ns(size, priority, fits) is None:
+            if preempting is not None and conditions.preemption_retry_ns(size, preempting, fits) is None:
                 return True
         return False
 

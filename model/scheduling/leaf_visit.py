@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final, final
 from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind, FailedTry
 from ..applications.state import ApplicationState
 from ..nodes.reservable import first_to_reserve
-from ..preemption.guarantee.attempt import AttemptBudget, preempt_for_queue
+from ..preemption.guarantee.attempt import preempt_for_queue
+from ..preemption.guarantee.attempt_budget import AttemptBudget
 from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
+from ..queues.waiting import PreemptingAsk
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.cycle_times import TimedPart
@@ -149,7 +151,8 @@ class LeafVisit:
         self.waiting = self.leaf.entries.waiting  # This finds the places of those that have changed.
         if order_began_ns is not None:
             times.add(TimedPart.APPLICATION_ORDER, order_began_ns)
-        conditions = with_limits(state, conditions_in(state, self.leaf, self.headroom, self.now_ns))
+        conditions = conditions_in(state, self.leaf, self.headroom, self.now_ns, self.attempts)
+        conditions = with_limits(state, conditions)
         for entry in self.waiting.to_try(conditions):
             if not self._may_run(entry):
                 self.mixed = True
@@ -356,6 +359,8 @@ class LeafVisit:
         if self.now_ns - ask.created_at_ns <= RESERVATION_DELAY_NS:
             return _FAILED
         self.sought_node = True
+        if self.waiting.is_unreservable(ask.resource, self.state.node_changes):
+            return _FAILED
         node = first_to_reserve(self.state.nodes, ask.resource)
         if node is None:
             self.waiting.note_unreservable(ask.resource, self.state.node_changes)
@@ -380,10 +385,11 @@ class LeafVisit:
         state.times.add(TimedPart.PREEMPTION, began_ns)
         if attempts.pending:
             return PASSED_OVER
-        if candidate.triggered_preemption or candidate.reserved_node:
+        if candidate.triggered_preemption:
             self.has_own_answer = True
-        elif attempts.refused_by_other:
-            self.preemption = PreemptionRefused(candidate.ask.priority, None)
+        elif attempts.is_due:
+            ask = PreemptingAsk(candidate.ask.priority, candidate.reserved_node)
+            self.preemption = PreemptionRefused(ask, None)
         else:
             self.preemption = PreemptionRefused(None, attempts.retry_ns)
         if attempts.left < left:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..queues import quota as queue_quota
-from ..queues.waiting import Conditions, RestKind
+from ..queues.waiting import Conditions, PreemptingAsk, RestKind
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.preemption_attempts import AttemptShape, change_stamp
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from ..applications.ask_walk import AskWalk
+    from ..preemption.guarantee.attempt_budget import AttemptBudget
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
     from ..resources.resource import Resource
@@ -49,8 +50,8 @@ _SIZES_MAX: Final = 8
 class PreemptionRefused(NamedTuple):
     """That preemption was refused to the only ask of an application, and until when it is."""
 
-    priority: int | None
-    """The priority of the ask, if a failed attempt for another one refused it; `None` if it is not due."""
+    ask: PreemptingAsk | None
+    """The ask, if it is due, and only has to wait for an attempt; `None` if it is not due."""
     until_ns: int | None
     """When it is due."""
 
@@ -62,11 +63,27 @@ class Rest(NamedTuple):
     until_ns: int | None
 
 
-def conditions_in(state: PartitionState, leaf: Queue, headroom: Resource | None, now_ns: int) -> Conditions:
-    """Return what decides which applications of a leaf are worth a try now."""
+def conditions_in(
+    state: PartitionState,
+    leaf: Queue,
+    headroom: Resource | None,
+    now_ns: int,
+    attempts: AttemptBudget | None = None,
+) -> Conditions:
+    """Return what decides which applications of a leaf are worth a try now.
 
-    def preemption_retry_ns(size: Resource, priority: int, fits: bool) -> int | None:  # noqa: FBT001
-        shape = AttemptShape(leaf.path, size, priority, fits, "")
+    Args:
+        state: The partition.
+        leaf: The leaf.
+        headroom: What the queues have room for.
+        now_ns: The time.
+        attempts: The attempts to preempt that the walk may still make; `None` for as many as it wants.
+    """
+
+    def preemption_retry_ns(size: Resource, ask: PreemptingAsk, fits: bool) -> int | None:  # noqa: FBT001
+        if attempts is not None and attempts.left <= 0:
+            return now_ns  # The next walk may make some.
+        shape = AttemptShape(leaf.path, size, ask.priority, fits, ask.reserved_node)
         return state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
 
     return Conditions(state.nodes.closed, headroom, state.node_changes, now_ns, preemption_retry_ns)
@@ -136,12 +153,12 @@ def rest_after(
         until_ns = _earlier(until_ns, refusal.until_ns)
     if len(sizes) + len(over_limit) > _SIZES_MAX:
         return None
-    priority = None
+    preempting = None
     if preemption is not None:
-        priority = preemption.priority
+        preempting = preemption.ask
         until_ns = _earlier(until_ns, preemption.until_ns)
     holds = holder if over_limit else None
-    return Rest(RestKind(tuple(sizes), may_reserve, priority, tuple(over_limit), None, holds), until_ns)
+    return Rest(RestKind(tuple(sizes), may_reserve, preempting, tuple(over_limit), None, holds), until_ns)
 
 
 def _earlier(one_ns: int | None, other_ns: int | None) -> int | None:
@@ -159,9 +176,9 @@ def retries_of_resting(
     due_ns = waiting.next_due_ns()
     retries = [] if due_ns is None else [due_ns]
     conditions = conditions_in(state, leaf, headroom, now_ns)
-    for size, priority in waiting.preempting():
+    for size, ask in waiting.preempting():
         fits = fits_undefined_unlimited(headroom, size)
-        retry_ns = conditions.preemption_retry_ns(size, priority, fits)
+        retry_ns = conditions.preemption_retry_ns(size, ask, fits)
         retries.append(now_ns if retry_ns is None else retry_ns)
     return retries
 

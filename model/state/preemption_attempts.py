@@ -1,9 +1,10 @@
 """How often preemption is tried: bounds that keep a backlog that preemption cannot help from costing much.
 
-An ask is tried again 15 seconds after a failed attempt, and a visit of a leaf makes ten attempts at most.
-Asks of equal size and priority in one leaf fail for the same reason, unless that is the RM's predicates: the
-result of one holds for the others until something has changed, and for a second even then. A walk over a
-backlog skips the asks that share a result, except the few that have an answer of their own.
+An ask is tried again 15 seconds after a failed attempt, and a visit of a leaf makes ten attempts at most
+(`licorne.model.preemption.guarantee.attempt_budget`). Asks of equal size and priority in one leaf fail for
+the same reason, unless that is the RM's predicates: the result of one holds for the others until something
+has changed, and for a second even then. A walk over a backlog skips the asks that share a result, except the
+few that have an answer of their own.
 """
 
 from __future__ import annotations
@@ -18,18 +19,12 @@ if TYPE_CHECKING:
     from .partition_state import PartitionState
 
 __all__ = [
-    "ATTEMPTS_MAX",
     "FAILED_ATTEMPTS_MAX",
-    "AttemptBudget",
     "AttemptShape",
     "FailedAttempts",
     "change_stamp",
     "due_ns",
 ]
-
-ATTEMPTS_MAX: Final = 10
-"""Attempts during one visit of a leaf; the next visit has as many again."""
-
 
 FAILED_ATTEMPTS_MAX: Final = 256
 """How many failed shapes are remembered; at the bound the oldest is forgotten, and tried again."""
@@ -56,25 +51,6 @@ class AttemptShape(NamedTuple):
     nodes_tried: bool
     reserved_node: str
     """The result of an ask with a reserved node holds for no other."""
-
-
-@final
-class AttemptBudget:
-    """How many attempts one visit of a leaf may still make, and when a retry is worthwhile."""
-
-    __slots__ = ("left", "pending", "refused_by_other", "refused_to_ns", "retry_ns")
-
-    def __init__(self) -> None:
-        self.left = ATTEMPTS_MAX
-        self.refused_to_ns: int | None = None
-        """Every ask of the shape that is created up to then is refused like the last one, unless it has an
-        answer of its own; `None` if the refusal is of the last one alone."""
-        self.retry_ns: int | None = None
-        """When time alone may let the ask that was last refused preempt; `None` if only a change can."""
-        self.refused_by_other = False
-        """A failed attempt for another ask of its shape refused the last one."""
-        self.pending = False
-        """The last attempt was broken off without a trace, since the RM has not answered yet."""
 
 
 @final

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...state.placing import unreserve
-from ...state.preemption_attempts import AttemptBudget, AttemptShape, change_stamp, due_ns
+from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
 from ..acts import by_ask, is_still_ending, mark_all, release_all, remember, report_preempted
 from ..claims import committed_resources
 from .candidate_nodes import find_candidate_nodes, preemptible_reservations
@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from ...queues.application_entry import ApplicationEntry
     from ...state.partition_state import PartitionState
     from ...state.preemption_log import PreemptionRecord
+    from ...values.allocation import Ask
+    from ..victims import Victim
+    from .attempt_budget import AttemptBudget
     from .candidate_nodes import PreemptibleReservations
 
-__all__ = ["AttemptBudget", "plan_now", "preempt_for_queue"]
+__all__ = ["plan_now", "preempt_for_queue"]
 
 NO_HELP: Final = NoPreemption.NO_NODE.text
 PRECONDITIONS: Final = "Preemption preconditions failed"
@@ -64,17 +67,19 @@ def preempt_for_queue(
     """
     now_ns = state.now_ns()
     attempts.retry_ns = attempts.refused_to_ns = None
-    attempts.pending = attempts.refused_by_other = False
+    attempts.pending = attempts.is_due = False
     refusal = _refusal(state, entry, candidate, attempts, now_ns, nodes_tried=nodes_tried)
     if refusal:
         _note(state, entry, candidate, refusal)
         return None
     attempts.left -= 1
-    node = _attempt(state, entry, candidate, nodes_tried=nodes_tried)
+    node = _attempt(state, entry, candidate, attempts.victims, nodes_tried=nodes_tried)
     if node is NoPreemption.PENDING:
         attempts.pending = True
         return None
     if isinstance(node, NoPreemption):
+        if node is NoPreemption.TOO_LATE:
+            attempts.victims.clear()  # Another thread has ended some.
         if node.holds_for_shape:
             shape = _shape(entry, candidate, nodes_tried=nodes_tried)
             state.failed_preemptions.note(shape, now_ns, change_stamp(state))
@@ -110,6 +115,7 @@ def _refusal(
         if candidate.preemption_checked_ns is None:
             attempts.refused_to_ns = EVER_NS  # Those behind it are younger.
         return PRECONDITIONS
+    attempts.is_due = True
     if attempts.left <= 0:
         attempts.retry_ns = now_ns
         attempts.refused_to_ns = EVER_NS
@@ -117,8 +123,8 @@ def _refusal(
     shape = _shape(entry, candidate, nodes_tried=nodes_tried)
     attempts.retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
     if attempts.retry_ns is None:
+        attempts.is_due = False
         return ""
-    attempts.refused_by_other = True
     attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
     return NO_HELP
 
@@ -164,15 +170,16 @@ def _attempt(
     state: PartitionState,
     entry: ApplicationEntry,
     candidate: Candidate,
+    victims: dict[str, tuple[Victim, ...]],
     *,
     nodes_tried: bool,
 ) -> NodeEntry | NoPreemption:
     """Decide, and carry out the decision; return the node to reserve, or why nothing was preempted."""
-    facts_of = QueueFactsOf(entry.queue, committed_resources(state, candidate.ask.allocation_key))
-    if not may_be_entitled(facts_of(entry.queue), candidate.ask):
+    facts_of = _facts_if_entitled(state, entry, candidate.ask)
+    if facts_of is None:
         return NoPreemption.GUARANTEE
     preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
-    view = _view(state, entry, candidate, facts_of, preemptible, nodes_tried=nodes_tried)
+    view = _view(state, entry, candidate, facts_of, preemptible, victims=victims, nodes_tried=nodes_tried)
     plan = decide(view, state.node_checks)
     if isinstance(plan, NoPreemption):
         return plan
@@ -192,13 +199,26 @@ def plan_now(
 
     Nothing is changed, and the RM's predicates are not asked.
     """
-    facts_of = QueueFactsOf(entry.queue, committed_resources(state, candidate.ask.allocation_key))
-    if not may_be_entitled(facts_of(entry.queue), candidate.ask):
+    facts_of = _facts_if_entitled(state, entry, candidate.ask)
+    if facts_of is None:
         return NoPreemption.GUARANTEE
     preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
-    view = _view(state, entry, candidate, facts_of, preemptible, nodes_tried=nodes_tried)
+    view = _view(state, entry, candidate, facts_of, preemptible, victims={}, nodes_tried=nodes_tried)
     plan = decide(view, None)
     return plan if isinstance(plan, NoPreemption) else record_of(view, plan, entry, state.now_ns())
+
+
+def _facts_if_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> QueueFactsOf | None:
+    """Return the facts of the queues, `None` if the ask's queue cannot be entitled to it.
+
+    What is committed to other asks only makes its queue use more. To add it up takes most of the time, and
+    most asks fail without it.
+    """
+    queue = entry.queue
+    if not may_be_entitled(QueueFactsOf(queue)(queue), ask):
+        return None
+    facts_of = QueueFactsOf(queue, committed_resources(state, ask.allocation_key))
+    return facts_of if may_be_entitled(facts_of(queue), ask) else None
 
 
 def _view(
@@ -208,10 +228,11 @@ def _view(
     facts_of: QueueFactsOf,
     preemptible: PreemptibleReservations,
     *,
+    victims: dict[str, tuple[Victim, ...]],
     nodes_tried: bool,
 ) -> PreemptionView:
     ask = candidate.ask
-    candidates = collect_victims(entry.queue, ask, facts_of)
+    candidates = collect_victims(entry.queue, ask, facts_of, victims)
     candidate_nodes = find_candidate_nodes(
         state,
         ask,

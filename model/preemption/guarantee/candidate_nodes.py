@@ -42,10 +42,14 @@ def preemptible_reservations(
     if not state.reservations:
         return found
     before_ns = state.now_ns() - STALE_AFTER_NS
+    by_leaf: dict[str, _Entitlement] = {}
     for entry in state.entries.values():
         if not entry.facts.reserved:
             continue
-        entitlement = _Entitlement(entry.queue, committed)
+        leaf = entry.queue
+        entitlement = by_leaf.get(leaf.path)
+        if entitlement is None:
+            entitlement = by_leaf[leaf.path] = _Entitlement(leaf, committed)
         for reservation, record in entry.application.reservations.with_asks():
             if record is None or reservation.required or record.preemption_triggered:
                 continue
@@ -57,20 +61,19 @@ def preemptible_reservations(
 
 
 class _Entitlement:
-    """What a leaf is entitled to, computed when it is first asked for."""
+    """What a leaf is entitled to, for one attempt; many asks have the same size."""
 
     def __init__(self, leaf: Queue, committed: CommittedResources) -> None:
-        self._leaf = leaf
-        self._committed = committed
-        self._known: tuple[Resource | None] | None = None
+        facts = QueueFactsOf(leaf, committed)(leaf)
+        self._remaining = ProjectedUsage(facts).remaining(facts)
+        self._covered: dict[Resource, bool] = {}
 
     def covers(self, resource: Resource) -> bool:
         """Return whether the leaf would be within its guarantee with so much more."""
-        if self._known is None:
-            facts = QueueFactsOf(self._leaf, self._committed)(self._leaf)
-            self._known = (ProjectedUsage(facts).remaining(facts),)
-        (remaining,) = self._known
-        return covers(remaining, resource, resource)
+        covered = self._covered.get(resource)
+        if covered is None:
+            covered = self._covered[resource] = covers(self._remaining, resource, resource)
+        return covered
 
 
 def find_candidate_nodes(

@@ -62,10 +62,19 @@ def _has_room(queue: Queue, ask: Ask, committed: CommittedResources) -> bool:
     return fits_undefined_unlimited(maximum_of_path(queue), relevant)
 
 
-def collect_victims(leaf: Queue, ask: Ask, facts_of: QueueFactsOf) -> CandidateVictims:
-    """Collect what may be preempted for an ask; never anything of its own leaf."""
+def collect_victims(
+    leaf: Queue, ask: Ask, facts_of: QueueFactsOf, known: dict[str, tuple[Victim, ...]]
+) -> CandidateVictims:
+    """Collect what may be preempted for an ask; never anything of its own leaf.
+
+    Args:
+        leaf: The leaf of the ask.
+        ask: The ask.
+        facts_of: Takes the facts of queues.
+        known: What may be chosen at all, by the path of its leaf; what is not there is found, and added.
+    """
     root, priorities = fence_root(leaf, ask, facts_of.committed)
-    search = _Search(leaf, ask, facts_of, priorities)
+    search = _Search(leaf, ask, facts_of, priorities, known)
     if root is not leaf:
         search.visit(root, priorities[root.path], fenced=False)
     search.victims.sort(key=queue_order)
@@ -75,11 +84,19 @@ def collect_victims(leaf: Queue, ask: Ask, facts_of: QueueFactsOf) -> CandidateV
 class _Search:
     """One walk down from the fence root."""
 
-    def __init__(self, leaf: Queue, ask: Ask, facts_of: QueueFactsOf, priorities: dict[str, int]) -> None:
+    def __init__(
+        self,
+        leaf: Queue,
+        ask: Ask,
+        facts_of: QueueFactsOf,
+        priorities: dict[str, int],
+        known: dict[str, tuple[Victim, ...]],
+    ) -> None:
         self.leaf = leaf
         self.ask = ask
         self.facts_of = facts_of
         self.priorities = priorities
+        self.known = known
         self.ledger = ProjectedUsage(facts_of(leaf))
         self.victims: list[Victim] = []
         self.facts: dict[str, QueueFacts] = {}
@@ -111,11 +128,15 @@ class _Search:
         if not self.ledger.gives(facts, self.ask.resource):
             return
         before = len(self.victims)
-        for entry in queue.entries.by_id.values():
-            for victim in victims_of(entry):
-                ask = victim.allocation.ask
-                if (fenced or ask.priority <= priority) and self._matches(ask.resource):
-                    self.victims.append(victim)
+        found = self.known.get(queue.path)
+        if found is None:
+            entries = queue.entries.by_id.values()
+            found = tuple(victim for entry in entries for victim in victims_of(entry))
+            self.known[queue.path] = found
+        for victim in found:
+            ask = victim.allocation.ask
+            if (fenced or ask.priority <= priority) and self._matches(ask.resource):
+                self.victims.append(victim)
         if len(self.victims) > before:
             self.facts[queue.path] = facts
 

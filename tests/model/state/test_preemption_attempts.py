@@ -7,9 +7,7 @@ from support.model.builders import SECOND_NS, START_NS, TEN, an_ask
 from licorne.model.applications.ask_walk import Candidate, CandidateKind
 from licorne.model.applications.pending_asks import CHECK_INTERVAL_NS, AskRecord, has_own_answer
 from licorne.model.state.preemption_attempts import (
-    ATTEMPTS_MAX,
     FAILED_ATTEMPTS_MAX,
-    AttemptBudget,
     AttemptShape,
     FailedAttempts,
     due_ns,
@@ -38,13 +36,6 @@ def test_an_ask_that_was_tried_is_due_fifteen_seconds_later() -> None:
 
     assert START_NS + 35 * SECOND_NS == due_ns(late, 30 * SECOND_NS)
     assert START_NS + 30 * SECOND_NS == due_ns(early, 30 * SECOND_NS)
-
-
-def test_a_budget_is_ten_attempts() -> None:
-    """And nothing is known yet of when to look again."""
-    budget = AttemptBudget()
-
-    assert (ATTEMPTS_MAX, None, None) == (budget.left, budget.retry_ns, budget.refused_to_ns)
 
 
 def test_what_was_not_tried_stands_for_nothing() -> None:

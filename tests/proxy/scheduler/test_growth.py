@@ -81,6 +81,13 @@ def add_nodes(scheduler: Scheduler) -> None:
         scheduler.run_until_idle()
 
 
+def wait_for_attempts(scheduler: Scheduler) -> None:
+    """Let the time pass after which preemption is tried again for each ask, and as much again."""
+    for _ in range(2):
+        scheduler.advance_to(scheduler.now_ns() + 16 * 10**9)
+        scheduler.run_until_idle()
+
+
 def empty_nodes(scheduler: Scheduler, count: int) -> None:
     """Make n empty nodes, with an application."""
     scheduler.update_node(node_request(*keys(count, "node"), memory=100))
@@ -191,6 +198,23 @@ def owed_applications(scheduler: Scheduler, count: int) -> None:
         scheduler.update_allocation(request)
 
 
+def owed_sizes(scheduler: Scheduler, count: int) -> None:
+    """Let n applications wait that may preempt, each for another size; the oldest have reserved nodes."""
+    nodes = count // 2
+    scheduler.update_node(node_request(*keys(nodes, "node"), memory=10_000))
+    scheduler.update_application(application_request("app"))
+    scheduler.update_allocation(ask_request(*keys(nodes, "full"), memory=9_000))
+    scheduler.run_until_idle()
+    for number, name in enumerate(keys(count, "other")):
+        scheduler.update_application(application_request(name, queue="root.owed"))
+        request = ask_request(f"{name}-ask", application=name, memory=2_000 + number)
+        request.allocations[0].preemptionPolicy.allowPreemptOther = True
+        scheduler.update_allocation(request)
+    for _ in range(2):
+        scheduler.run_until_idle()
+        scheduler.advance_to(scheduler.now_ns() + 10 * 10**9)
+
+
 def victims(scheduler: Scheduler, count: int) -> None:
     """Let n allocations run that an owed ask may preempt; it is larger than the node and waits."""
     owed_applications(scheduler, 1)
@@ -297,6 +321,8 @@ ROWS: Final = {
     # An attempt that found nothing holds for a second: a step looks for no victims.
     "placing beside victims": Row(victims, place, owed_leaf),
     "releasing beside victims": Row(victims, release, owed_leaf),
+    # A walk makes ten attempts, and asks of each size whether it may be tried.
+    "trying to preempt for sizes of their own": Row(owed_sizes, wait_for_attempts, owed_leaf, growth=3.5),
     # A walk asks once for each user whose limits hold something; an application more of one costs nothing.
     "placing beside held users": Row(held_users, place, limited_users, growth=LINEAR),
     "submitting beside held users": Row(held_users, submit, limited_users, growth=LINEAR),

@@ -6,6 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, final
 
 from support.proxy.document_server import NOW_NS
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
 
 from licorne.proxy.top.app import TopApp
 from licorne.proxy.top.client import RestClient
@@ -53,9 +55,23 @@ class Terminal:
         return self.text()
 
     async def settle(self) -> None:
-        """Wait until all that was asked for has come, and is shown."""
+        """Wait until all that was asked for has come, and is shown.
+
+        A pause ends when the process is idle, which it also seems to be where others have the processor. The
+        footer is drawn last, in steps of its own: so what it shows is compared.
+        """
         await self._app.workers.wait_for_complete()
         await self.pilot.pause()
+        while not self._shows_its_keys():
+            await self.pilot.pause()
+
+    def _shows_its_keys(self) -> bool:
+        """Return whether the footer, where there is one, has the keys that may be pressed now."""
+        screen = self._app.screen
+        keys = [active.binding.key for active in screen.active_bindings.values() if active.binding.show]
+        return all(
+            [shown.key for shown in footer.query(FooterKey)] == keys for footer in screen.query(Footer)
+        )
 
     def pass_seconds(self, seconds: int) -> None:
         """Let the clock of the application go on."""

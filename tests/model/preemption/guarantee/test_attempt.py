@@ -6,7 +6,7 @@ from support.model.builders import SECOND_NS, FakePredicates, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.guarantee.attempt import EXHAUSTED, NO_HELP, PRECONDITIONS
-from licorne.model.state.preemption_attempts import ATTEMPTS_MAX
+from licorne.model.preemption.guarantee.attempt_budget import ATTEMPTS_MAX
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import NodeAction, TerminationType
 

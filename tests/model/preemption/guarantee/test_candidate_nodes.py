@@ -37,7 +37,7 @@ def candidate_nodes(
 ) -> list[str]:
     leaf = scene.queue("root.a")
     ask = an_ask(resource=TEN)
-    candidates = collect_victims(leaf, ask, QueueFactsOf(leaf))
+    candidates = collect_victims(leaf, ask, QueueFactsOf(leaf), {})
     found = find_candidate_nodes(
         scene.state,
         ask,

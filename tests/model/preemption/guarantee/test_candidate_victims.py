@@ -45,7 +45,7 @@ def a_scene(queues: str = QUEUES) -> Scene:
 
 def found(scene: Scene, queue: str, ask: Ask) -> list[str]:
     leaf = scene.queue(queue)
-    return [victim.key for victim in collect_victims(leaf, ask, QueueFactsOf(leaf)).victims]
+    return [victim.key for victim in collect_victims(leaf, ask, QueueFactsOf(leaf), {}).victims]
 
 
 def root_of(scene: Scene, queue: str, ask: Ask | None = None) -> str:

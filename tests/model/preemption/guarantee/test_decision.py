@@ -48,7 +48,7 @@ def decided(
         ask=ask,
         leaf=facts_of(leaf),
         lack=lack_of_queues(ask, [(level.maximum, level.allocated) for level in leaf.above]),
-        candidates=collect_victims(leaf, ask, facts_of),
+        candidates=collect_victims(leaf, ask, facts_of, {}),
         candidate_nodes=tuple(CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes),
         nodes_tried=nodes_tried,
     )

@@ -30,7 +30,7 @@ def solutions(scene: Scene, resource: Resource = TEN, *, nodes_tried: bool = Tru
     leaf = scene.queue("root.a")
     ask = an_ask(resource=resource)
     facts_of = QueueFactsOf(leaf)
-    candidates = collect_victims(leaf, ask, facts_of)
+    candidates = collect_victims(leaf, ask, facts_of, {})
     solver = NodeSolver(ask, facts_of(leaf), candidates, nodes_tried=nodes_tried)
     candidate_nodes = [CandidateNode(entry.node_id, entry.available) for entry in scene.state.nodes]
     return list(solver.solutions(candidate_nodes))
@@ -68,7 +68,7 @@ def test_no_more_solutions_are_worked_out_than_are_looked_at(monkeypatch: pytest
     leaf = scene.queue("root.a")
     ask = an_ask(resource=TWENTY)
     facts_of = QueueFactsOf(leaf)
-    solver = NodeSolver(ask, facts_of(leaf), collect_victims(leaf, ask, facts_of), nodes_tried=True)
+    solver = NodeSolver(ask, facts_of(leaf), collect_victims(leaf, ask, facts_of, {}), nodes_tried=True)
     worked_out: list[str] = []
     solve = NodeSolver._solve
 
