@@ -112,8 +112,8 @@ class LeafVisit:
         """A node to reserve was sought for the application being tried."""
         self.has_own_answer = False
         """What stops it may not stop others: the RM judged it, or it has preempted before."""
-        self.preemption: PreemptionRefused | None = None
-        """Preemption was refused to its ask."""
+        self.preemption: list[PreemptionRefused] = []
+        """To which of its asks preemption was refused."""
 
     def run(self) -> bool | None:
         """Return whether the visit ended the cycle with a result, `None` if it did not end it."""
@@ -204,7 +204,7 @@ class LeafVisit:
             keeps_notes=state.notes.kept,
         )
         self.sought_node = self.has_own_answer = False
-        self.preemption = None
+        self.preemption = []
         self.leaf.entries.unreported[entry.application_id] = entry
         failed: FailedTry | None = None
         while (candidate := self._next(entry, walk, failed)) is not None:
@@ -268,9 +268,6 @@ class LeafVisit:
         """Have an application rest whose asks fail for a lack of room alone."""
         if self.has_own_answer or walk.passed_over or walk.backoff_count:
             return
-        facts = entry.facts
-        if self.preemption is not None and (facts.first is None or facts.pending != facts.first.resource):
-            return  # Each of its asks has an age of its own.
         closed = self.state.nodes.closed
         rest = rest_after(
             walk,
@@ -387,11 +384,8 @@ class LeafVisit:
             return PASSED_OVER
         if candidate.triggered_preemption:
             self.has_own_answer = True
-        elif attempts.is_due:
-            ask = PreemptingAsk(candidate.ask.priority, candidate.reserved_node)
-            self.preemption = PreemptionRefused(ask, None)
         else:
-            self.preemption = PreemptionRefused(None, attempts.retry_ns)
+            self._note_refused_preemption(entry, candidate, tried=attempts.left < left)
         if attempts.left < left:
             self.notes_before = state.notes.taken  # The attempt is not repeated in the next visit.
         if node is None:
@@ -404,3 +398,12 @@ class LeafVisit:
                 unreserve(state, entry, candidate.ask.allocation_key)
             reserve(state, entry, candidate.ask, node, required=False)
         return False
+
+    def _note_refused_preemption(self, entry: ApplicationEntry, candidate: Candidate, *, tried: bool) -> None:
+        """Note when the next attempt for an ask is worthwhile, and for those that share its answer."""
+        attempts, ask, facts = self.attempts, candidate.ask, entry.facts
+        is_alone = facts.first is not None and facts.pending == facts.first.resource
+        shares = tried and attempts.refused_to_ns is not None and not is_alone
+        is_due = attempts.is_due or shares
+        due = PreemptingAsk(ask.resource, ask.priority, candidate.reserved_node) if is_due else None
+        self.preemption.append(PreemptionRefused(due, None if attempts.is_due else attempts.retry_ns))

@@ -17,7 +17,7 @@ from ..state.preemption_attempts import AttemptShape, change_stamp
 from ..values.refusals import RefusalReason
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
     from ..applications.ask_walk import AskWalk
     from ..preemption.guarantee.attempt_budget import AttemptBudget
@@ -48,7 +48,7 @@ _SIZES_MAX: Final = 8
 
 
 class PreemptionRefused(NamedTuple):
-    """That preemption was refused to the only ask of an application, and until when it is."""
+    """That preemption was refused to an ask, and to those that share its answer, and until when it is."""
 
     ask: PreemptingAsk | None
     """The ask, if it is due, and only has to wait for an attempt; `None` if it is not due."""
@@ -80,10 +80,11 @@ def conditions_in(
         attempts: The attempts to preempt that the walk may still make; `None` for as many as it wants.
     """
 
-    def preemption_retry_ns(size: Resource, ask: PreemptingAsk, fits: bool) -> int | None:  # noqa: FBT001
+    def preemption_retry_ns(ask: PreemptingAsk) -> int | None:
         if attempts is not None and attempts.left <= 0:
             return now_ns  # The next walk may make some.
-        shape = AttemptShape(leaf.path, size, ask.priority, fits, ask.reserved_node)
+        fits = fits_undefined_unlimited(headroom, ask.size)
+        shape = AttemptShape(leaf.path, ask.size, ask.priority, fits, ask.reserved_node)
         return state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
 
     return Conditions(state.nodes.closed, headroom, state.node_changes, now_ns, preemption_retry_ns)
@@ -120,7 +121,7 @@ def rest_after(
     closed: Container[Resource],
     *,
     sought_node: bool,
-    preemption: PreemptionRefused | None = None,
+    preemption: Sequence[PreemptionRefused] = (),
     holder: tuple[str, str | None] | None = None,
 ) -> Rest | None:
     """Return how an application rests after a walk over all its asks, `None` if it does not.
@@ -129,7 +130,7 @@ def rest_after(
         walk: It ended without result: it has the refusal of each shape.
         closed: Sizes for which no node has room.
         sought_node: A node to reserve was sought for one of the asks.
-        preemption: What became of preemption for the only ask, `None` if none was tried for any.
+        preemption: To which asks preemption was refused.
         holder: The user and the group, if they have limits.
     """
     sizes: dict[Resource, None] = {}
@@ -153,12 +154,15 @@ def rest_after(
         until_ns = _earlier(until_ns, refusal.until_ns)
     if len(sizes) + len(over_limit) > _SIZES_MAX:
         return None
-    preempting = None
-    if preemption is not None:
-        preempting = preemption.ask
-        until_ns = _earlier(until_ns, preemption.until_ns)
+    preempting: dict[PreemptingAsk, None] = {}
+    for refused in preemption:
+        if refused.ask is not None:
+            preempting[refused.ask] = None
+        until_ns = _earlier(until_ns, refused.until_ns)
     holds = holder if over_limit else None
-    return Rest(RestKind(tuple(sizes), may_reserve, preempting, tuple(over_limit), None, holds), until_ns)
+    return Rest(
+        RestKind(tuple(sizes), may_reserve, tuple(preempting), tuple(over_limit), None, holds), until_ns
+    )
 
 
 def _earlier(one_ns: int | None, other_ns: int | None) -> int | None:
@@ -176,9 +180,8 @@ def retries_of_resting(
     due_ns = waiting.next_due_ns()
     retries = [] if due_ns is None else [due_ns]
     conditions = conditions_in(state, leaf, headroom, now_ns)
-    for size, ask in waiting.preempting():
-        fits = fits_undefined_unlimited(headroom, size)
-        retry_ns = conditions.preemption_retry_ns(size, ask, fits)
+    for ask in waiting.preempting():
+        retry_ns = conditions.preemption_retry_ns(ask)
         retries.append(now_ns if retry_ns is None else retry_ns)
     return retries
 

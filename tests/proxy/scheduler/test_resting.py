@@ -1,0 +1,164 @@
+"""Applications that rest are those that a walk would try in vain: no decision depends on it.
+
+Each seed is one story: queues with guarantees, asks of several sizes and priorities of which most may
+preempt, releases, nodes that come and are drained, and time. It is told twice, the second time to a scheduler
+in which no application rests, so that each walk tries all that wait.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from support.proxy.manager_requests import application_request, ask_request, node_request
+
+from licorne import ResourceManager, Scheduler
+from licorne.model.queues.waiting import WaitingApplications
+from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SEEDS: Final = 40
+STEPS: Final = 40
+LEAVES: Final = ("root.owed", "root.more.fair", "root.more.plain", "root.rest")
+CONFIGURATION: Final = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: owed, resources: {guaranteed: {memory: 50}}, properties: {preemption.delay: 1s}}
+    - name: more
+      resources: {guaranteed: {memory: 40}, max: {memory: 90}}
+      queues:
+      - name: fair
+        resources: {guaranteed: {memory: 20}}
+        properties: {application.sort.policy: fair, preemption.delay: 5s}
+      - {name: plain, properties: {priority.offset: "1"}}
+    - {name: rest, limits: [{limit: bob, users: [bob], maxresources: {memory: 60}}]}
+"""
+
+
+class Listening(ResourceManager):
+    """A resource manager that keeps what it is told, and what it has to confirm."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+        self.running: dict[str, str] = {}
+        self.ending: list[si.AllocationRelease] = []
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        for new in response.new:
+            self.said.append((new.allocationKey, new.nodeID))
+            self.running[new.allocationKey] = new.applicationID
+        for released in response.released:
+            self.said.append((released.allocationKey, released.message))
+            self.ending.append(released)
+
+
+class Story:
+    """A random story, told to one scheduler."""
+
+    def __init__(self, seed: int, scheduler: Scheduler) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - the same story each time
+        self.scheduler = scheduler
+        self.manager = Listening()
+        self.applications: list[str] = []
+        self.keys = self.nodes = 0
+
+    def tell(self) -> list[tuple[str, str]]:
+        """Tell all of it; return what the resource manager was told."""
+        self.scheduler.register("rm", self.manager, configuration=CONFIGURATION)
+        for _ in range(6):
+            self._add_node()
+        for _ in range(STEPS):
+            self._step()
+            self.scheduler.run_until_idle()
+            if self.random.random() < 0.8:
+                self._confirm()
+            self.scheduler.advance_to(
+                self.scheduler.now_ns() + self.random.choice((1, 10, 30, 70, 160)) * 10**8
+            )
+            self.scheduler.run_until_idle()
+        return self.manager.said
+
+    def _step(self) -> None:
+        chance = self.random.random()
+        if chance < 0.35 or not self.applications:
+            name = f"app-{len(self.applications)}"
+            self.applications.append(name)
+            self.scheduler.update_application(application_request(name, queue=self.random.choice(LEAVES)))
+        if chance < 0.75:
+            self._ask()
+        elif chance < 0.88 and self.manager.running:
+            key = self.random.choice(sorted(self.manager.running))
+            self._release([(self.manager.running.pop(key), key, si.STOPPED_BY_RM)])
+        elif chance < 0.92:
+            self._add_node()
+        else:
+            request = si.NodeRequest(rmID="rm")
+            action = self.random.choice((si.NodeInfo.DRAIN_NODE, si.NodeInfo.DRAIN_TO_SCHEDULABLE))
+            request.nodes.add(nodeID=f"node-{self.random.randrange(self.nodes)}", action=action)
+            self.scheduler.update_node(request)
+
+    def _ask(self) -> None:
+        count = self.random.choice((1, 1, 1, 2, 4))
+        keys = [f"ask-{number}" for number in range(self.keys, self.keys + count)]
+        self.keys += count
+        application = self.random.choice(self.applications[-6:])
+        request = ask_request(
+            *keys, application=application, memory=self.random.choice((3, 5, 7, 10, 12, 20))
+        )
+        for ask in request.allocations:
+            ask.priority = self.random.choice((0, 0, 0, 1, 2))
+            ask.preemptionPolicy.allowPreemptOther = self.random.random() < 0.7
+            ask.preemptionPolicy.allowPreemptSelf = True
+        self.scheduler.update_allocation(request)
+
+    def _add_node(self) -> None:
+        size = self.random.choice((10, 20, 30))
+        self.scheduler.update_node(node_request(f"node-{self.nodes}", memory=size))
+        self.nodes += 1
+
+    def _confirm(self) -> None:
+        ending, self.manager.ending = self.manager.ending, []
+        for released in ending:
+            self.manager.running.pop(released.allocationKey, None)
+        self._release(
+            (released.applicationID, released.allocationKey, released.terminationType) for released in ending
+        )
+        self.scheduler.run_until_idle()
+
+    def _release(self, rows: Iterable[tuple[str, str, si.TerminationType]]) -> None:
+        request = si.AllocationRequest(rmID="rm")
+        for application, key, termination in rows:
+            request.releases.allocationsToRelease.add(
+                applicationID=application, allocationKey=key, terminationType=termination
+            )
+        self.scheduler.update_allocation(request)
+
+
+def told(seed: int) -> list[tuple[str, str]]:
+    """Return what the resource manager is told in one story."""
+    with Scheduler(engine="direct", stepped=True) as scheduler:
+        return Story(seed, scheduler).tell()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_is_decided_otherwise_where_none_rests(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    resting = told(seed)
+    monkeypatch.setattr(WaitingApplications, "rest", lambda *_: None)
+
+    assert told(seed) == resting
+
+
+def test_the_stories_have_what_rests() -> None:
+    """Most asks are placed, many preempt, and others wait."""
+    rows = [row for seed in range(SEEDS) for row in told(seed)]
+    preempted = [message for _, message in rows if message.startswith("preempting")]
+
+    assert len(rows) > 20 * SEEDS
+    assert len(preempted) > SEEDS
