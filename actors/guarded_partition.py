@@ -195,7 +195,7 @@ class GuardedPartition(Guard):
                 continue
 
     def work(self, cycles_max: int, *, helps: bool = False) -> bool:
-        """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more.
+        """Run a slice of cycles, `cycles_max` at most; return whether there is more to do.
 
         If the predicates of the RM are quick, one thread does this at a time; a thread that finds another one
         at work leaves everything to it. A thread that only helps begins only while another one waits for an
@@ -209,6 +209,8 @@ class GuardedPartition(Guard):
                 with self.holding() as partition:
                     partition.schedule_wakeups()
                 return False
+            if outcome is CycleOutcome.PREPARED:
+                break  # As in `Partition.work`.
         return True
 
     def _outcomes(self, *, helps: bool) -> Iterator[CycleOutcome | None]:

@@ -4,7 +4,8 @@ After every change it sends itself one message to work, however many changes the
 so that messages get their turn in between, and stops when nothing more can be placed: it does not poll. If
 time alone may change an answer, it sets a timer.
 
-The first slice after a rest is one cycle, and each further one twice as long, up to `CYCLES_PER_SLICE`. What
+The first slice after a rest is one cycle, and each further one twice as long, up to `CYCLES_PER_SLICE`. A
+cycle that places nothing, but reserves a node, ends a slice: a request does not wait for many of them. What
 a short slice has placed is delivered before the next one: the last cycle, which finds nothing more, may be a
 long walk, and the RM would wait for it.
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 from time import perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any, Final
 
+from ..model.scheduling.cycle import CycleOutcome
 from .error_origin import broken_entity
 from .handles import EntityActor
 from .inflow import Inflow
@@ -72,7 +74,9 @@ class PartitionActor(EntityActor):
         self._cycles = 1
         """The cycles of the next slice."""
         self._slice_was_short = False
-        """The last slice was short, and is to be followed by another one."""
+        """The last slice had few cycles, and is to be followed by another one."""
+        self._has_prepared = False
+        """The last slice ended with a cycle that placed nothing, but reserved a node."""
         self._turns = 0
         """Turns since the last flush."""
         self._requests_ns = 0
@@ -109,7 +113,9 @@ class PartitionActor(EntityActor):
         end_ns = perf_counter_ns() + WORK_SHARE * self._requests_ns
         self._requests_ns = 0
         try:
-            while self.entity.work(CYCLES_PER_SLICE) and perf_counter_ns() < end_ns:
+            while (
+                self.entity.work(CYCLES_PER_SLICE) is not CycleOutcome.NOTHING and perf_counter_ns() < end_ns
+            ):
                 self._let_others_run()
         except BaseException as error:  # noqa: BLE001 - the sender of the message did not cause it
             self._fail(error, None)
@@ -175,12 +181,16 @@ class PartitionActor(EntityActor):
         """Run one slice of cycles; go on with the next one after the messages that came meanwhile."""
         self._work_pending = False
         cycles, began_ns = self._cycles, perf_counter_ns()
-        if not self.entity.work(cycles):
+        outcome = self.entity.work(cycles)
+        if outcome is CycleOutcome.NOTHING:
             self._cycles, self._requests_ns = 1, 0
             return
         worked_ns = perf_counter_ns() - began_ns
         self._requests_ns = max(0, self._requests_ns - worked_ns // WORK_SHARE)
-        if cycles < CYCLES_PER_SLICE:
-            self._cycles = 2 * cycles
-            self._slice_was_short = True
+        has_placed = outcome is CycleOutcome.RESULT
+        if has_placed and self._has_prepared:
+            self._let_run_ns = 0  # A request has brought this; its RM is to hear of it before more is done.
+        self._has_prepared = not has_placed
+        self._cycles = min(2 * cycles, CYCLES_PER_SLICE) if has_placed else 1
+        self._slice_was_short = cycles < CYCLES_PER_SLICE or not has_placed
         self._wake()

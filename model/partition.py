@@ -195,13 +195,20 @@ class Partition:
         """Place one ask while other threads do the same; concurrent calls need an engine that instruments."""
         return place_concurrently(self._state)
 
-    def work(self, cycles_max: int) -> bool:
-        """Run cycles until nothing more can be done, `cycles_max` at most; return whether there is more."""
-        state = self._state
-        if all(run_cycle(state) is not CycleOutcome.NOTHING for _ in range(cycles_max)):
-            return True
-        self.schedule_wakeups()
-        return False
+    def work(self, cycles_max: int) -> CycleOutcome:
+        """Run a slice of cycles, `cycles_max` at most; return what the last one did.
+
+        One that placed nothing ends the slice, so that requests do not wait for many reservations. Unless it
+        did nothing at all there may be more to do.
+        """
+        outcome = CycleOutcome.RESULT
+        for _ in range(cycles_max):
+            outcome = run_cycle(self._state)
+            if outcome is not CycleOutcome.RESULT:
+                break
+        if outcome is CycleOutcome.NOTHING:
+            self.schedule_wakeups()
+        return outcome
 
     def run_until_idle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ...model.configuration.schema import PartitionConfig
     from ...model.requests.reconfiguring import Savepoint
+    from ...model.scheduling.cycle import CycleOutcome
     from ...model.state.host import TimerAction
     from ...model.state.quarantine import BrokenKind
     from ...model.values.documents import Document
@@ -98,7 +99,7 @@ class RecordedPartition(Partition):
             may_hold=True,
         )
 
-    def work(self, cycles_max: int) -> bool:
+    def work(self, cycles_max: int) -> CycleOutcome:
         """Run cycles; a line `schedule`."""
         return self._turns.run(
             lambda: {"schedule": cycles_max}, lambda: Partition.work(self, cycles_max), may_hold=True

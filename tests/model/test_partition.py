@@ -9,6 +9,7 @@ from support.model.harness import Harness
 
 from licorne.model.applications.application import Application
 from licorne.model.partition_views import partition_values
+from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import (
     ApplicationChanged,
     NodeAction,
@@ -20,6 +21,7 @@ from licorne.model.values.refusals import PlacementHalt, RefusalReason
 if TYPE_CHECKING:
     import pytest
 
+NOTHING, PREPARED, RESULT = CycleOutcome.NOTHING, CycleOutcome.PREPARED, CycleOutcome.RESULT
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600
 
 
@@ -36,12 +38,24 @@ def busy(*keys: str) -> Harness:
 
 
 def test_work_is_done_in_slices() -> None:
-    """The answer tells whether there may be more to do."""
+    """The answer is what the last cycle did."""
     h = busy("a", "b", "c")
 
-    more = [h.partition.work(2) for _ in range(3)]
+    outcomes = [h.partition.work(2) for _ in range(3)]
 
-    assert ([True, False, False], 3) == (more, len(h.placements))
+    assert ([RESULT, NOTHING, NOTHING], 3) == (outcomes, len(h.placements))
+
+
+def test_a_slice_ends_with_a_cycle_that_reserves_a_node() -> None:
+    """There may be many, and requests wait meanwhile."""
+    h = busy("a", "b", "c")
+    h.nodes("two", "three", capacity=a_resource(memory=100))
+    h.partition.work(5)
+    h.ask("old", "older", resource=a_resource(memory=95), created_at_seconds=0)
+
+    outcomes = [h.partition.work(5) for _ in range(3)]
+
+    assert [PREPARED, PREPARED, NOTHING] == outcomes
 
 
 def test_nothing_is_placed_for_an_rm_that_is_far_behind() -> None:
@@ -53,7 +67,7 @@ def test_nothing_is_placed_for_an_rm_that_is_far_behind() -> None:
     h.halt = None
     h.partition.work(5)
 
-    assert ((False, {}), {"a": "one"}) == (held, h.placements)
+    assert ((NOTHING, {}), {"a": "one"}) == (held, h.placements)
 
 
 def test_an_idle_partition_sets_no_timer() -> None:
