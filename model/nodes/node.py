@@ -114,9 +114,13 @@ class Node:
         """Remove an allocation from the node, if it is there; return what is available afterwards."""
         allocation = self._allocations.pop(allocation_key, None)
         if allocation is not None:
-            allocated = prune(subtract(Resource(self._allocated), allocation.ask.resource))
-            self._allocated = dict(allocated.items())
-            self._available = prune(add(self._available, allocation.ask.resource))
+            resource = allocation.ask.resource
+            allocated = self._allocated
+            for name, quantity in resource.items():
+                allocated[name] = allocated.get(name, 0) - quantity
+            if not all(allocated.values()):
+                self._allocated = {name: quantity for name, quantity in allocated.items() if quantity}
+            self._available = prune(add(self._available, resource))
         return self._available
 
     def _count(self, resource: Resource) -> None:

@@ -123,9 +123,33 @@ class WaitingApplications:
             return iter(self._awake)
         return self._merged([(None, self._awake), *open_lists], all_of_them=False)
 
-    def first_awake(self) -> ApplicationEntry | None:
-        """Return the application that goes first, `None` if there is none, or if any rests."""
-        return None if self._resting else self._awake.head()
+    def first_to_place(
+        self, closed: Container[Resource], node_changes: int, now_ns: int
+    ) -> ApplicationEntry | None:
+        """Return the application that a walk tries first, `None` if there is none, or a walk has to find it.
+
+        Args:
+            closed: Sizes for which no node has room.
+            node_changes: The partition's count of changes after which a node may be reserved.
+            now_ns: The time.
+        """
+        first = self._awake.head()
+        if not self._resting:
+            return first
+        if self._due and self._due[0][0] <= now_ns:
+            return None
+        for kind, entries in self._resting.items():
+            if kind.waits_for_any_change:
+                return None
+            for size in kind.sizes:
+                if size not in closed:
+                    head = entries.head()
+                    if first is None or (head is not None and head.order < first.order):
+                        first = head
+                    break
+                if kind.may_reserve and not self.is_unreservable(size, node_changes):
+                    return None
+        return first
 
     def add(self, entry: ApplicationEntry) -> None:
         """Add an application at its place."""

@@ -107,7 +107,7 @@ def _regular(state: PartitionState) -> CycleOutcome:
             order_began_ns = None
         if may_skip(state, leaf, now_ns):
             continue
-        if place_first(state, leaf):
+        if place_first(state, leaf, now_ns):
             return CycleOutcome.RESULT
         visit = LeafVisit(state, leaf, now_ns)
         outcome = visit.run()

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["place_first", "place_first_of"]
 
 
-def place_first(state: PartitionState, leaf: Queue) -> bool:
+def place_first(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     """Place the ask that goes first in a leaf, if nothing stands in its way; otherwise change nothing.
 
     A visit would choose the same ask. Most visits would end so, and this costs a fraction of one.
     """
     if state.times.detailed:
         return False  # Its parts are timed in a visit.
-    entry = leaf.entries.waiting.first_awake()
+    entry = leaf.entries.waiting.first_to_place(state.nodes.closed, state.node_changes, now_ns)
     if entry is None or entry.backoff_until_ns is not None or entry.facts.state is ApplicationState.ACCEPTED:
         return False
     return place_first_of(state, entry, user_headroom(state, entry))
