@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from ..applications.state import ApplicationState
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
-from ..state.placing import commit
+from ..state.placing import commit, count_accepted
+from .resting import may_run
 
 if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
@@ -29,9 +30,15 @@ def place_first(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     if state.times.detailed:
         return False  # Its parts are timed in a visit.
     entry = leaf.entries.waiting.first_to_place(state.nodes.closed, state.node_changes, now_ns)
-    if entry is None or entry.backoff_until_ns is not None or entry.facts.state is ApplicationState.ACCEPTED:
+    if entry is None or entry.backoff_until_ns is not None:
         return False
-    return place_first_of(state, entry, user_headroom(state, entry))
+    starts = entry.facts.state is ApplicationState.ACCEPTED
+    if starts and not (entry.runnable_in_queue and entry.runnable_by_user and all(may_run(state, entry))):
+        return False  # A visit reports what has changed about that.
+    placed = place_first_of(state, entry, user_headroom(state, entry))
+    if placed and starts:
+        count_accepted(entry)
+    return placed
 
 
 def place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Resource | None) -> bool:
