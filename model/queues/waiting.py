@@ -128,6 +128,8 @@ class WaitingApplications:
     ) -> ApplicationEntry | None:
         """Return the application that a walk tries first, `None` if there is none, or a walk has to find it.
 
+        The headroom of the leaf is not looked at: if it has no room for the first ask, a walk has to be made.
+
         Args:
             closed: Sizes for which no node has room.
             node_changes: The partition's count of changes after which a node may be reserved.

@@ -18,7 +18,6 @@ from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget
 from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
-from ..queues.waiting import PreemptingAsk
 from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.cycle_times import TimedPart
@@ -36,6 +35,7 @@ from .resting import (
     conditions_in,
     holder_of,
     may_run,
+    refused_preemption,
     rest_after,
     rest_of_held,
     retries_of_resting,
@@ -385,7 +385,8 @@ class LeafVisit:
         if candidate.triggered_preemption:
             self.has_own_answer = True
         else:
-            self._note_refused_preemption(entry, candidate, tried=attempts.left < left)
+            refused_to = refused_preemption(entry, candidate, attempts, tried=attempts.left < left)
+            self.preemption.append(refused_to)
         if attempts.left < left:
             self.notes_before = state.notes.taken  # The attempt is not repeated in the next visit.
         if node is None:
@@ -398,12 +399,3 @@ class LeafVisit:
                 unreserve(state, entry, candidate.ask.allocation_key)
             reserve(state, entry, candidate.ask, node, required=False)
         return False
-
-    def _note_refused_preemption(self, entry: ApplicationEntry, candidate: Candidate, *, tried: bool) -> None:
-        """Note when the next attempt for an ask is worthwhile, and for those that share its answer."""
-        attempts, ask, facts = self.attempts, candidate.ask, entry.facts
-        is_alone = facts.first is not None and facts.pending == facts.first.resource
-        shares = tried and attempts.refused_to_ns is not None and not is_alone
-        is_due = attempts.is_due or shares
-        due = PreemptingAsk(ask.resource, ask.priority, candidate.reserved_node) if is_due else None
-        self.preemption.append(PreemptionRefused(due, None if attempts.is_due else attempts.retry_ns))

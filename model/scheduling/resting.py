@@ -19,7 +19,7 @@ from ..values.refusals import RefusalReason
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from ..applications.ask_walk import AskWalk
+    from ..applications.ask_walk import AskWalk, Candidate
     from ..preemption.guarantee.attempt_budget import AttemptBudget
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
@@ -34,6 +34,7 @@ __all__ = [
     "conditions_in",
     "holder_of",
     "may_run",
+    "refused_preemption",
     "rest_after",
     "rest_of_held",
     "retries_of_resting",
@@ -114,6 +115,26 @@ def rest_of_held(state: PartitionState, entry: ApplicationEntry) -> Rest:
     """Return how an application rests that may not start, after both flags of it have been set."""
     flags = entry.runnable_in_queue, entry.runnable_by_user
     return Rest(RestKind((), may_reserve=False, may_run=flags, holder=holder_of(state, entry)), None)
+
+
+def refused_preemption(
+    entry: ApplicationEntry, candidate: Candidate, attempts: AttemptBudget, *, tried: bool
+) -> PreemptionRefused:
+    """Return what may let an ask preempt to which it was refused, and those that share its answer.
+
+    Args:
+        entry: Its application.
+        candidate: The ask.
+        attempts: What came of it; the ask has not preempted before.
+        tried: An attempt was made, and failed.
+    """
+    ask, facts = candidate.ask, entry.facts
+    is_alone = facts.first is not None and facts.pending == facts.first.resource
+    shares = tried and attempts.refused_to_ns is not None and not is_alone
+    if not (attempts.is_due or shares):
+        return PreemptionRefused(None, attempts.retry_ns)
+    due = PreemptingAsk(ask.resource, ask.priority, candidate.reserved_node)
+    return PreemptionRefused(due, None if attempts.is_due else attempts.retry_ns)
 
 
 def rest_after(

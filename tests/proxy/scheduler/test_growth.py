@@ -190,12 +190,24 @@ def apps_over_a_count(scheduler: Scheduler, count: int) -> None:
 def owed_applications(scheduler: Scheduler, count: int) -> None:
     """Let n applications wait that may preempt and find no victim, beside the leaf of `app`."""
     one_node(scheduler, memory=1_000)
+    wait_to_preempt(scheduler, count, asks=1)
+
+
+def wait_to_preempt(scheduler: Scheduler, count: int, *, asks: int) -> None:
+    """Let n applications wait, each with so many asks that no node has room for and that may preempt."""
     scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
     for name in keys(count, "other"):
         scheduler.update_application(application_request(name, queue="root.owed"))
-        request = ask_request(f"{name}-ask", application=name, memory=2_000)
-        request.allocations[0].preemptionPolicy.allowPreemptOther = True
+        request = ask_request(*keys(asks, f"{name}-ask"), application=name, memory=2_000)
+        for ask in request.allocations:
+            ask.preemptionPolicy.allowPreemptOther = True
         scheduler.update_allocation(request)
+
+
+def owed_with_several_asks(scheduler: Scheduler, count: int) -> None:
+    """Let n applications wait that may preempt for three asks each, which only nodes have no room for."""
+    twenty_nodes(scheduler)
+    wait_to_preempt(scheduler, count, asks=3)
 
 
 def owed_sizes(scheduler: Scheduler, count: int) -> None:
@@ -318,6 +330,7 @@ ROWS: Final = {
     "placing beside owed applications": Row(owed_applications, place, owed_leaf),
     "submitting beside owed applications": Row(owed_applications, submit, owed_leaf),
     "releasing beside owed applications": Row(owed_applications, release, owed_leaf),
+    "releasing beside owed applications with several asks": Row(owed_with_several_asks, release, owed_leaf),
     # An attempt that found nothing holds for a second: a step looks for no victims.
     "placing beside victims": Row(victims, place, owed_leaf),
     "releasing beside victims": Row(victims, release, owed_leaf),
