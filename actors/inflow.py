@@ -28,7 +28,8 @@ class Inflow:
     """The entries that were sent to one partition and are not carried out yet."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._entries = 0
         self._full = False
         """Whether calls wait; written with the lock held."""
@@ -48,13 +49,13 @@ class Inflow:
 
     def add(self, entries: int) -> None:
         """Count what has been sent."""
-        with self._changed:
+        with self._lock:  # Not by the condition: its methods are written in Python.
             self._entries += entries
             self._full = self._full or self._entries >= ENTRIES_MAX
 
     def remove(self, entries: int) -> None:
         """Count what has been carried out, and wake the calls that wait once there is room."""
-        with self._changed:
+        with self._lock:
             self._entries -= entries
             if self._full and self._entries <= ENTRIES_MAX // 2:
                 self._full = False
