@@ -60,12 +60,23 @@ def _report(number: int, frame: FrameType | None) -> None:
 
 
 def _lines() -> Iterator[str]:
-    executions = sorted(runtime.running.items(), key=lambda entry: entry[1].serial)
+    running = sorted(runtime.running.items(), key=lambda entry: entry[1].serial)
+    executions = [entry for entry in running if not _is_over(*entry)]
     yield f"lockcheck: {len(executions)} threads have taken locks"
     frames = sys._current_frames()  # noqa: SLF001 - the documented way to look at other threads
     for thread, execution in executions:
         yield from _of_execution(execution, capture(frames.get(thread)))
     yield from _of_others({thread for thread, _ in executions})
+
+
+def _is_over(number: int, execution: Execution) -> bool:
+    """Return whether an execution is that of a thread which has ended, and another one has its number now.
+
+    The end of a thread may be noted late; one that holds something, or waits, has not ended.
+    """
+    thread = threading._active.get(number)  # type: ignore[attr-defined] # noqa: SLF001 - see below
+    is_idle = execution.wait is None and not list(held_nodes(execution.node))
+    return is_idle and thread is not None and runtime.threads.get(thread) is None
 
 
 def _of_others(known: Container[int]) -> Iterator[str]:

@@ -162,6 +162,7 @@ class Runtime:
     """Which session is active, and which executions run."""
 
     __slots__ = (
+        "began",
         "born",
         "early_fault",
         "ended",
@@ -186,6 +187,9 @@ class Runtime:
         self.executions: dict[int, Execution] = {}
         self.running: dict[int, Execution] = {}
         """The execution on each thread now, by the thread's number; each thread writes its own entry."""
+        self.began: dict[int, int] = {}
+        """The serial of the execution that the thread with that number began as: a number may be given to
+        another thread before the end of the one that had it is noted."""
         self.threads = ByIdentity[Execution]()
         """The execution that each thread began as."""
         self.ended: Callable[[Execution], None] | None = None
@@ -301,7 +305,9 @@ class _ThreadEnd:
     @fails_open(None)
     def __del__(self) -> None:
         self._runtime.executions.pop(self._execution.serial, None)
-        self._runtime.running.pop(self._thread, None)
+        if self._runtime.began.get(self._thread) == self._execution.serial:
+            del self._runtime.began[self._thread]
+            self._runtime.running.pop(self._thread, None)
         ended, is_here = self._runtime.ended, self._process == self._process_now()
         if ended is not None and is_here and not self._is_over():  # names of other modules may be gone
             ended(self._execution)
@@ -340,7 +346,8 @@ class _Local(threading.local):
         begun = _begun()
         self.execution = begun[0] if begun is not None else Execution("a thread", Segment(0), None)
         self.end = begun[1] if begun is not None else None
-        runtime.running[Interpreter.thread_number()] = self.execution
+        number = Interpreter.thread_number()
+        runtime.running[number], runtime.began[number] = self.execution, self.execution.serial
         self.finished: Segment | None = None
         """The last segment of the task that the thread ran last, until its future has it."""
 

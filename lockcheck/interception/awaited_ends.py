@@ -162,7 +162,9 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
     @functools.wraps(function)
     def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
         note = _awaited if timeout is None else _noticed
-        yield from passed_on(function(fs, timeout), lambda future: note(_ends.get(future)))
+        found = function(fs, timeout)
+        del fs  # As in `hand_overs`.
+        yield from passed_on(found, lambda future: note(_ends.get(future)))
 
     return as_completed
 

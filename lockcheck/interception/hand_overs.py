@@ -305,7 +305,9 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
     @functools.wraps(function)
     def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
         known: list[Segment | None] = []
-        yield from passed_on(function(fs, timeout), lambda future: known.append(end_of(future)))
+        found = function(fs, timeout)
+        del fs  # The program may drop them. Without a global lock a used iterator has its list still.
+        yield from passed_on(found, lambda future: known.append(end_of(future)))
         _learn(known)
 
     return as_completed

@@ -262,6 +262,7 @@ def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., I
     @functools.wraps(function)
     def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
         left = set(fs)
+        del fs  # As in `hand_overs`.
         if timeout is None:
             _note_waits(left)
         found = function(list(left), timeout)

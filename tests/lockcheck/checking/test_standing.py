@@ -74,10 +74,13 @@ def test_threads_without_locks_are_shown_where_they_are() -> None:
     thread.start()
     begun.wait()
     with session(), Lock("only"):
-        lines = standing().splitlines()
+        said = standing()
+        while "over.wait()" not in said:  # It has begun, and may not have come there yet.
+            said = standing()
     over.set()
     thread.join()
 
+    lines = said.splitlines()
     assert lines.index("idle is at") > lines.index("lockcheck: 1 threads have taken locks")
     assert any("over.wait()" in line for line in lines[lines.index("idle is at") :])
 
