@@ -1,0 +1,25 @@
+"""What `licorne serve` sets in its process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Final
+
+PROGRAM: Final = """
+import gc
+from licorne.proxy.command_line import application
+from licorne.proxy.commands import serve
+
+serve._run = lambda *_, **__: print(gc.get_threshold()[0])
+application(["serve", "--address", "127.0.0.1:0", "--no-rest"])
+"""
+
+
+def test_garbage_is_looked_for_less_often() -> None:
+    """A program that embeds the scheduler decides that by itself."""
+    ran = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ("50000\n", 0) == (ran.stdout, ran.returncode), ran.stderr
