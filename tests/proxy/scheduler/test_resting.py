@@ -1,4 +1,4 @@
-"""Applications that rest are those that a walk would try in vain: no decision depends on it.
+"""Applications that rest are those that a walk would try without result: no decision depends on it.
 
 Each seed is one story: queues with guarantees, asks of several sizes and priorities of which most may
 preempt, releases, nodes that come and are drained, and time. It is told twice, the second time to a scheduler
