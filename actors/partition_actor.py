@@ -75,8 +75,8 @@ class PartitionActor(EntityActor):
         """The cycles of the next slice."""
         self._slice_was_short = False
         """The last slice had few cycles, and is to be followed by another one."""
-        self._has_prepared = False
-        """The last slice ended with a cycle that placed nothing, but reserved a node."""
+        self._outcome = CycleOutcome.NOTHING
+        """What the last cycle of the last slice did."""
         self._turns = 0
         """Turns since the last flush."""
         self._requests_ns = 0
@@ -181,16 +181,16 @@ class PartitionActor(EntityActor):
         """Run one slice of cycles; go on with the next one after the messages that came meanwhile."""
         self._work_pending = False
         cycles, began_ns = self._cycles, perf_counter_ns()
-        outcome = self.entity.work(cycles)
+        before, outcome = self._outcome, self.entity.work(cycles)
+        self._outcome = outcome
         if outcome is CycleOutcome.NOTHING:
             self._cycles, self._requests_ns = 1, 0
             return
         worked_ns = perf_counter_ns() - began_ns
         self._requests_ns = max(0, self._requests_ns - worked_ns // WORK_SHARE)
         has_placed = outcome is CycleOutcome.RESULT
-        if has_placed and self._has_prepared:
+        if has_placed and before is CycleOutcome.PREPARED:
             self._let_run_ns = 0  # A request has brought this; its RM is to hear of it before more is done.
-        self._has_prepared = not has_placed
         self._cycles = min(2 * cycles, CYCLES_PER_SLICE) if has_placed else 1
         self._slice_was_short = cycles < CYCLES_PER_SLICE or not has_placed
         self._wake()

@@ -115,16 +115,16 @@ def _refusal(
         if candidate.preemption_checked_ns is None:
             attempts.refused_to_ns = EVER_NS  # Those behind it are younger.
         return PRECONDITIONS
-    attempts.is_due = True
     if attempts.left <= 0:
+        attempts.is_due = True
         attempts.retry_ns = now_ns
         attempts.refused_to_ns = EVER_NS
         return EXHAUSTED
     shape = _shape(entry, candidate, nodes_tried=nodes_tried)
     attempts.retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
     if attempts.retry_ns is None:
-        attempts.is_due = False
         return ""
+    attempts.is_due = True
     attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
     return NO_HELP
 

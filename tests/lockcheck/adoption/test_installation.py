@@ -7,11 +7,11 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.lockcheck.deadlocked import until
 from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Kind, LockUsageError, Rung, adopt, session, unit
@@ -244,8 +244,7 @@ def test_a_lock_that_another_thread_releases_is_a_signal() -> None:
         helper = threading.Thread(target=done.release)
         helper.start()
         done.acquire()
-        while helper.is_alive():  # To join it would be a wait under the lock, if it has not ended by then.
-            time.sleep(0)
+        until(lambda: not helper.is_alive())  # To join it may be a finding: a wait under the lock.
         done.release()
         with unit("one"), threading.Lock():
             pass

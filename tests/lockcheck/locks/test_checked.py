@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from support.lockcheck.deadlocked import run_all
+from support.lockcheck.deadlocked import run_all, until
 
 from licorne.lockcheck import Kind, Level, Lock, RLock, held, session
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
@@ -184,8 +183,7 @@ def test_an_adopted_lock_that_another_thread_releases_is_a_signal(level: Level) 
         lock.acquire()
         other = threading.Thread(target=lock.release)
         other.start()
-        while other.is_alive():  # To join it would be a wait under the lock, if it has not ended by then.
-            time.sleep(0)
+        until(lambda: not other.is_alive())  # To join it may be a finding: a wait under the lock.
         taken = [lock.acquire(False), lock.acquire(False)]
 
         assert ([True, False], ()) == (taken, opened.findings)
