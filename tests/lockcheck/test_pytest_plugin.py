@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from support.lockcheck.pytest_runs import RUN_SECONDS_MAX, run_module
+from support.lockcheck.pytest_runs import PYTEST, RUN_SECONDS_MAX, run_module, without_other_plugins
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.reports.documents import read_document
@@ -303,10 +303,11 @@ def test_the_processes_of_xdist_make_one_report(tmp_path: Path) -> None:
     (tmp_path / "test_locks.py").write_text(MODULE, encoding="utf-8")
     ran = subprocess.run(  # noqa: S603 - our own interpreter
         [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", "2"),
+            *(*PYTEST, "-p", "xdist", "-n", "2"),
             *("--lockcheck=full", "--lockcheck-json=out.json", "test_locks.py"),
         ],
         cwd=tmp_path,
+        env=without_other_plugins(),
         capture_output=True,
         timeout=RUN_SECONDS_MAX,
         check=False,

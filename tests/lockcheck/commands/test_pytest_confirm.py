@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
-from support.lockcheck.pytest_runs import run_module
+from support.lockcheck.pytest_runs import PYTEST, run_module, without_other_plugins
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
@@ -86,9 +84,9 @@ def run(folder: Path, *options: str, **environment: str) -> str:
     (folder / "test_locks.py").write_text(ONE_BY_ONE + MODULE, encoding="utf-8")
     (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options, "test_locks.py"],
+        [*PYTEST, *options, "test_locks.py"],
         cwd=folder,
-        env={**os.environ, **environment},
+        env={**without_other_plugins(), **environment},
         capture_output=True,
         text=True,
         timeout=RUN_SECONDS_MAX,
