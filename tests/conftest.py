@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 import pytest
@@ -17,3 +18,12 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     pytest.MonkeyPatch.setattr = skipping_machine_code(pytest.MonkeyPatch.setattr)  # type: ignore[method-assign]
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the modules and the 11,000 tests from garbage collection: they live until the end.
+
+    Each full collection would visit them, and many tests ask for one.
+    """
+    gc.collect()
+    gc.freeze()
