@@ -160,15 +160,16 @@ def _replace(factories: Mapping[str, object]) -> None:
 
     What a fault leaves of those that adopt returns plain locks where nothing is adopted.
     """
-    before = {name: getattr(threading, name) for name in factories}
+    replaced = {id(getattr(threading, name)): factory for name, factory in factories.items()}
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)
         if type(names) is not dict or module in {_thread, threading} or names.get("__name__") == __name__:
             continue
+        if replaced.keys().isdisjoint(map(id, list(names.values()))):
+            continue  # nearly every module: a process has tens of thousands of names, each looked at here
         for name, value in list(names.items()):
-            for kind, factory in factories.items():
-                if value is before[kind]:
-                    names[name] = factory
+            if id(value) in replaced:
+                names[name] = replaced[id(value)]
     for name, factory in factories.items():
         setattr(threading, name, factory)
 
