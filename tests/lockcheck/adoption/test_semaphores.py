@@ -314,20 +314,21 @@ def test_semaphores_are_left_alone_once_nothing_is_adopted() -> None:
 def test_r2_is_found_exactly_where_a_schedule_comes_to_a_standstill(seed: int) -> None:
     """Small random programs of semaphores and locks, by the side of a search through all schedules."""
     chosen = random.Random(seed)  # noqa: S311 - no secret
-    for _ in range(10):
-        permits = [chosen.choice((1, 2, 2)), chosen.choice((1, 2)), None]
-        programs = [
-            [chosen.randrange(len(permits)) for _ in range(chosen.choice((2, 2, 3)))]
-            for _ in range(chosen.randint(2, 4))
-        ]
-        programs = [once_each(one, permits) for one in programs]
-        with session(on=NOTE_ALL) as watched, adopt():
-            things = [threading.Lock() if one is None else threading.Semaphore(one) for one in permits]
-            for place, program in enumerate(programs):
-                nest(f"{place}", *(things[thing] for thing in program))
-        found = any(one.rung is Rung.R2 for one in watched.findings)
+    with adopt():
+        for _ in range(10):
+            permits = [chosen.choice((1, 2, 2)), chosen.choice((1, 2)), None]
+            programs = [
+                [chosen.randrange(len(permits)) for _ in range(chosen.choice((2, 2, 3)))]
+                for _ in range(chosen.randint(2, 4))
+            ]
+            programs = [once_each(one, permits) for one in programs]
+            with session(on=NOTE_ALL) as watched:
+                things = [threading.Lock() if one is None else threading.Semaphore(one) for one in permits]
+                for place, program in enumerate(programs):
+                    nest(f"{place}", *(things[thing] for thing in program))
+            found = any(one.rung is Rung.R2 for one in watched.findings)
 
-        assert comes_to_standstill(programs, permits) == found, (programs, permits)
+            assert comes_to_standstill(programs, permits) == found, (programs, permits)
 
 
 def once_each(program: Iterable[int], permits: list[int | None]) -> list[int]:
