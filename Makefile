@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 LINKS := .typing/licorne/model
 
+# Tests start some 400 processes of their own: where no bytecode may be kept, each of them compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 run: $(VENV)/.ready
 	$(BIN)/licorne simulate examples/daily.yaml
 

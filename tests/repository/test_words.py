@@ -161,13 +161,9 @@ def test_names_use_the_words_of_the_field(room: str) -> None:
 @pytest.mark.parametrize("room", [*ROOMS, "bench", "tests"])
 def test_what_returns_a_truth_value_says_so_as_others_do(room: str) -> None:
     """Its docstring begins with what it returns (PEP 257)."""
-    found = []
-    for path, _, tree in modules_of(room):
-        found += places(
-            path, [(line, text) for line, text in docstrings_of(tree) if text.startswith("Tell whether")]
-        )
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / room).rglob("*.py"))}
 
-    assert [] == found
+    assert [] == [path for path, text in texts.items() if re.search(r'"""\s*Tell whether', text)]
 
 
 def test_words_are_found_in_prose_alone() -> None:
