@@ -84,6 +84,7 @@ class AskWalk:
         "current",
         "entries",
         "first",
+        "headroom_below_root",
         "is_first_try",
         "is_whole",
         "keys_of_others",
@@ -108,6 +109,7 @@ class AskWalk:
         now_ns: int,
         queue_path: str,
         queue_headroom: Resource | None,
+        headroom_below_root: Resource | None,
         user_name: str,
         user_headroom: Resource | None,
         preemption: bool,
@@ -119,6 +121,8 @@ class AskWalk:
         self.now_ns = now_ns
         self.queue_path = queue_path
         self.queue_headroom = queue_headroom
+        self.headroom_below_root = headroom_below_root
+        """For an ask that needs its node: what the nodes have together is no quota."""
         self.user_name = user_name
         self.user_headroom = user_headroom
         self.preemption = preemption
@@ -272,12 +276,13 @@ def _kind_to_try(
         return None
     walk.is_first_try = not record.attempted
     record.attempted = True
-    if not fits_undefined_unlimited(walk.queue_headroom, shape.resource):
+    headroom = walk.headroom_below_root if shape.required_node else walk.queue_headroom
+    if not fits_undefined_unlimited(headroom, shape.resource):
         if record.failed_checks & USER_CHECK:
             walk.check(record, USER_CHECK, None, fits=True)
-        walk.check(record, QUEUE_CHECK, walk.queue_headroom, fits=False)
+        walk.check(record, QUEUE_CHECK, headroom, fits=False)
         walk.note(record, RefusalReason.QUEUE_QUOTA)
-        walk.refusals.append(refused(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, walk.queue_headroom))
+        walk.refusals.append(refused(RefusalReason.QUEUE_QUOTA, walk.queue_path, ask, headroom))
         if walk.preemption and shape.allow_preempt_other:
             return CandidateKind.PREEMPTION
         walk.skipped.append(group)

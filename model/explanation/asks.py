@@ -75,12 +75,14 @@ class AskChecker:
 
     def _quotas_for(self, ask: Ask) -> tuple[Blocker, ...]:
         shape = shape_of(ask)
+        claim = self._state.claims.find(ask.allocation_key)
         known = self._quotas.get(shape)
-        if known is None:
+        if known is None or claim is not None:
             path = self._leaf.path
-            users = user_quota_blockers(self._state, path, self._application_id, self._user, ask.resource)
-            known = (*users, *queue_quota_blockers(self._leaf, ask.resource))
-            self._quotas[shape] = known
+            users = user_quota_blockers(self._state, path, self._application_id, self._user, ask)
+            known = (*users, *queue_quota_blockers(self._leaf, ask, claim))
+            if claim is None:
+                self._quotas[shape] = known
         return known
 
     def _summary(self, ask: Ask, reserved_node: str) -> NodeSummary:

@@ -6,8 +6,11 @@ upwards, and the blockers of `UserLimits` from the root downwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ..limits.usage_tree import NOTHING_HELD
+from ..resources.resource import EMPTY, add, subtract
+from ..state.charges import held_of_holders
 from ..values.refusals import RefusalReason
 from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
 
@@ -16,35 +19,51 @@ if TYPE_CHECKING:
 
     from ..limits.limits import HolderKind
     from ..queues.queue import Queue
-    from ..resources.resource import Resource
+    from ..state.claims import PreemptionClaim
     from ..state.partition_state import PartitionState
+    from ..values.allocation import Ask
     from ..values.users import User
 
 __all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]
 
+_HELD: Final = "a part is kept for asks that have preempted"
 
-def queue_quota_blockers(leaf: Queue, resource: Resource) -> Iterator[Blocker]:
-    """Walk the queues that have no room for a resource, from the leaf up to the root."""
-    for level in leaf.above:
+
+def queue_quota_blockers(leaf: Queue, ask: Ask, claim: PreemptionClaim | None) -> Iterator[Blocker]:
+    """Walk the queues that have no room for an ask, from the leaf up to the root.
+
+    What the claim of the ask itself holds is room. An ask that needs its node is not refused by the root.
+    """
+    resource = ask.resource
+    for level in leaf.above[:-1] if ask.required_node else leaf.above:
         maximum = level.maximum
-        if maximum is None or level.has_room(resource):
+        own = EMPTY if claim is None else claim.held_in(level)
+        if maximum is None or level.has_room(resource, own):
             continue
         is_root = level.parent is None
-        lacks = lacks_of(resource, maximum, level.allocated, level.positions, "max", is_closed=is_root)
+        held = subtract(level.held, own)
+        used = add(level.allocated, held)
+        lacks = lacks_of(resource, maximum, used, level.positions, "max", is_closed=is_root)
+        is_held = any(held.get(lack.name) > 0 for lack in lacks)
         yield Blocker(
             reason=RefusalReason.QUEUE_QUOTA,
             kind=SubjectKind.QUEUE,
             subject=level.path,
             lacks=lacks,
-            detail="the nodes together have no more" if is_root else "",
+            detail=_HELD if is_held else "the nodes together have no more" if is_root else "",
         )
 
 
 def user_quota_blockers(
-    state: PartitionState, queue_path: str, application_id: str, user: User, resource: Resource
+    state: PartitionState, queue_path: str, application_id: str, user: User, ask: Ask
 ) -> Iterator[Blocker]:
-    """Walk the limits that a resource does not fit under: the user's first, each from the root down."""
-    for found in state.limits.blockers(queue_path, application_id, user, resource):
+    """Walk the limits that an ask does not fit under: the user's first, each from the root down."""
+    holder = (queue_path, application_id, user)
+    held = (
+        held_of_holders(state, *holder, ask.allocation_key) if state.claims else (NOTHING_HELD, NOTHING_HELD)
+    )
+    resource = ask.resource
+    for found in state.limits.blockers(*holder, resource, held):
         yield Blocker(
             reason=RefusalReason.USER_QUOTA,
             kind=_kind(found.kind),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..configuration.positions import Position
-from ..resources.resource import Resource, fits_undefined_unlimited, subtract_only_existing
+from ..resources.resource import EMPTY, Resource, add, fits_undefined_unlimited, subtract_only_existing
 from ..values.documents import quantities_shown
 from .limits import HolderKind, Limit, levels
 
@@ -26,9 +26,21 @@ if TYPE_CHECKING:
     from ..values.documents import Document
     from .limits import Limits
 
-__all__ = ["ApplicationLimitBlocker", "LimitBlocker", "UsageRow", "UsageTree", "usage_rows"]
+__all__ = [
+    "NOTHING_HELD",
+    "ApplicationLimitBlocker",
+    "Held",
+    "LimitBlocker",
+    "UsageRow",
+    "UsageTree",
+    "usage_rows",
+]
 
 _ROOT: Final = "root"
+
+Held = Mapping[str, Resource]
+"""What is kept for others of a holder, by the path of the queue: it counts as used."""
+NOTHING_HELD: Final[Held] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +243,7 @@ class UsageTree:
             if held and node.limit is None:
                 self._drop_unused(node)
 
-    def headroom(self, queue_path: str) -> Resource | None:
+    def headroom(self, queue_path: str, held: Held = NOTHING_HELD) -> Resource | None:
         """Return what may still be added in a queue: the least left on any level, `None` without limits.
 
         A quantity may be negative: usage that was recovered, or was there before the limit, is not refused.
@@ -241,8 +253,9 @@ class UsageTree:
         for level in node.chain:
             if level.limit is not None:
                 usage = level.usage
+                kept = held.get(level.path, EMPTY) if held else EMPTY
                 for name, quantity in level.limit.resources.items():
-                    left = quantity - usage.get(name, 0)
+                    left = quantity - usage.get(name, 0) - kept.get(name)
                     if name not in headroom or left < headroom[name]:
                         headroom[name] = left
         return Resource(headroom) if headroom else None
@@ -260,11 +273,17 @@ class UsageTree:
                 return False
         return True
 
-    def blockers(self, queue_path: str, resource: Resource) -> tuple[LimitBlocker, ...]:
+    def blockers(
+        self, queue_path: str, resource: Resource, held: Held = NOTHING_HELD
+    ) -> tuple[LimitBlocker, ...]:
         """Return the limits that the resource does not fit under, from the root down; changes nothing."""
+        limited = [
+            (path, limit, add(usage, held.get(path, EMPTY)))
+            for path, limit, usage, _ in self._limited_levels(queue_path)
+        ]
         return tuple(
             LimitBlocker(self.kind, self.name, path, limit.resources, used, limit.position, limit.positions)
-            for path, limit, used, _ in self._limited_levels(queue_path)
+            for path, limit, used in limited
             if not fits_undefined_unlimited(subtract_only_existing(limit.resources, used), resource)
         )
 

@@ -20,7 +20,7 @@ from ..values.events import ChangeType
 from ..values.facts import unheard
 from .limit_reports import report_limits
 from .limits import Limits
-from .usage_tree import UsageTree, usage_rows
+from .usage_tree import NOTHING_HELD, Held, UsageTree, usage_rows
 from .user_accounts import Link, SavedLimits, UserAccount
 
 if TYPE_CHECKING:
@@ -197,8 +197,20 @@ class UserLimits:
         if not _is_kept(account):
             del self._users[user.name]
 
-    def headroom(self, queue_path: str, application_id: str, user: User) -> Resource | None:
+    def headroom(
+        self,
+        queue_path: str,
+        application_id: str,
+        user: User,
+        held: tuple[Held, Held] = (NOTHING_HELD, NOTHING_HELD),
+    ) -> Resource | None:
         """Return what an application may still get within the limits of its user and its group.
+
+        Args:
+            queue_path: Its queue.
+            application_id: The application.
+            user: Its user.
+            held: What is kept for others of the user, and of the group; it counts as used.
 
         Returns:
             The least that any level leaves of each limited type, possibly negative; `None` without limits.
@@ -207,10 +219,11 @@ class UserLimits:
         account.tree.touch(queue_path)
         if not self._limits:
             return None
-        headroom = account.tree.headroom(queue_path)
+        of_user, of_group = held
+        headroom = account.tree.headroom(queue_path, of_user)
         if link.group is None:
             return headroom
-        shared = self._groups[link.group].headroom(queue_path)
+        shared = self._groups[link.group].headroom(queue_path, of_group)
         return shared if headroom is None else component_wise_min(headroom, shared)
 
     def can_run(self, queue_path: str, application_id: str, user: User) -> bool:
@@ -226,13 +239,18 @@ class UserLimits:
     # ---------------------------------------------------------------------------------- to explain
 
     def blockers(
-        self, queue_path: str, application_id: str, user: User, resource: Resource
+        self,
+        queue_path: str,
+        application_id: str,
+        user: User,
+        resource: Resource,
+        held: tuple[Held, Held] = (NOTHING_HELD, NOTHING_HELD),
     ) -> tuple[LimitBlocker, ...]:
         """Return every limit that the resource does not fit under, the user's first; changes nothing."""
         return tuple(
             blocker
-            for tree in self._holders(queue_path, application_id, user)
-            for blocker in tree.blockers(queue_path, resource)
+            for tree, kept in zip(self._holders(queue_path, application_id, user), held, strict=False)
+            for blocker in tree.blockers(queue_path, resource, kept)
         )
 
     def application_blockers(

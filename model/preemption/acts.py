@@ -11,10 +11,11 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from ..state.claims import EndingVictim
 from ..state.preemption_log import VictimRecord
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
-from .loops import loop_of
+from .loops import repetition_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,15 +24,18 @@ if TYPE_CHECKING:
     from ..state.partition_state import PartitionState
     from ..state.preemption_log import PreemptionRecord
     from ..values.allocation import Ask
+    from .loops import Repetition
     from .victims import Victim
 
 __all__ = [
     "by_ask",
+    "ending_of",
     "is_still_ending",
     "mark_all",
     "release_all",
     "release_by_application",
     "remember",
+    "repeats",
     "report_preempted",
     "victim_record",
 ]
@@ -51,7 +55,7 @@ def release_all(state: PartitionState, victims: Sequence[Victim], text: str) -> 
     """Count marked victims as being preempted, and ask the RM once to end all of them."""
     for victim in victims:
         for level in victim.queue.above:
-            level.add_preempting(victim.resource)
+            level.change_preempting(victim.resource)
     releases = tuple(
         Release(
             partition=state.name,
@@ -62,7 +66,8 @@ def release_all(state: PartitionState, victims: Sequence[Victim], text: str) -> 
         )
         for victim in victims
     )
-    state.host.announce(AllocationsReleased(releases))
+    if releases:
+        state.host.announce(AllocationsReleased(releases))
 
 
 def release_by_application(state: PartitionState, victims: Sequence[Victim], text: str) -> None:
@@ -89,6 +94,21 @@ def by_ask(ask: Ask, entry: ApplicationEntry) -> str:
     return f"{ask.allocation_key} from application {entry.application_id} in {entry.queue.path}"
 
 
+def ending_of(victims: Sequence[Victim]) -> list[EndingVictim]:
+    """Return what the claim of an ask has of its victims."""
+    return [
+        EndingVictim(
+            victim.entry.application_id,
+            victim.key,
+            victim.entry.user,
+            victim.queue,
+            victim.allocation.node_id,
+            victim.resource,
+        )
+        for victim in victims
+    ]
+
+
 def victim_record(victim: Victim, reason: str) -> VictimRecord:
     """Return what is remembered of a victim."""
     return VictimRecord(
@@ -101,15 +121,21 @@ def victim_record(victim: Victim, reason: str) -> VictimRecord:
     )
 
 
-def remember(state: PartitionState, record: PreemptionRecord) -> None:
-    """Keep a record for explanations, and note whether the preemption repeats an earlier one."""
-    waits = partial(_waits, state)
-    loop = loop_of(
+def repeats(state: PartitionState, record: PreemptionRecord) -> Repetition | None:
+    """Return what a preemption would repeat that had no effect, `None` if it repeats nothing."""
+    return repetition_of(
         record,
         state.preemptions,
-        lambda earlier: waits(earlier) and not is_still_ending(state, earlier),
+        lambda earlier: _waits(state, earlier) and not is_still_ending(state, earlier),
     )
-    state.preemptions.add(replace(record, loop=loop) if loop else record, waits)
+
+
+def remember(state: PartitionState, record: PreemptionRecord) -> None:
+    """Keep a record for explanations, and note whether the preemption repeats an earlier one."""
+    repetition = repeats(state, record)
+    state.preemptions.add(
+        record if repetition is None else replace(record, loop=repetition.why), partial(_waits, state)
+    )
 
 
 def _waits(state: PartitionState, record: PreemptionRecord) -> bool:

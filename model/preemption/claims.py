@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..resources.combinations import component_wise_max
 from ..resources.resource import EMPTY, add, subtract_only_existing
-from .acts import is_still_ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,11 +44,16 @@ class CommittedResources:
         return component_wise_max(queue.allocated, self.use_of(queue))
 
     def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
-        """Return whether a leaf and those above it have room for a resource beyond what is committed."""
-        for level in leaf.above:
+        """Return whether a leaf and those above it have room for a resource beyond what is committed.
+
+        The root is left out: its maximum is what the nodes have, and no quota.
+        """
+        for level in leaf.above[:-1]:
             most, maximum = self.most_of(level), level.maximum or EMPTY
             if any(
-                maximum.has(name) and most.get(name) + more > maximum[name] for name, more in resource.items()
+                maximum.has(name) and most.get(name) + more > maximum[name]
+                for name, more in resource.items()
+                if more > 0
             ):
                 return False
         return True
@@ -59,28 +63,10 @@ NOTHING_COMMITTED: Final = CommittedResources({})
 
 
 def committed_resources(state: PartitionState, allocation_key: str) -> CommittedResources:
-    """Add up what is committed to all asks but one.
-
-    An ask is forgotten when its victims have ended: it goes before all others then, and is placed at once; or
-    something else stands in its way, and its queue is entitled to as much as before.
-    """
+    """Add up what is committed to all asks with a claim but one."""
     by_path: dict[str, Resource] = {}
-    for key, application_id in list(state.preemption_claims.items()):
-        entry = state.entries.get(application_id)
-        record = None if entry is None else entry.application.asks.record(key)
-        if (
-            entry is None
-            or record is None
-            or record.placed
-            or not _waits_for_victims(state, key, application_id)
-        ):
-            del state.preemption_claims[key]
-        elif key != allocation_key:
-            for level in entry.queue.above:
-                by_path[level.path] = add(by_path.get(level.path, EMPTY), record.ask.resource)
+    for claim in state.claims:
+        if claim.ask.allocation_key != allocation_key:
+            for level in claim.entry.queue.above:
+                by_path[level.path] = add(by_path.get(level.path, EMPTY), claim.ask.resource)
     return CommittedResources(by_path) if by_path else NOTHING_COMMITTED
-
-
-def _waits_for_victims(state: PartitionState, allocation_key: str, application_id: str) -> bool:
-    record = state.preemptions.last_for(allocation_key, application_id)
-    return record is not None and is_still_ending(state, record)

@@ -25,7 +25,7 @@ from ..resources.resource import (
 from ..resources.texts import describe
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
 from ..values.events import ChangeDetail, ChangeType
-from .acts import mark_all, release_by_application, remember, report_preempted, victim_record
+from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
 from .victims import described, quota_order, victims_of
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
         marked = [victim for victim in victims if mark_all((victim,)) is None]
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
+        state.claims.note_unclaimed(ending_of(marked))
         report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
         gone += [victim_record(victim, _why(victim, target)) for victim in marked]
     summary = (

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
-from ..resources.resource import add, fits
+from ..resources.resource import add, fits, total_of
 from ..state.event_rates import report_no_victim
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
-from .acts import by_ask, is_still_ending, mark_all, release_all, remember, report_preempted, victim_record
+from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources
 from .victims import Need, Victim, described, needed_only, required_node_order
 
@@ -42,7 +42,8 @@ def choose_for_required_node(
 
     Args:
         ask: What is to run on the node.
-        available: What the node has left now; the reservation holds it for the ask.
+        available: What the node has left, and what ends on it for no other ask gives back; the reservation
+            holds it for the ask.
         candidates: The allocations on the node that may still be chosen.
 
     Returns:
@@ -71,19 +72,24 @@ def preempt_for_required_node(
 
     The caller has checked that the ask is within all quotas and that the node has no room. What is committed
     to others of its queues counts against it. An ask that has preempted before waits until its victims have
-    ended; only if their room went to another ask of this node may it preempt again.
+    ended; only if their room went to another ask of this node may it preempt again. What ends on the node
+    already, for no other ask, gives its room to this one before anything else is chosen.
     """
     ask = record.ask
-    if record.preemption_triggered:
-        before = state.preemptions.last_for(ask.allocation_key, entry.application_id)
-        if before is not None and is_still_ending(state, before):
-            return False
+    claim = state.claims.find(ask.allocation_key)
+    if claim is not None and claim.ending:
+        return False
     if not committed_resources(state, ask.allocation_key).leaves_room(entry.queue, ask.resource):
         _note_no_victim(state, entry, ask)
         return False
     candidates = _on_node(state, node)
+    unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
+    room = add(node.available, total_of(each.resource for each in unclaimed))
+    if fits(room, ask.resource):
+        state.claims.begin(entry, ask, unclaimed, state.now_ns())
+        return False
     while True:
-        victims = choose_for_required_node(ask, node.available, candidates)
+        victims = choose_for_required_node(ask, room, candidates)
         if not victims:
             _note_no_victim(state, entry, ask)
             return False
@@ -92,6 +98,7 @@ def preempt_for_required_node(
             break
         candidates.remove(going)
     _carry_out(state, entry, ask, node, victims)
+    state.claims.begin(entry, ask, [*ending_of(victims), *unclaimed], state.now_ns())
     return True
 
 
@@ -127,7 +134,6 @@ def _carry_out(
     release_all(state, victims, text)
     report_preempted(state, victims, by_ask(ask, entry))
     entry.application.asks.note_preemption(key, now_ns, triggered=True)
-    state.preemption_claims[key] = entry.application_id
     reason = (
         f"{key} of {entry.application_id} asks for {resource_text(ask.resource)} and can run on "
         f"{node.node_id} only, which has {resource_text(node.available)} left"

@@ -42,8 +42,8 @@ __all__ = ["Queue", "stand_in_for"]
 _DENY: Final = AccessControlList.parse("")
 _TAKEN_OVER: Final = (
     *("state", "children", "properties", "settings", "template", "submit_acl", "admin_acl", "guaranteed"),
-    *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "running"),
-    *("accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
+    *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "held"),
+    *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
     *("quota_preemption_due_ns", "_claimed"),
 )
 """What a stand-in has of its queue besides what it is made with."""
@@ -70,8 +70,8 @@ class Queue:
             "release_charge",
             "add_pending",
             "remove_pending",
-            "add_preempting",
-            "remove_preempting",
+            "change_preempting",
+            "change_held",
             "count_running",
             "count_accepted",
             "forget_accepted",
@@ -106,6 +106,8 @@ class Queue:
         self.allocated = EMPTY
         self.pending = EMPTY
         self.preempting = EMPTY
+        self.held = EMPTY
+        """Room that is kept for asks that have preempted (`licorne.model.state.claims`): `EMPTY` for none."""
         self.running = 0
         self.accepted_allocating: dict[str, None] = {}
         """Applications that are Accepted and have placeholders placed: they count as running."""
@@ -147,13 +149,17 @@ class Queue:
 
     # --------------------------------------------------------------------------------------- quota
 
-    def has_room(self, resource: Resource) -> bool:
-        """Return whether the resource fits the maximum; for the root a type no node has is none."""
+    def has_room(self, resource: Resource, own: Resource = EMPTY) -> bool:
+        """Return whether the resource fits the maximum; for the root a type no node has is none.
+
+        What is held counts as allocated, but for `own`: what the claim of the ask itself holds.
+        """
         maximum = self.maximum
         is_root = self.parent is None
         if maximum is None:
             return not is_root
-        return fits_in_addition(maximum, self.allocated, resource, undefined_unlimited=not is_root)
+        used = self.allocated if self.held is EMPTY else subtract(add(self.allocated, self.held), own)
+        return fits_in_addition(maximum, used, resource, undefined_unlimited=not is_root)
 
     def try_charge(self, resource: Resource) -> bool:
         """Count the resource as allocated if it fits the maximum, in one atomic step."""
@@ -162,8 +168,10 @@ class Queue:
         if maximum is None:
             if is_root:
                 return False
-        elif not fits_in_addition(maximum, self.allocated, resource, undefined_unlimited=not is_root):
-            return False
+        else:
+            used = self.allocated if self.held is EMPTY else add(self.allocated, self.held)
+            if not fits_in_addition(maximum, used, resource, undefined_unlimited=not is_root):
+                return False
         self.allocated = add(self.allocated, resource)
         return True
 
@@ -191,17 +199,18 @@ class Queue:
         )
         self.pending = left
 
-    def add_preempting(self, resource: Resource) -> None:
-        """Count the resource as being preempted."""
-        self.preempting = add(self.preempting, resource)
+    def change_preempting(self, change: Resource) -> None:
+        """Count more or, by negative quantities, less as being preempted."""
+        self.preempting = prune(add(self.preempting, change))
 
-    def remove_preempting(self, resource: Resource) -> None:
-        """Count the resource as preempted no longer."""
-        self.preempting = prune(subtract(self.preempting, resource))
+    def change_held(self, change: Resource) -> None:
+        """Hold more or, by negative quantities, less for asks that have preempted."""
+        self.held = prune(add(self.held, change)) or EMPTY
 
     def room(self) -> Resource | None:
-        """Return the maximum less what is allocated, for the types of the maximum; `None` without one."""
-        return subtract_only_existing(self.maximum, self.allocated)
+        """Return the maximum less what is allocated or held, for its types; `None` without one."""
+        room = subtract_only_existing(self.maximum, self.allocated)
+        return room if self.held is EMPTY else subtract_only_existing(room, self.held)
 
     # -------------------------------------------------------------------------------- applications
 
@@ -280,7 +289,7 @@ class Queue:
         return list(order)
 
     def try_claim(self) -> bool:
-        """Claim this leaf among the cycles that share the partition; return whether it was free."""
+        """PreemptionClaim this leaf among the cycles that share the partition; return whether it was free."""
         claimed = self._claimed
         self._claimed = True
         return not claimed

@@ -21,6 +21,7 @@ __all__ = [
     "has_place_for",
     "headroom",
     "headroom_without_root",
+    "headrooms",
     "maximum_below_root",
     "maximum_of_path",
     "release_charge",
@@ -57,12 +58,17 @@ def release_charge(leaf: Queue, resource: Resource) -> None:
 
 def headroom(queue: Queue) -> Resource | None:
     """Return how much more may be allocated in a queue, by its own maximum and those above; may be < 0."""
-    room: Resource | None = None
-    for level in queue.above:
-        if level.maximum is not None:
-            own = level.room()
-            room = own if room is None else component_wise_min(own, room)
-    return room
+    return headrooms(queue)[0]
+
+
+def headrooms(queue: Queue) -> tuple[Resource | None, Resource | None]:
+    """Return the headroom, and that without the root."""
+    below = headroom_without_root(queue)
+    root = queue.above[-1]
+    if root.maximum is None:
+        return below, below
+    room = root.room()
+    return (room if below is None else component_wise_min(room, below)), below
 
 
 def headroom_without_root(queue: Queue) -> Resource | None:

@@ -11,7 +11,7 @@ from ..queues.quota_timer import usage_raised
 from ..resources.comparisons import equals, has_negative
 from ..resources.resource import strictly_greater_than_zero
 from ..state.applying import apply
-from ..state.charges import count_placed, drop_reservations, report_placed
+from ..state.charges import count_placed, drop_reservations, end_claim, report_placed
 from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
 from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
@@ -271,6 +271,7 @@ def _place_externally(
     _charge(state, entry, ask.resource)
     entry.remove_pending(ask)
     report_placed(state, entry, allocation, answer, count_placed(state, entry, allocation))
+    end_claim(state, ask.allocation_key)
     drop_reservations(state, answer.reservations)
     apply(state, entry, answer)
     count_accepted(entry)
@@ -286,6 +287,7 @@ def _resize_ask(state: PartitionState, entry: ApplicationEntry, ask: Ask, resour
     entry.remove_pending(ask)
     resized = answer.asks[0].ask
     entry.add_pending(resized)
+    state.claims.resize(resized)
     reserved = state.reserved.get(ask.allocation_key)
     if reserved is not None:
         state.reserved.remove(ask.allocation_key)

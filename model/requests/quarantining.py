@@ -14,7 +14,7 @@ from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..resources.resource import EMPTY, add, take_away
-from ..state.charges import leave_node, uncount
+from ..state.charges import count_victim_ended, end_claim, leave_node, uncount
 from ..state.placing import unreserve
 from ..state.quarantine import BrokenKind
 
@@ -43,6 +43,9 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     if entry is None:
         return False
     _release_swaps_and_victims(state, entry)
+    for claim in state.claims:
+        if claim.entry is entry:
+            end_claim(state, claim.ask.allocation_key)
     _free_reserved_nodes(state, entry)
     entry.facts = _facts(entry.facts, reserved=0)
     del state.entries[application_id]
@@ -63,8 +66,7 @@ def _release_swaps_and_victims(state: PartitionState, entry: ApplicationEntry) -
             if placed.swap is not None:
                 leave_node(state, placed.swap)
             if placed.preempted:
-                for level in entry.queue.above:
-                    level.remove_preempting(placed.allocation.ask.resource)
+                count_victim_ended(state, entry, placed.allocation)
 
 
 def _free_reserved_nodes(state: PartitionState, entry: ApplicationEntry) -> None:

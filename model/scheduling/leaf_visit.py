@@ -70,6 +70,7 @@ class LeafVisit:
         "ends_cycle",
         "has_own_answer",
         "headroom",
+        "headroom_below_root",
         "keys_to_skip",
         "leaf",
         "may_preempt",
@@ -89,7 +90,7 @@ class LeafVisit:
         self.state = state
         self.leaf = leaf
         self.now_ns = now_ns
-        self.headroom = queue_quota.headroom(leaf)
+        self.headroom, self.headroom_below_root = queue_quota.headrooms(leaf)
         self.attempts = AttemptBudget()
         self.may_preempt = state.preemption_enabled and queue_quota.has_guarantee(leaf)
         """Without a guarantee on the path no ask here is entitled to preemption: see `docs/preemption.md`."""
@@ -195,6 +196,7 @@ class LeafVisit:
             now_ns=self.now_ns,
             queue_path=self.leaf.path,
             queue_headroom=self.headroom,
+            headroom_below_root=self.headroom_below_root,
             user_name=entry.user.name,
             user_headroom=user_room,
             preemption=self.may_preempt,

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..queues.quota import headroom_without_root
-from ..resources.resource import component_wise_min, fits_undefined_unlimited, subtract_only_existing
+from ..resources.resource import (
+    component_wise_min,
+    fits_undefined_unlimited,
+    subtract,
+    subtract_only_existing,
+)
 from ..state.charges import user_headroom
 from ..values.messages import SchedulingStateChanged
 
@@ -44,6 +49,9 @@ def _visit(state: PartitionState, entry: ApplicationEntry, room: Resource | None
     is_left = False
     for ask, tells in entry.application.asks.outstanding():
         resource = ask.resource
+        claim = state.claims.find(ask.allocation_key)
+        if claim is not None:  # What it holds is not in the room of the queues.
+            resource = subtract(resource, claim.held_in_all(entry.queue.above[:-1]))
         if not fits_undefined_unlimited(own_room, resource):
             is_left = is_left or tells
             continue

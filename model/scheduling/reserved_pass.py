@@ -24,6 +24,7 @@ from ..state.reserved_skip import ReservedSkip
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..applications.pending_asks import AskRecord
     from ..applications.reservations import Reservation
     from ..nodes.block import NodeEntry
     from ..queues.application_entry import ApplicationEntry
@@ -174,7 +175,7 @@ class _Visit:
 
     def _try_application(self, leaf: Queue, entry: ApplicationEntry) -> bool:
         state = self._state
-        queue_room = queue_quota.headroom(leaf)
+        queue_rooms = queue_quota.headrooms(leaf)
         user_room = user_headroom(state, entry)
         elsewhere: list[Ask] = []
         keys_to_skip = () if state.node_checks is None else state.node_checks.keys_to_skip()
@@ -188,21 +189,48 @@ class _Visit:
             if keys_to_skip and ask.allocation_key in keys_to_skip:
                 self.always_retry = self.waits = True
                 continue
-            if not _within(queue_room, user_room, ask.resource):
-                self._expire(entry, reservation)
-                continue
-            node = state.nodes.get(reservation.node_id)
-            if node is not None and ask.required_node and not fits(node.available, ask.resource):
-                self.always_retry = True
-                preempt_for_required_node(state, entry, record, node)
-                continue
-            self._pending = False
-            usable = node is not None and (node.schedulable or bool(ask.required_node))
-            if node is not None and usable and self._place(entry, ask, node):
+            if state.claims.find(ask.allocation_key) is None:
+                placed = self._try_own_node(entry, reservation, record, queue_rooms, user_room)
+            else:
+                with state.claims.lifted(ask.allocation_key):
+                    rooms = queue_quota.headrooms(leaf)
+                    own_room = user_headroom(state, entry, ask.allocation_key)
+                    placed = self._try_own_node(entry, reservation, record, rooms, own_room)
+            if placed:
                 return True
-            if not ask.required_node and not self._pending:
+            if placed is None:
                 elsewhere.append(ask)
         return any(not self._must_wait() and self._place_elsewhere(entry, ask) for ask in elsewhere)
+
+    def _try_own_node(
+        self,
+        entry: ApplicationEntry,
+        reservation: Reservation,
+        record: AskRecord,
+        queue_rooms: tuple[Resource | None, Resource | None],
+        user_room: Resource | None,
+    ) -> bool | None:
+        """Return whether an ask was placed on its node; `None` if it was not, and may run elsewhere.
+
+        `queue_rooms` is what the queues have room for, then without the root: what the nodes have together is
+        no quota of an ask that needs its node.
+        """
+        state = self._state
+        ask = record.ask
+        queue_room = queue_rooms[bool(ask.required_node)]
+        if not _within(queue_room, user_room, ask.resource):
+            self._expire(entry, reservation)
+            return False
+        node = state.nodes.get(reservation.node_id)
+        if node is not None and ask.required_node and not fits(node.available, ask.resource):
+            self.always_retry = True
+            preempt_for_required_node(state, entry, record, node)
+            return False
+        self._pending = False
+        usable = node is not None and (node.schedulable or bool(ask.required_node))
+        if node is not None and usable and self._place(entry, ask, node):
+            return True
+        return False if ask.required_node or self._pending else None
 
     def _must_wait(self) -> bool:
         checks = self._state.node_checks
@@ -245,6 +273,10 @@ class _Visit:
             self.retry_ns = time_ns
 
     def _place_elsewhere(self, entry: ApplicationEntry, ask: Ask) -> bool:
+        with self._state.claims.lifted(ask.allocation_key):
+            return self._try_other_nodes(entry, ask)
+
+    def _try_other_nodes(self, entry: ApplicationEntry, ask: Ask) -> bool:
         nodes = self._state.nodes
         node = nodes.first_fit(ask.resource)
         if node is None:

@@ -83,6 +83,9 @@ def next_retry_ns(state: PartitionState) -> int | None:
     reserved = state.reserved_skip
     if reserved is not None and reserved.retry_ns is not None and state.reservations:
         due.append(reserved.retry_ns)
+    claim_due_ns = state.claims.next_due_ns()
+    if claim_due_ns is not None:
+        due.append(claim_due_ns)
     if state.node_checks is not None:
         unanswered_ns = state.node_checks.next_due_ns()
         if unanswered_ns is not None:

@@ -5,23 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..queues import quota as queue_quota
+from ..resources.resource import EMPTY, subtract
 from ..values.events import ChangeType
 from ..values.facts import AsksDroppedFact, EndedFact, PlacedFact
 
 if TYPE_CHECKING:
     from ..applications.effects import Answer
     from ..applications.reservations import Reservation
+    from ..limits.usage_tree import Held
     from ..queues.application_entry import ApplicationEntry
     from ..resources.resource import Resource
     from ..values.allocation import Allocation
     from ..values.messages import TerminationType
+    from ..values.users import User
     from .partition_state import PartitionState
 
 __all__ = [
     "count_ended",
     "count_placed",
+    "count_victim_ended",
     "drop_asks",
     "drop_reservations",
+    "end_claim",
+    "held_of_holders",
     "leave_node",
     "leave_swap",
     "may_start",
@@ -33,12 +39,34 @@ __all__ = [
 _new: Final = tuple.__new__
 
 
-def user_headroom(state: PartitionState, entry: ApplicationEntry) -> Resource | None:
-    """Return how much more an application's user and group may use, `None` if they are not limited."""
+def user_headroom(state: PartitionState, entry: ApplicationEntry, own_key: str = "") -> Resource | None:
+    """Return how much more an application's user and group may use, `None` if they are not limited.
+
+    What is held for asks that have preempted counts as used, but for that of the ask with the key `own_key`.
+    """
     if entry.user_is_listed and not state.limits.is_limited:
         return None
     entry.user_is_listed = True
-    return state.limits.headroom(entry.queue.path, entry.application_id, entry.user)
+    of_entry = (entry.queue.path, entry.application_id, entry.user)
+    if not state.claims:
+        return state.limits.headroom(*of_entry)
+    return state.limits.headroom(*of_entry, held_of_holders(state, *of_entry, own_key))
+
+
+def held_of_holders(
+    state: PartitionState, queue_path: str, application_id: str, user: User, own_key: str
+) -> tuple[Held, Held]:
+    """Return what claims hold of the limits of an application's user, and of its group, by queue."""
+    group_of = state.limits.group_of
+    group = group_of(queue_path, application_id, user)
+    return (
+        state.claims.held_of_holder(lambda _, other, __: other.name == user.name, own_key),
+        {}
+        if group is None
+        else state.claims.held_of_holder(
+            lambda other_id, other, queue: group_of(queue.path, other_id, other) == group, own_key
+        ),
+    )
 
 
 def may_start(state: PartitionState, entry: ApplicationEntry) -> bool:
@@ -96,8 +124,17 @@ def count_ended(
     if facts:
         answer.happened = (*answer.happened, *facts)
     for allocation in answer.preempted:
-        for level in entry.queue.above:
-            level.remove_preempting(allocation.ask.resource)
+        count_victim_ended(state, entry, allocation)
+
+
+def count_victim_ended(state: PartitionState, entry: ApplicationEntry, allocation: Allocation) -> None:
+    """Count an allocation no longer as being preempted: what it gave back is its preemptor's."""
+    back = subtract(EMPTY, allocation.ask.resource)
+    for level in entry.queue.above:
+        level.change_preempting(back)
+    claim = state.claims.note_end(allocation.ask.allocation_key, state.now_ns())
+    if claim is not None:
+        _end_without_node(state, claim.ask.allocation_key)
 
 
 def uncount(
@@ -146,6 +183,7 @@ def drop_asks(
         fact = AsksDroppedFact(len(asks), state.rm_id, state.now_ns(), asks, timed_out)
         answer.happened = (*answer.happened, fact)
     for record in answer.asks:
+        end_claim(state, record.ask.allocation_key)
         if not record.placed:
             entry.remove_pending(record.ask)
             if state.node_checks is not None:
@@ -153,10 +191,24 @@ def drop_asks(
     drop_reservations(state, answer.reservations)
 
 
+def end_claim(state: PartitionState, allocation_key: str) -> None:
+    """End the claim of an ask that waits no longer: others may use the room."""
+    if state.claims and state.claims.end(allocation_key):
+        state.changes += 1
+
+
+def _end_without_node(state: PartitionState, allocation_key: str) -> None:
+    """End the claim of an ask whose victims have ended and which has no node: it must begin anew."""
+    claim = state.claims.find(allocation_key)
+    if claim is not None and not claim.ending and state.reserved.get(allocation_key) is None:
+        end_claim(state, allocation_key)
+
+
 def drop_reservations(state: PartitionState, reservations: tuple[Reservation, ...]) -> None:
     """Free the nodes of reservations that an application has dropped."""
     for reservation in reservations:
         state.reserved.remove(reservation.allocation_key)
+        _end_without_node(state, reservation.allocation_key)
         node = state.nodes.get(reservation.node_id)
         if node is None:
             continue

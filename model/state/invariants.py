@@ -26,6 +26,12 @@ def validate_partition(state: PartitionState) -> None:
     _validate_queues(state)
     _validate_users(state)
     _validate_counters(state)
+    waiting = {
+        claim.ask.allocation_key
+        for claim in state.claims
+        if (record := claim.entry.application.asks.record(claim.ask.allocation_key)) and not record.placed
+    }
+    state.claims.validate(state.tree, waiting)
 
 
 def _validate_nodes(state: PartitionState) -> None:

@@ -26,6 +26,7 @@ from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import EventReports, LeftFact
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
+from .claims import PreemptionClaims
 from .cycle_times import CycleTimes
 from .event_rates import EventRates
 from .expiries import Expiries
@@ -117,8 +118,7 @@ class PartitionState:
         """The RM's predicates; `None` if it takes every node."""
         self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
-        self.preemption_claims: dict[str, str] = {}
-        """Keys of asks whose victims end for a guarantee, and their applications, see `preemption.claims`."""
+        self.claims = PreemptionClaims()
         self._serial = 0
 
     # -------------------------------------------------------------------------------------- settings

@@ -10,7 +10,7 @@ from ..values.allocation import Allocation
 from ..values.events import ChangeType
 from ..values.messages import AllocationPlaced
 from .applying import apply
-from .charges import drop_reservations, report_placed
+from .charges import drop_reservations, end_claim, report_placed
 from .headroom_reports import report_passed
 from .reserved_asks import ReservedAsk
 
@@ -71,6 +71,7 @@ def finish_placing(
     if state.node_checks is not None:
         state.node_checks.forget(keys=(allocation.ask.allocation_key,))
     ask = allocation.ask
+    end_claim(state, ask.allocation_key)
     state.placed.count(ask, entry.queue.path, allocation.bound_at_ns - ask.created_at_ns)
     if answer.reservations:
         drop_reservations(state, answer.reservations)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
+from ...resources.resource import total_of
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
-from ..acts import by_ask, is_still_ending, mark_all, release_all, remember, report_preempted
+from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
 from ..claims import committed_resources
 from .candidate_nodes import find_candidate_nodes, preemptible_reservations
 from .candidate_victims import collect_victims
@@ -141,15 +142,14 @@ def _may_try_again(
 ) -> bool:
     """Return whether an ask may preempt a second time.
 
-    Its victims must have ended, and what they gave back must be used by others: the node that they were to
+    Its claim must be over, and what its victims gave back must be used by others: the node that they were to
     free for it, or the room of a queue that had enough at the time. With both the ask only waits for the RM's
     predicates to agree.
     """
+    if state.claims.find(candidate.ask.allocation_key) is not None:
+        return False
     before = state.preemptions.last_for(candidate.ask.allocation_key, entry.application_id)
-    if before is None:
-        return True
-    has_both = nodes_tried and candidate.reserved_node == before.node_id
-    return not has_both and not is_still_ending(state, before)
+    return before is None or not (nodes_tried and candidate.reserved_node == before.node_id)
 
 
 def _shape(entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:
@@ -183,10 +183,13 @@ def _attempt(
     plan = decide(view, state.node_checks)
     if isinstance(plan, NoPreemption):
         return plan
+    record = record_of(view, plan, entry, state.now_ns())
+    if _must_pause(state, record):
+        return NoPreemption.REPEATS
     node = state.nodes.get(plan.node_id)
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
-    _carry_out(state, entry, view, plan)
+    _carry_out(state, entry, view, plan, record)
     if plan.node_id in preemptible and node.reserved:
         unreserve(state, *preemptible[plan.node_id])
     return node
@@ -205,7 +208,15 @@ def plan_now(
     preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
     view = _view(state, entry, candidate, facts_of, preemptible, victims={}, nodes_tried=nodes_tried)
     plan = decide(view, None)
-    return plan if isinstance(plan, NoPreemption) else record_of(view, plan, entry, state.now_ns())
+    if isinstance(plan, NoPreemption):
+        return plan
+    record = record_of(view, plan, entry, state.now_ns())
+    return NoPreemption.REPEATS if _must_pause(state, record) else record
+
+
+def _must_pause(state: PartitionState, record: PreemptionRecord) -> bool:
+    repetition = repeats(state, record)
+    return repetition is not None and repetition.until_ns > record.time_ns
 
 
 def _facts_if_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> QueueFactsOf | None:
@@ -241,25 +252,38 @@ def _view(
         nodes_tried=nodes_tried,
         preemptible=preemptible,
     )
+    levels = [(level.maximum, facts_of.committed.most_of(level)) for level in entry.queue.above]
+    lack = lack_of_queues(ask, levels)
+    unclaimed = state.claims.unclaimed() if lack else ()
+    if unclaimed:
+        coming = [
+            total_of(each.resource for each in unclaimed if level in each.queue.above)
+            for level in entry.queue.above
+        ]
+        less = lack_of_queues(ask, levels, coming)
+        unclaimed = () if less == lack else unclaimed
+        lack = less
     return PreemptionView(
         ask=ask,
         leaf=facts_of(entry.queue),
-        lack=lack_of_queues(
-            ask, [(level.maximum, facts_of.committed.most_of(level)) for level in entry.queue.above]
-        ),
+        lack=lack,
         candidates=candidates,
         candidate_nodes=candidate_nodes,
         nodes_tried=nodes_tried,
+        unclaimed=unclaimed,
     )
 
 
 def _carry_out(
-    state: PartitionState, entry: ApplicationEntry, view: PreemptionView, plan: PreemptionPlan
+    state: PartitionState,
+    entry: ApplicationEntry,
+    view: PreemptionView,
+    plan: PreemptionPlan,
+    record: PreemptionRecord,
 ) -> None:
-    key = view.ask.allocation_key
-    now_ns = state.now_ns()
+    key, now_ns = view.ask.allocation_key, record.time_ns
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
     report_preempted(state, plan.victims, by_ask(view.ask, entry))
     entry.application.asks.note_preemption(key, now_ns, triggered=True)
-    state.preemption_claims[key] = entry.application_id
-    remember(state, record_of(view, plan, entry, now_ns))
+    state.claims.begin(entry, view.ask, [*ending_of(plan.victims), *plan.taken_over], now_ns)
+    remember(state, record)

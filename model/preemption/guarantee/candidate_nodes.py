@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...resources.resource import fits
+from ...resources.resource import add, fits, total_of
 from .ledger import ProjectedUsage, QueueFactsOf, covers
 from .node_solver import CandidateNode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ...nodes.block import NodeEntry
     from ...queues.application_entry import ApplicationEntry
     from ...queues.queue import Queue
     from ...resources.resource import Resource
+    from ...state.claims import EndingVictim
     from ...state.partition_state import PartitionState
     from ...values.allocation import Ask
     from ..claims import CommittedResources
@@ -87,9 +88,14 @@ def find_candidate_nodes(
 ) -> tuple[CandidateNode, ...]:
     """Return the nodes that are large enough for the ask and without a reservation that must be kept.
 
-    Only nodes count that hold victims or, where nodes have not been tried yet, that have room already.
+    Only nodes count that hold victims, unclaimed ones included, or where nodes have not been tried yet that
+    have room already.
     """
     with_victims = dict.fromkeys(victim.allocation.node_id for victim in candidates.victims)
+    unclaimed: dict[str, list[EndingVictim]] = {}
+    for ending in state.claims.unclaimed():
+        with_victims[ending.node_id] = None
+        unclaimed.setdefault(ending.node_id, []).append(ending)
     nodes: Iterable[NodeEntry | None] = (
         map(state.nodes.get, with_victims)
         if nodes_tried
@@ -98,10 +104,17 @@ def find_candidate_nodes(
         )
     )
     return tuple(
-        CandidateNode(node.node_id, node.available)
+        _candidate(node, ask, unclaimed.get(node.node_id, ()))
         for node in nodes
         if node is not None
         and node.schedulable
         and fits(node.capacity, ask.resource)
         and (not node.reserved or node.node_id == reserved_node or node.node_id in preemptible)
     )
+
+
+def _candidate(node: NodeEntry, ask: Ask, unclaimed: Sequence[EndingVictim]) -> CandidateNode:
+    if not unclaimed or fits(node.available, ask.resource):
+        return CandidateNode(node.node_id, node.available)
+    coming = total_of(each.resource for each in unclaimed)
+    return CandidateNode(node.node_id, add(node.available, coming), tuple(unclaimed))

@@ -15,11 +15,12 @@ A plan satisfies the following, and each point is checked here once more before 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from ...resources.resource import Resource, add, fits
+from ...state.claims import EndingVictim
 from ...state.node_checks import Pending
 from ...values.allocation import Ask
 from ..victims import Need, Victim, given_back, needed_only, queue_order
@@ -47,6 +48,7 @@ class NoPreemption(Enum):
     REFUSED = ("Preemption does not help: the RM refused every node", False)
     SHORT = ("Preemption helped but short of resources", False)
     ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
+    REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
     PENDING = ("The RM has not answered yet", False)
     """The attempt is repeated when it has; nothing is noted."""
@@ -82,6 +84,8 @@ class PreemptionView:
     """The nodes that may be reserved for the ask."""
     nodes_tried: bool
     """The nodes with room have been tried without result."""
+    unclaimed: tuple[EndingVictim, ...] = ()
+    """Victims that end already, for no ask: without what they give back the queues would lack more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ class PreemptionPlan:
     """On the same node, because the RM's predicates say so."""
     for_queue: tuple[Victim, ...]
     """On any node: without any of these a queue above the ask would have no room for it."""
+    taken_over: tuple[EndingVictim, ...] = ()
+    """What ends already, and from now on for this ask."""
 
     @property
     def victims(self) -> tuple[Victim, ...]:
@@ -102,12 +108,15 @@ class PreemptionPlan:
         return (*self.for_node, *self.demanded, *self.for_queue)
 
 
-def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]]) -> Resource:
+def lack_of_queues(
+    ask: Ask, levels: Sequence[tuple[Resource | None, Resource]], coming: Sequence[Resource] = ()
+) -> Resource:
     """Return what the queues from the ask's leaf up have to get back, for the types that are short.
 
     Args:
         ask: The ask.
         levels: The maximum and what is allocated of each queue that the ask is in, the root last.
+        coming: What each of them gets back anyway, from victims that end for no ask; none if it is empty.
     """
     lack: dict[str, int] = {}
     last = len(levels) - 1
@@ -118,15 +127,20 @@ def lack_of_queues(ask: Ask, levels: Sequence[tuple[Resource | None, Resource]])
             if maximum.has(name) and quantity > 0:
                 above = allocated.get(name) - maximum[name]
                 wanted = quantity + (above if position == last else max(0, above))
-                if above + quantity > 0:
+                if coming:
+                    wanted -= coming[position].get(name)
+                if above + quantity > 0 and wanted > 0:
                     lack[name] = max(lack.get(name, 0), wanted)
     return Resource(lack)
 
 
 def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | NoPreemption:
     """Decide where the ask is to run and what is preempted for it."""
+    end_already = view.unclaimed or any(node.unclaimed for node in view.candidate_nodes)
     if not (
-        view.candidates.victims and may_be_entitled(view.leaf, view.ask) and _is_entitled_if_all_go(view)
+        (view.candidates.victims or end_already)
+        and may_be_entitled(view.leaf, view.ask)
+        and _is_entitled_if_all_go(view)
     ):
         return NoPreemption.GUARANTEE
     solver = NodeSolver(view.ask, view.leaf, view.candidates, nodes_tried=view.nodes_tried)
@@ -142,7 +156,10 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
     plan = _without_needless(view, node, for_queue, checks)
     if plan is None:
         return NoPreemption.PENDING
-    if not plan.victims:
+    on_node = next(each.unclaimed for each in view.candidate_nodes if each.node_id == plan.node_id)
+    taken_over = {each.allocation_key: each for each in (*on_node, *view.unclaimed)}
+    plan = replace(plan, taken_over=tuple(taken_over.values()))
+    if not plan.victims and not plan.taken_over:
         return NoPreemption.NO_NODE
     return plan if _keeps_guarantees(view, plan.victims) else NoPreemption.ABOVE_GUARANTEE
 
@@ -205,7 +222,8 @@ def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | N
             continue
         ledger.take(facts, victim.resource)
         if not covers(ledger.remaining(view.leaf), victim.resource, asked):
-            return None
+            ledger.put(facts, victim.resource)
+            continue
         ledger.put(view.leaf, victim.resource)
         chosen.append(victim)
         back = add(back, victim.resource)

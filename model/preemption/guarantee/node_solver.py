@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from ...resources.comparisons import equals_or_empty
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
+from ...state.claims import EndingVictim
 from ..victims import Need, Victim, needed_only
 from .ledger import ProjectedUsage, covers
 
@@ -26,10 +27,13 @@ __all__ = ["CandidateNode", "NodeSolution", "NodeSolver"]
 
 
 class CandidateNode(NamedTuple):
-    """A node that may be reserved for the ask, and what it has available."""
+    """A node that may be reserved for the ask."""
 
     node_id: str
     available: Resource
+    """What it has left, or will have once the unclaimed victims on it have ended."""
+    unclaimed: tuple[EndingVictim, ...] = ()
+    """Victims on it that end already, for no ask; the node has no room before they have ended."""
 
 
 class NodeSolution(NamedTuple):
@@ -81,7 +85,7 @@ class NodeSolver:
         """Return how many victims a node needs at least, `None` if it is of no use; cheap."""
         if fits(candidate.available, self._ask.resource):
             # With room on the node the queue has none: a node that was tried without result stays so.
-            return None if self._nodes_tried else 0
+            return None if self._nodes_tried and not candidate.unclaimed else 0
         victims = self._on_node.get(candidate.node_id, ())
         fewest = 1
         for name, quantity in self._ask.resource.items():
@@ -111,8 +115,8 @@ class NodeSolver:
     def _useful(self, candidate: CandidateNode) -> list[Victim]:
         """Return the victims on a node: first those that reduce what it lacks, in order, then the others.
 
-        What victims give back is counted for the ask's queue, as if it used it: as soon as the queue would be
-        above its guarantee, no further victim is added.
+        What victims give back is counted for the ask's queue, as if it used it: a victim that would lift the
+        queue above its guarantee is skipped.
         """
         asked = self._ask.resource
         ledger = ProjectedUsage(self._ask_leaf)
@@ -126,7 +130,8 @@ class NodeSolver:
                 continue
             ledger.take(facts, victim.resource)
             if not covers(ledger.remaining(self._ask_leaf), victim.resource, asked):
-                break
+                ledger.put(facts, victim.resource)
+                continue
             after = add(available, victim.resource)
             lack_after = subtract_eliminating_negative(asked, after)
             if equals_or_empty(lack, lack_after):

@@ -84,6 +84,7 @@ def a_walk(
         now_ns=START_NS + seconds * SECOND_NS,
         queue_path="root.leaf",
         queue_headroom=queue,
+        headroom_below_root=queue,
         user_name="bob",
         user_headroom=user,
         preemption=preemption,

@@ -105,6 +105,7 @@ def grouped_walk(scene: Scene, asks: PendingAsks, reservations: Reservations) ->
         now_ns=START_NS,
         queue_path="root.leaf",
         queue_headroom=scene.queue,
+        headroom_below_root=scene.queue,
         user_name="bob",
         user_headroom=scene.user,
         preemption=False,

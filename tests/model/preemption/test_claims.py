@@ -92,7 +92,7 @@ def test_nothing_is_committed_to_a_placed_ask() -> None:
     assert "p1" in scene.placements
 
     assert NOTHING_COMMITTED is committed_resources(scene.state, "")
-    assert {} == scene.state.preemption_claims
+    assert not scene.state.claims
 
 
 def test_nothing_is_committed_to_an_ask_that_is_withdrawn() -> None:
@@ -172,14 +172,13 @@ def test_a_full_leaf_is_full_for_those_behind_an_ask_that_has_preempted() -> Non
 
 
 def test_room_is_left_where_no_maximum_is_exceeded_with_what_is_committed() -> None:
-    """Of the types that are asked for; the root is full when its nodes are."""
+    """Of the types that are asked for; the root is full when its nodes are, and bars nobody."""
     scene = preempting()
     leaf = scene.queue("root.p.o")
-    spoken = CommittedResources({"root": TWENTY})
+    scene.queue("root.p").set_quota(None, a_resource(memory=25))
+    committed = CommittedResources({"root.p": TEN})
 
-    assert not NOTHING_COMMITTED.leaves_room(leaf, TEN)
-    assert NOTHING_COMMITTED.leaves_room(leaf, a_resource(vcore=1))
-    scene.nodes("n3", capacity=a_resource(memory=25))
     assert NOTHING_COMMITTED.leaves_room(leaf, TWENTY)
-    assert spoken.leaves_room(leaf, TEN)
-    assert not spoken.leaves_room(leaf, TWENTY)
+    assert committed.leaves_room(leaf, TEN)
+    assert not committed.leaves_room(leaf, TWENTY)
+    assert committed.leaves_room(leaf, a_resource(vcore=1))

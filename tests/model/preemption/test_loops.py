@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from support.model.builders import START_NS, TEN
 
-from licorne.model.preemption.loops import LOOP_WINDOW_NS, loop_of
+from licorne.model.preemption.loops import LOOP_WINDOW_NS, repetition_of
 from licorne.model.state.preemption_log import (
     PreemptionCause,
     PreemptionLog,
@@ -60,7 +61,8 @@ def last_of(records: list[PreemptionRecord], waits: Callable[[PreemptionRecord],
     log = PreemptionLog()
     for record in records[:-1]:
         log.add(record, always)
-    return loop_of(records[-1], log, waits)
+    repetition = repetition_of(records[-1], log, waits)
+    return "" if repetition is None else repetition.why
 
 
 def test_one_preemption_after_the_other_is_no_loop() -> None:
@@ -96,6 +98,22 @@ def test_what_a_queue_below_takes_stays_with_the_queue_above() -> None:
 def test_an_ask_whose_room_was_given_away_makes_the_next_one_a_loop() -> None:
     """The victim was admitted again and the ask still waits."""
     assert "given to somebody else" in last_of([preempts("a1", "b1"), preempts("a1", "b2")], always)
+
+
+def test_a_loop_waits_twice_as_long_each_time() -> None:
+    """Else an ask whose room is given away again and again would end somebody's tasks for ever."""
+    log, waits_seconds = PreemptionLog(), []
+    time_ns = START_NS
+    for number in range(7):
+        record = preempts("a1", f"b{number}", time_ns=time_ns)
+        repetition = repetition_of(record, log, always)
+        if repetition is not None:
+            record = replace(record, time_ns=repetition.until_ns, loop=repetition.why)
+            waits_seconds.append((repetition.until_ns - time_ns) // 1_000_000_000)
+        log.add(record, always)
+        time_ns = record.time_ns
+
+    assert [15, 30, 60, 120, 240, 480] == waits_seconds
 
 
 def test_another_application_makes_no_loop() -> None:

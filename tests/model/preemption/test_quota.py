@@ -174,7 +174,7 @@ def test_what_is_being_preempted_is_as_good_as_gone() -> None:
     scene = a_scene()
     scene.runs("y1", "y2", "y3", queue="root.p.y")
     scene.queue("root.p").set_quota(None, TEN)
-    scene.queue("root.p").add_preempting(TEN)
+    scene.queue("root.p").change_preempting(TEN)
 
     assert memory(10) == over_maximum(scene.queue("root.p"))
 

@@ -11,7 +11,7 @@ from licorne.model.configuration.queue_properties import SortPolicy
 from licorne.model.errors import LicorneError
 from licorne.model.queues.queue import _TAKEN_OVER, Queue, stand_in_for
 from licorne.model.resources.quantities import INT32_MAX, INT32_MIN, INT64_MAX
-from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.resources.resource import EMPTY, Resource, subtract
 from licorne.model.values.object_state import ObjectEvent, ObjectState
 
 FIVE = a_resource(memory=5)
@@ -235,11 +235,11 @@ def test_a_sum_of_waiting_asks_beyond_64_bits_leaves_what_remains() -> None:
 def test_what_is_being_preempted_is_counted() -> None:
     """Apart from what is allocated."""
     queue = a_queue()
-    queue.add_preempting(TEN)
-    queue.remove_preempting(FIVE)
+    queue.change_preempting(TEN)
+    queue.change_preempting(subtract(EMPTY, FIVE))
     half = queue.preempting
 
-    queue.remove_preempting(FIVE)
+    queue.change_preempting(subtract(EMPTY, FIVE))
 
     assert (FIVE, EMPTY, EMPTY) == (half, queue.preempting, queue.allocated)
 

@@ -114,6 +114,15 @@ class Scene(Harness):
         self.validate()
         self.advance(milliseconds=10)
 
+    def end(self, key: str, queue: str = "root.b", *, again: bool = False) -> None:
+        """Confirm the end of one victim; with `again` its job asks for the same at once by another key."""
+        allocation = self.application(queue).allocations.get(key)
+        assert allocation is not None, f"{key} does not run"
+        self.release(key, application_id=queue, termination=TerminationType.PREEMPTED_BY_SCHEDULER)
+        if again:
+            self.asks(f"{key}'", queue=queue, resource=allocation.ask.resource, may_preempt=False)
+        self.run_until_idle()
+
     # ---------------------------------------------------------------------------------------- looks
 
     @property

@@ -215,9 +215,21 @@ def test_an_ask_whose_node_is_gone_preempts_again_though_its_queues_have_room() 
     assert ["v4", "v7"] == scene.preempted
 
 
-def test_an_ask_for_one_node_preempts_nothing_for_a_guarantee() -> None:
-    """Its queues are full, and it may preempt others; but only what is on its node could help it."""
+def test_an_ask_for_one_node_preempts_what_is_on_it_and_for_no_guarantee() -> None:
+    """The whole cluster is full; but what the nodes have together is nobody's quota."""
     scene = a_full_cluster()
+    scene.asks("p1", required_node="n1")
+    wait(scene, 60)
+
+    assert (["v9"], PreemptionCause.REQUIRED_NODE) == (scene.preempted, scene.record.cause)
+
+
+def test_an_ask_for_one_node_preempts_nothing_where_its_queue_is_at_its_maximum() -> None:
+    """It could not run with the room."""
+    scene = a_full_cluster("""
+    - {name: a, resources: {max: {memory: 5}}}
+    - {name: b}
+    """)
     scene.asks("p1", required_node="n1")
     wait(scene, 60)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from support.model.builders import TEN, FakePredicates, a_resource, an_ask
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
@@ -268,3 +269,30 @@ def test_a_decision_changes_nothing() -> None:
     assert first == second
     assert before == len(scene.announcements)
     assert not scene.application("root.b").allocations.is_preempted("v9")
+
+
+@pytest.mark.parametrize("nodes", [1, 2], ids=["on the only node", "for a queue"])
+def test_a_victim_that_is_too_large_does_not_end_the_search(nodes: int) -> None:
+    """The youngest would lift the ask's queue above its guarantee; the two small ones are enough."""
+    scene = Scene("""
+        - name: p
+          resources: {max: {memory: 80}}
+          queues:
+          - {name: a, resources: {guaranteed: {memory: 20}}}
+          - {name: b, resources: {guaranteed: {memory: 10}}}
+    """)
+    scene.nodes(*("n1", "n2")[:nodes], capacity=memory(80))
+    scene.runs("small", "smaller", queue="root.p.b")
+    scene.runs("big", queue="root.p.b", resource=memory(60))
+    plan = decided(scene, memory(20), queue="root.p.a")
+
+    assert isinstance(plan, PreemptionPlan)
+    assert {"small", "smaller"} == {victim.key for victim in plan.victims}
+
+
+def test_what_ends_for_nobody_is_not_lacking() -> None:
+    """A queue gets it back in any case; what else it has left is still not held."""
+    levels = [(memory(20), memory(15)), (HUNDRED, memory(20))]
+
+    assert memory(7) == lack_of_queues(an_ask(resource=TEN), levels, [memory(3), memory(3)])
+    assert EMPTY == lack_of_queues(an_ask(resource=TEN), levels, [TEN, TEN])

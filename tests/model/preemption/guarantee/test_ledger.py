@@ -71,7 +71,7 @@ def test_what_is_being_preempted_is_not_used() -> None:
     tree = a_tree(c=30)
     queue = tree.find("root.q.c")
     assert queue is not None
-    queue.add_preempting(memory(5))
+    queue.change_preempting(memory(5))
     _, c = facts(tree, "root.free", "root.q.c")
 
     assert memory(25) == c.used

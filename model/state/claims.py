@@ -1,0 +1,232 @@
+"""Claims: the room that victims give back, kept for the ask that they end for.
+
+Victims end one after the other. What one of them gives back would go to the next ask, often to one of the
+same job for its ended task: the ask that preempted would lack room for ever, and preempt for ever.
+So an ask that has preempted has a *claim*, from then until it is placed or withdrawn. In each queue above the
+ask the claim *holds* what the ask needs, less what its victims below that queue use still. As they end, what
+they give back is held, and the headroom of all other asks is less by that. What the limits of the ask's user
+and group leave is held likewise.
+
+A claim ends if its ask is not placed within `CLAIM_GRACE_NS` after its last victim has ended, or has no node
+then: so room is never held for long. Victims without a claim, since their ask was withdrawn, are *unclaimed*:
+the next ask that preempts takes the room that they will give back before it chooses further victims.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from ..queues.queue import Queue
+from ..resources.combinations import prune
+from ..resources.resource import EMPTY, Resource, add, component_wise_min, subtract, total_of
+from ..values.users import User
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+
+    from ..limits.usage_tree import Held
+    from ..queues.application_entry import ApplicationEntry
+    from ..values.allocation import Ask
+
+__all__ = ["CLAIM_GRACE_NS", "EndingVictim", "PreemptionClaim", "PreemptionClaims"]
+
+CLAIM_GRACE_NS: Final = 15 * 1_000_000_000
+"""How long a claim lasts after its last victim has ended: until the ask may try to preempt again."""
+
+
+class EndingVictim(NamedTuple):
+    """A victim that has not ended yet."""
+
+    application_id: str
+    allocation_key: str
+    user: User
+    queue: Queue
+    node_id: str
+    resource: Resource
+
+
+@final
+class PreemptionClaim:
+    """The claim of one ask."""
+
+    __slots__ = ("_held", "ask", "ended_ns", "ending", "entry")
+
+    def __init__(self, entry: ApplicationEntry, ask: Ask, ending: Iterable[EndingVictim]) -> None:
+        self.entry: Final = entry
+        self.ask = ask
+        self.ending = {each.allocation_key: each for each in ending}
+        self.ended_ns = 0
+        """When its last victim ended; of no meaning before."""
+        self._held: dict[Queue, Resource] = {}
+
+    def held_in(self, queue: Queue) -> Resource:
+        """Return what the claim holds in a queue above its ask."""
+        return self._held.get(queue, EMPTY)
+
+    def held_in_all(self, queues: Sequence[Queue]) -> Resource:
+        """Return what the claim holds in each of some queues above its ask."""
+        smallest: Resource | None = None
+        for queue in queues:
+            held = self.held_in(queue)
+            smallest = held if smallest is None else component_wise_min(held, smallest)
+        return smallest or EMPTY
+
+    def needed(self, level: Queue, counts: Callable[[EndingVictim], bool] = lambda _: True) -> Resource:
+        """Return what the ask needs in a queue above it beyond what its victims below that queue use still.
+
+        Args:
+            level: The queue.
+            counts: Which of the victims count.
+        """
+        victims = (each for each in self.ending.values() if level in each.queue.above and counts(each))
+        coming = total_of(each.resource for each in victims)
+        asked = self.ask.resource.items()
+        return Resource({name: more for name, one in asked if (more := one - coming.get(name)) > 0})
+
+    def hold(self) -> None:
+        """Hold what is needed now in each queue above the ask."""
+        for level in self.entry.queue.above:
+            needed = self.needed(level)
+            level.change_held(prune(subtract(needed, self.held_in(level))))
+            self._held[level] = needed
+
+    def free(self) -> None:
+        """Hold nothing."""
+        for level, held in self._held.items():
+            level.change_held(subtract(EMPTY, held))
+        self._held.clear()
+
+
+@final
+class PreemptionClaims:
+    """The claims of a partition by the key of the ask, and the victims that end without one."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, PreemptionClaim] = {}
+        self._ended: dict[str, PreemptionClaim] = {}
+        """Those whose victims have all ended."""
+        self._by_victim: dict[str, PreemptionClaim] = {}
+        self._unclaimed: dict[str, EndingVictim] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_key)
+
+    def __iter__(self) -> Iterator[PreemptionClaim]:
+        """Walk the claims, the oldest first."""
+        return iter(tuple(self._by_key.values()))
+
+    def find(self, allocation_key: str) -> PreemptionClaim | None:
+        """Return the claim of an ask, `None` if it has none."""
+        return self._by_key.get(allocation_key)
+
+    def begin(self, entry: ApplicationEntry, ask: Ask, ending: Iterable[EndingVictim], now_ns: int) -> None:
+        """Begin the claim of an ask that has just preempted; some of the victims may have been unclaimed."""
+        self.end(ask.allocation_key)
+        claim = self._by_key[ask.allocation_key] = PreemptionClaim(entry, ask, ending)
+        for key in claim.ending:
+            self._unclaimed.pop(key, None)
+            self._by_victim[key] = claim
+        self._note_ended(claim, now_ns)
+        claim.hold()
+
+    def _note_ended(self, claim: PreemptionClaim, now_ns: int) -> None:
+        if not claim.ending:
+            claim.ended_ns = now_ns
+            self._ended[claim.ask.allocation_key] = claim
+
+    def end(self, allocation_key: str) -> bool:
+        """End the claim of an ask, and return whether it had one; its victims are unclaimed from then on."""
+        claim = self._by_key.pop(allocation_key, None)
+        if claim is None:
+            return False
+        self._ended.pop(allocation_key, None)
+        claim.free()
+        for key, victim in claim.ending.items():
+            del self._by_victim[key]
+            self._unclaimed[key] = victim
+        return True
+
+    def resize(self, ask: Ask) -> None:
+        """Take the new size of an ask, if it has a claim."""
+        claim = self._by_key.get(ask.allocation_key)
+        if claim is not None:
+            claim.ask = ask
+            claim.hold()
+
+    def note_unclaimed(self, victims: Iterable[EndingVictim]) -> None:
+        """Note victims that end for no ask."""
+        self._unclaimed.update((each.allocation_key, each) for each in victims)
+
+    def note_end(self, allocation_key: str, now_ns: int) -> PreemptionClaim | None:
+        """Note that an allocation has ended that was preempted; return the claim that it ended for."""
+        self._unclaimed.pop(allocation_key, None)
+        claim = self._by_victim.pop(allocation_key, None)
+        if claim is not None:
+            del claim.ending[allocation_key]
+            self._note_ended(claim, now_ns)
+            claim.hold()
+        return claim
+
+    @contextmanager
+    def lifted(self, allocation_key: str) -> Iterator[None]:
+        """Let an ask use what its own claim holds."""
+        claim = self._by_key.get(allocation_key)
+        if claim is None:
+            yield
+            return
+        claim.free()
+        try:
+            yield
+        finally:
+            if self._by_key.get(allocation_key) is claim:
+                claim.hold()
+
+    def next_due_ns(self) -> int | None:
+        """Return when time ends the next claim, `None` if it ends none."""
+        if not self._ended:
+            return None
+        return min(claim.ended_ns for claim in self._ended.values()) + CLAIM_GRACE_NS
+
+    def end_due(self, now_ns: int) -> bool:
+        """End the claims whose asks were not placed in time; return whether any has ended."""
+        if not self._ended:
+            return False
+        before_ns = now_ns - CLAIM_GRACE_NS
+        due = [key for key, claim in self._ended.items() if claim.ended_ns <= before_ns]
+        for key in due:
+            self.end(key)
+        return bool(due)
+
+    def held_of_holder(self, is_holder: Callable[[str, User, Queue], bool], but_for: str = "") -> Held:
+        """Return what is held of the limits of a user or a group, by the path of the queue.
+
+        Args:
+            is_holder: Says of an application, its user and its leaf whether the limits of the holder apply.
+            but_for: The key of an ask whose own claim does not count.
+        """
+        held: dict[str, Resource] = {}
+        for claim in self:
+            entry = claim.entry
+            applies = is_holder(entry.application_id, entry.user, entry.queue)
+            if applies and claim.ask.allocation_key != but_for:
+                for level in entry.queue.above:
+                    needed = claim.needed(
+                        level, lambda victim: is_holder(victim.application_id, victim.user, victim.queue)
+                    )
+                    held[level.path] = add(held.get(level.path), needed)
+        return held
+
+    def unclaimed(self) -> tuple[EndingVictim, ...]:
+        """Return the victims that have not ended and are of no claim."""
+        return tuple(self._unclaimed.values())
+
+    def validate(self, queues: Iterable[Queue], waiting: Container[str]) -> None:
+        """Assert that each queue holds the sum of the claims, and that each claim is of an ask that waits."""
+        for queue in queues:
+            held = total_of(claim.needed(queue) for claim in self if queue in claim.entry.queue.above)
+            assert dict(prune(held).items()) == dict(queue.held.items()), f"{queue} holds {queue.held!r}"
+        for claim in self:
+            assert claim.ask.allocation_key in waiting, (
+                f"{claim.ask.allocation_key} has a claim: please report"
+            )
