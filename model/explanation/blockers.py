@@ -94,7 +94,7 @@ def lacks_of(
     """
     found = []
     for name, asked in sorted(wanted.items()):
-        if not limit.has(name) and (not is_closed or asked <= 0):
+        if asked <= 0 or (not limit.has(name) and not is_closed):
             continue
         most = limit.get(name)
         if used.get(name) + asked > max(0, most):

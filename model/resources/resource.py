@@ -306,10 +306,13 @@ def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) ->
 def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
     """Return whether the limit covers what is used and what is wanted, for the types that are wanted.
 
-    A negative limit counts as zero. A type without a limit is unlimited, or there is none of it.
+    A type without a limit is unlimited, or there is none of it. A quantity of zero asks for nothing: it fits
+    even if more is used than the limit.
     """
     have, taken = limit._quantities, used._quantities
     for name, quantity in wanted._quantities.items():
+        if quantity <= 0:
+            continue
         total = taken[name] + quantity if name in taken else quantity
         if name in have:
             if total > have[name] and total > 0:

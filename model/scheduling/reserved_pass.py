@@ -1,7 +1,8 @@
 """The first pass of a cycle: asks that have a reservation.
 
 An ask is tried on the node that is reserved for it, and then on every other node; the first with room is
-taken. A reservation whose ask is gone, or whose quotas have had no room for too long, is dropped.
+taken. A reservation is dropped whose ask is gone, or is forbidden by a queue or by a limit of its user; it is
+made anew when that is over. Unless it is of a required node, an hour in a full cluster ends it too.
 
 Most reserved asks lack room, and nothing has changed for them. Only those that `_WorthTrying` finds are
 tried.
@@ -38,9 +39,9 @@ __all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
 _RETRY_INTERVAL_NS: Final = 1_000_000_000
 """How long a reserved ask that the RM's predicates refused waits for the next try, if nothing changes."""
 
-RESERVATION_TIMEOUT_NS: Final = 120 * 60 * 1_000_000_000
-"""How long a reservation is kept for an ask that does not fit its quotas. The recorded core's setting says
-one hour, and its check adds that hour twice; an RM sees two hours, so it is two hours here."""
+RESERVATION_TIMEOUT_NS: Final = 60 * 60 * 1_000_000_000
+"""How long a reservation is kept while all nodes together have no room for its ask. The recorded core added
+its hour twice, which its version 1.9.0 corrected."""
 
 
 def place_reserved(state: PartitionState) -> bool:
@@ -75,7 +76,7 @@ class _WorthTrying:
 
     * Its own node may have gained room since it was last tried there, and has enough.
     * A node that is not reserved has room for its size.
-    * Its quotas bar it: its reservation may have to be dropped, which depends on the time.
+    * Its quotas bar it: its reservation has to be dropped, perhaps later.
     * It can run on its own node alone, where it may preempt.
     * The RM is being asked about it: the pass is repeated then.
     """
@@ -219,7 +220,10 @@ class _Visit:
         ask = record.ask
         queue_room = queue_rooms[bool(ask.required_node)]
         if not _within(queue_room, user_room, ask.resource):
-            self._expire(entry, reservation)
+            if _within(queue_rooms[1], user_room, ask.resource) or state.claims.find(ask.allocation_key):
+                self._expire(entry, reservation)
+            else:  # Its queue or its user may not have the node anyway: others may, until that has changed.
+                unreserve(state, entry, ask.allocation_key)
             return False
         node = state.nodes.get(reservation.node_id)
         if node is not None and ask.required_node and not fits(node.available, ask.resource):
@@ -261,7 +265,9 @@ class _Visit:
             self._state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
 
     def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
-        """Drop a reservation whose quotas have had no room for too long, or retry when that is so."""
+        """Drop a reservation for which there has been no room for too long, or retry when that is so."""
+        if reservation.required:
+            return
         due_ns = reservation.created_at_ns + RESERVATION_TIMEOUT_NS + 1
         if due_ns <= self._now_ns:
             unreserve(self._state, entry, reservation.allocation_key)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ..queues.application_entry import ApplicationEntry
     from .partition_state import PartitionState
 
-__all__ = ["announce_state", "apply"]
+__all__ = ["announce_state", "apply", "is_starting"]
 
+_STARTING = (ApplicationState.ACCEPTED, ApplicationState.RESUMING)
 _TERMINATED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
 _DETAILS: Final = {
     ApplicationState.ACCEPTED: ChangeDetail.APP_ACCEPTED,
@@ -46,8 +47,27 @@ def apply(state: PartitionState, entry: ApplicationEntry, answer: Answer) -> Non
     if entry.application_id not in state.entries:
         return
     if facts.pending is not before.pending or _may_move(before, facts):
+        if entry.application_id in queue.accepted_allocating and not is_starting(facts):
+            _stop_counting_as_starting(state, entry)
         queue.entries.refresh(entry)
         state.tree.refresh(queue)
+
+
+def is_starting(facts: ApplicationFacts) -> bool:
+    """Return whether an application that does not run yet counts for the maxima of its queues.
+
+    It does while it has placeholders or a reserved node, until it runs or ends.
+    """
+    return facts.state in _STARTING and bool(
+        facts.reserved or not is_zero(facts.placeholder_allocated) or not is_zero(facts.allocated)
+    )
+
+
+def _stop_counting_as_starting(state: PartitionState, entry: ApplicationEntry) -> None:
+    """Free the place of an application that has lost what it began with: another one may start."""
+    for level in entry.queue.above:
+        level.forget_accepted(entry.application_id)
+    state.changes += 1
 
 
 def _may_move(before: ApplicationFacts, after: ApplicationFacts) -> bool:

@@ -9,7 +9,7 @@ from ..queues import quota as queue_quota
 from ..values.allocation import Allocation
 from ..values.events import ChangeType
 from ..values.messages import AllocationPlaced
-from .applying import apply
+from .applying import apply, is_starting
 from .charges import drop_reservations, end_claim, report_placed
 from .headroom_reports import report_passed
 from .reserved_asks import ReservedAsk
@@ -81,7 +81,7 @@ def finish_placing(
 
 def count_accepted(entry: ApplicationEntry) -> None:
     """Count an application that does not run yet for the maxima of its queues: it has an allocation now."""
-    if entry.facts.state is ApplicationState.ACCEPTED:
+    if entry.facts.state is ApplicationState.ACCEPTED and is_starting(entry.facts):
         for level in entry.queue.above:
             level.count_accepted(entry.application_id)
 

@@ -55,10 +55,10 @@ def fence_root(
 def _has_room(queue: Queue, ask: Ask, committed: CommittedResources) -> bool:
     """Return whether a queue could take the ask as well, by its own maximum and those above.
 
-    A type that the ask does not name does not count: a queue may be above a maximum that was lowered for it.
+    A type that is not asked for does not count: a queue may be above a maximum that was lowered for it.
     """
     with_ask = add(committed.most_of(queue), ask.resource)
-    relevant = Resource({name: with_ask[name] for name in ask.resource})
+    relevant = Resource({name: with_ask[name] for name, quantity in ask.resource.items() if quantity > 0})
     return fits_undefined_unlimited(maximum_of_path(queue), relevant)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from support.model.attributes import attributes_of
 from support.model.builders import TEN, a_resource
@@ -11,7 +13,7 @@ from licorne.model.configuration.queue_properties import SortPolicy
 from licorne.model.errors import LicorneError
 from licorne.model.queues.queue import _TAKEN_OVER, Queue, stand_in_for
 from licorne.model.resources.quantities import INT32_MAX, INT32_MIN, INT64_MAX
-from licorne.model.resources.resource import EMPTY, Resource, subtract
+from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited, subtract
 from licorne.model.values.object_state import ObjectEvent, ObjectState
 
 FIVE = a_resource(memory=5)
@@ -368,3 +370,23 @@ def test_a_parent_has_the_highest_exposed_priority_of_its_children() -> None:
     root.refresh_priority()
 
     assert -1 == root.priority
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_the_headroom_allows_can_be_charged(seed: int) -> None:
+    """Also above a maximum, and where an ask names a type with a quantity of zero: it asks for nothing."""
+    draw = Random(seed)  # noqa: S311 - no secret
+    names = ("memory", "vcore", "gpu")
+
+    def drawn(*quantities: int) -> Resource:
+        return Resource({name: draw.choice(quantities) for name in names if draw.random() < 0.7})
+
+    queue = a_queue()
+    queue.set_quota(None, drawn(0, 1, 2, 4))
+    queue.charge(drawn(0, 1, 5))
+    queue.change_held(drawn(0, 0, 1))
+    for _ in range(20):
+        asked = drawn(0, 0, 1, 2)
+        fits = fits_undefined_unlimited(queue.room(), asked)
+
+        assert fits == queue.has_room(asked) == queue.try_charge(asked), (queue.maximum, asked)

@@ -135,31 +135,73 @@ def test_the_predicates_are_asked_for_the_reserved_node() -> None:
     assert ({}, {"waits": "two"}) == (denied, h.placements)
 
 
-def test_a_reserved_ask_beyond_its_quota_waits() -> None:
-    """The reservation stays for two hours, and is dropped right after that."""
-    h = reserved()
-    h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
+def without_room_in_the_cluster(required_node: str = "") -> Harness:
+    """Return a partition with a reservation whose ask all nodes together have no room for any more."""
+    h = Harness("- name: leaf")
+    h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
+    h.nodes("one")
+    h.submit()
+    h.ask("busy", node_id="one")
+    h.ask("waits", required_node=required_node, priority=-1)
+    h.advance(3)
+    h.run_until_idle()
+    assert ("waits",) == h.node("one").reservations
+    h.update_node("spare", NodeAction.DECOMISSION)
+    return h
 
-    h.advance(7200)
+
+def test_a_reservation_ends_after_an_hour_without_room_in_the_cluster() -> None:
+    """Not before, and nothing else has to happen for it."""
+    h = without_room_in_the_cluster()
+    made_ns = h.clock.now_ns()
+    h.partition.work(5)
+    due_ns = h.partition.next_retry_ns()
+    h.advance(3600)
     h.run_until_idle()
     before = h.node("one").reservations
     h.advance(milliseconds=1)
     h.run_until_idle()
 
-    assert 7200 * 10**9 == RESERVATION_TIMEOUT_NS
+    assert (3600 * 10**9, made_ns + RESERVATION_TIMEOUT_NS + 1) == (RESERVATION_TIMEOUT_NS, due_ns)
     assert (("waits",), (), 0) == (before, h.node("one").reservations, h.state.reservations)
-    assert {} == h.placements
 
 
-def test_a_partition_at_rest_wakes_when_a_barred_reservation_has_waited_too_long() -> None:
-    """Otherwise its node would be kept from all others until something else happened."""
-    h = reserved()
-    made_ns = h.clock.now_ns()
-    h.reload("- name: leaf\n  resources: {max: {memory: 10}}")
+def test_a_reservation_of_a_required_node_does_not_end() -> None:
+    """The ask can run nowhere else."""
+    h = without_room_in_the_cluster("one")
+    h.advance(24 * 3600)
+    h.run_until_idle()
 
-    h.partition.work(5)
+    assert ("waits",) == h.node("one").reservations
 
-    assert made_ns + RESERVATION_TIMEOUT_NS + 1 == h.partition.next_retry_ns()
+
+@pytest.mark.parametrize("required_node", ["", "one"])
+@pytest.mark.parametrize("by", ["the maximum of its queue", "the limit of its user"])
+def test_a_forbidden_ask_leaves_its_node_to_others_until_it_is_allowed(by: str, required_node: str) -> None:
+    """A node would be empty for hours; the ask reserves it anew when the maximum or limit has room again."""
+    free = "- name: leaf"
+    barred = {
+        "the maximum of its queue": "- {name: leaf, resources: {max: {memory: 15}}}",
+        "the limit of its user": (
+            "- {name: leaf, limits: [{limit: bob, users: [bob], maxresources: {memory: 15}}]}"
+        ),
+    }[by]
+    h = Harness(free)
+    h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
+    h.nodes("one")
+    h.submit()
+    h.ask("busy", node_id="one")
+    h.ask("waits", required_node=required_node, priority=-1)
+    h.advance(3)
+    h.run_until_idle()
+    assert ("waits",) == h.node("one").reservations
+    h.reload(barred)
+    h.run_until_idle()
+    assert () == h.node("one").reservations
+    h.reload(free)
+    h.run_until_idle()
+
+    assert ("waits",) == h.node("one").reservations
 
 
 def test_a_partition_at_rest_asks_again_for_a_reserved_node_that_the_rm_refused() -> None:
