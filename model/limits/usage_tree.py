@@ -253,9 +253,10 @@ class UsageTree:
         for level in node.chain:
             if level.limit is not None:
                 usage = level.usage
-                kept = held.get(level.path, EMPTY) if held else EMPTY
+                if held and level.path in held:
+                    usage = add(Resource(usage), held[level.path]).as_dict()
                 for name, quantity in level.limit.resources.items():
-                    left = quantity - usage.get(name, 0) - kept.get(name)
+                    left = quantity - usage.get(name, 0)
                     if name not in headroom or left < headroom[name]:
                         headroom[name] = left
         return Resource(headroom) if headroom else None

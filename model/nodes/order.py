@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from ..resources.resource import Resource
     from .block import NodeEntry
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "node_ids"]
+__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "forget_closed", "node_ids"]
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
-_CLOSED_MAX: Final = 256
-"""Resources remembered as having no room; at the bound the oldest is forgotten and searched for again."""
+_CLOSED_MIN: Final = 256
+"""With fewer resources that have no room nobody looks which of them wait no longer."""
 
 
 @final
@@ -65,7 +65,10 @@ class NodeOrder:
         self.gains = 0
         """Counts the changes after which some node may have room that had none."""
         self.closed: dict[Resource, None] = {}
-        """Resources for which no usable node has room now."""
+        """Resources for which no usable node has room now. All that wait are kept: since they are tried in
+        turns, a bound would forget just the one that is tried next. `forget_closed` removes the others."""
+        self.closed_max = _CLOSED_MIN
+        """With more of them `forget_closed` is due."""
         self.reserved_gains: dict[str, NodeEntry] = {}
         """Reserved nodes that may have gained room since the pass over reserved asks looked, by id."""
         self.ranked: dict[Resource, list[NodeEntry]] = {}
@@ -176,8 +179,6 @@ class NodeOrder:
                 entry = block.first_fit(resource)
                 if entry is not None:
                     return entry
-        if len(self.closed) >= _CLOSED_MAX:
-            del self.closed[next(iter(self.closed))]
         self.closed[resource] = None
         return None
 
@@ -285,6 +286,13 @@ class NodeOrder:
                 )
         for block in self._blocks:
             block.validate()
+
+
+def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:
+    """Forget the resources without room that wait no longer: a node that gains compares all that are kept."""
+    for resource in [each for each in order.closed if each not in waiting]:
+        del order.closed[resource]
+    order.closed_max = max(_CLOSED_MIN, 2 * len(order.closed))
 
 
 def node_ids(order: NodeOrder) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..values.allocation import Ask
     from ..values.users import User
     from .queue import Queue
-    from .waiting import RestKind
+    from .waiting import PreemptingAsk, RestKind
 
 __all__ = ["ApplicationEntry", "EntryKey", "SkipUntil"]
 
@@ -95,7 +95,17 @@ class SkipUntil:
     in every cycle.
     """
 
-    __slots__ = ("barred", "changes", "denied", "gains", "mixed", "node_changes", "until_ns")
+    __slots__ = (
+        "barred",
+        "changes",
+        "denied",
+        "failed_attempts",
+        "gains",
+        "mixed",
+        "node_changes",
+        "placed",
+        "until_ns",
+    )
 
     def __init__(
         self,
@@ -107,9 +117,16 @@ class SkipUntil:
         changes: int,
         node_changes: int,
         gains: int,
+        placed: int | None = None,
+        failed_attempts: tuple[PreemptingAsk, ...] = (),
     ) -> None:
         self.until_ns = until_ns
         self.gains = gains
+        self.failed_attempts = failed_attempts
+        """Attempts to preempt that failed in the walk, or whose earlier failure still held."""
+        self.placed = placed
+        """The partition's count of placements, while asks wait for an attempt to preempt: what is placed may
+        be a victim, or use the room that an ask has in its queues. `None` if none wait."""
         self.denied = denied
         self.barred = barred
         """Sizes that a queue on the path had no room for."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
+from ..nodes.order import forget_closed
 from ..queues import quota as queue_quota
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.cycle_times import TimedPart
@@ -18,10 +19,12 @@ from .first_ask import place_first
 from .leaf_visit import LeafVisit
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
+from .resting import retries_of_resting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..queues.application_entry import SkipUntil
     from ..queues.queue import Queue
     from ..state.partition_state import PartitionState
 
@@ -101,6 +104,8 @@ def is_idle(state: PartitionState) -> bool:
 
 def _regular(state: PartitionState) -> CycleOutcome:
     now_ns = state.now_ns()
+    if len(state.nodes.closed) > state.nodes.closed_max:
+        forget_closed(state.nodes, {size for queue in state.tree for size in queue.entries.sizes})
     times = state.times
     order_began_ns = times.stopwatch_ns() if times.detailed else None
     for leaf in state.tree.leaves_in_order():
@@ -120,6 +125,22 @@ def _regular(state: PartitionState) -> CycleOutcome:
     return CycleOutcome.NOTHING
 
 
+def _may_preempt_now(state: PartitionState, leaf: Queue, skip_until: SkipUntil, now_ns: int) -> bool:
+    """Return whether an attempt to preempt may be repeated, since something was placed: it may be a victim.
+
+    If none may be yet, it is noted when time lets one.
+    """
+    headroom = queue_quota.headroom(leaf)
+    retries = retries_of_resting(state, leaf, headroom, now_ns, skip_until.failed_attempts)
+    retry_ns = min(retries, default=None)
+    skip_until.placed = state.placed.allocations
+    if retry_ns is None:
+        return False
+    if skip_until.until_ns is None or retry_ns < skip_until.until_ns:
+        skip_until.until_ns = retry_ns
+    return retry_ns <= now_ns
+
+
 def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     """Return whether nothing has changed for a leaf whose last walk was without result."""
     skip_until = leaf.entries.skip_until
@@ -132,7 +153,11 @@ def may_skip(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
     if skip_until.node_changes != state.node_changes:
         return False
     if skip_until.mixed:
-        return skip_until.changes == state.changes and skip_until.gains == state.nodes.gains
+        if skip_until.changes != state.changes or skip_until.gains != state.nodes.gains:
+            return False
+        return skip_until.placed in {None, state.placed.allocations} or not _may_preempt_now(
+            state, leaf, skip_until, now_ns
+        )
     sizes, barred, changes = leaf.entries.sizes, skip_until.barred, state.changes
     if barred and skip_until.changes != changes:  # Otherwise no headroom has grown.
         room = queue_quota.headroom(leaf)

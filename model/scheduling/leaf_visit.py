@@ -129,6 +129,7 @@ class LeafVisit:
                 self.state.notes.drop_beyond(self.notes_before)
             for retry_ns in retries_of_resting(self.state, self.leaf, self.headroom, self.now_ns):
                 self._wake_at(retry_ns)
+            failed = tuple(self.attempts.failed)
             self.mixed = self.mixed or waiting.waits_for_any_change()
             self.leaf.entries.skip_until = (
                 None
@@ -141,6 +142,8 @@ class LeafVisit:
                     changes=self.state.changes,
                     node_changes=self.state.node_changes,
                     gains=self.state.nodes.gains,
+                    placed=self.state.placed.allocations if waiting.preempting() or failed else None,
+                    failed_attempts=failed,
                 )
             )
         return outcome

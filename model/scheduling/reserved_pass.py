@@ -51,16 +51,35 @@ def place_reserved(state: PartitionState) -> bool:
     """
     skip_until = state.reserved_skip
     if skip_until is not None and skip_until.holds(_version(state), state.now_ns()):
-        return False
+        placed = state.placed.allocations
+        if placed == skip_until.placed or not _is_any_forbidden(state):
+            skip_until.placed = placed
+            return False
     visit = _Visit(state)
     notes_before = state.notes.taken
     placed = visit.run()
     if visit.waits:
         state.notes.drop_beyond(notes_before)
     state.reserved_skip = (
-        None if placed else ReservedSkip(_version(state), visit.retry_ns, always_retry=visit.always_retry)
+        None
+        if placed
+        else ReservedSkip(
+            *(_version(state), visit.retry_ns, state.placed.allocations), always_retry=visit.always_retry
+        )
     )
     return placed
+
+
+def _is_any_forbidden(state: PartitionState) -> bool:
+    """Return whether a queue or a limit forbids a reserved ask now: what was placed has used the room."""
+    for leaf, sizes in state.reserved.sizes_by_leaf():
+        room = queue_quota.headroom_without_root(leaf)
+        if not all(fits_undefined_unlimited(room, size) for size in sizes):
+            return True
+    return state.limits.is_limited and any(
+        not fits_undefined_unlimited(user_headroom(state, entry), ask.resource)
+        for entry, _, ask in state.reserved.all()
+    )
 
 
 def _version(state: PartitionState) -> tuple[int, int, int]:

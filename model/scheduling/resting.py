@@ -44,9 +44,6 @@ __all__ = [
 LACKS_ROOM: Final = (RefusalReason.NO_NODE_FITS, RefusalReason.QUEUE_QUOTA)
 """Why an ask is refused that has no room."""
 
-_SIZES_MAX: Final = 8
-"""An application with asks of more sizes does not rest."""
-
 
 class PreemptionRefused(NamedTuple):
     """That preemption was refused to an ask, and to those that share its answer, and until when it is."""
@@ -173,8 +170,6 @@ def rest_after(
         elif size not in closed:
             return None
         until_ns = _earlier(until_ns, refusal.until_ns)
-    if len(sizes) + len(over_limit) > _SIZES_MAX:
-        return None
     preempting: dict[PreemptingAsk, None] = {}
     for refused in preemption:
         if refused.ask is not None:
@@ -194,14 +189,18 @@ def _earlier(one_ns: int | None, other_ns: int | None) -> int | None:
 
 
 def retries_of_resting(
-    state: PartitionState, leaf: Queue, headroom: Resource | None, now_ns: int
+    state: PartitionState,
+    leaf: Queue,
+    headroom: Resource | None,
+    now_ns: int,
+    others: tuple[PreemptingAsk, ...] = (),
 ) -> list[int]:
-    """Return when time may give something to applications of a leaf that rest."""
+    """Return when time may give something to applications of a leaf that rest, or to others that preempt."""
     waiting = leaf.entries.waiting
     due_ns = waiting.next_due_ns()
     retries = [] if due_ns is None else [due_ns]
     conditions = conditions_in(state, leaf, headroom, now_ns)
-    for ask in waiting.preempting():
+    for ask in (*waiting.preempting(), *others):
         retry_ns = conditions.preemption_retry_ns(ask)
         retries.append(now_ns if retry_ns is None else retry_ns)
     return retries

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
+from ...queues.waiting import PreemptingAsk
 from ...resources.resource import total_of
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
@@ -84,6 +85,9 @@ def preempt_for_queue(
         if node.holds_for_shape:
             shape = _shape(entry, candidate, nodes_tried=nodes_tried)
             state.failed_preemptions.note(shape, now_ns, change_stamp(state))
+            attempts.failed[
+                PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
+            ] = None
             attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
         attempts.retry_ns = now_ns + CHECK_INTERVAL_NS
         entry.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
@@ -126,6 +130,9 @@ def _refusal(
     if attempts.retry_ns is None:
         return ""
     attempts.is_due = True
+    attempts.failed[
+        PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
+    ] = None
     attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
     return NO_HELP
 

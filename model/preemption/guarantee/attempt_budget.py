@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
+    from ...queues.waiting import PreemptingAsk
     from ..victims import Victim
 
 __all__ = ["ATTEMPTS_MAX", "AttemptBudget"]
@@ -17,7 +18,7 @@ ATTEMPTS_MAX: Final = 10
 class AttemptBudget:
     """How many attempts one visit of a leaf may still make, and when a retry is worthwhile."""
 
-    __slots__ = ("is_due", "left", "pending", "refused_to_ns", "retry_ns", "victims")
+    __slots__ = ("failed", "is_due", "left", "pending", "refused_to_ns", "retry_ns", "victims")
 
     def __init__(self) -> None:
         self.left = ATTEMPTS_MAX
@@ -28,6 +29,8 @@ class AttemptBudget:
         """When time alone may let the ask that was last refused preempt; `None` if only a change can."""
         self.is_due = False
         """The last one was refused for want of attempts, or by a failed attempt for another of its shape."""
+        self.failed: dict[PreemptingAsk, None] = {}
+        """Those whose attempt failed, now or earlier with a failure that holds still."""
         self.pending = False
         """The last attempt was broken off without a trace, since the RM has not answered yet."""
         self.victims: dict[str, tuple[Victim, ...]] = {}

@@ -9,7 +9,7 @@ from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
-from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder
+from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, forget_closed
 from licorne.model.resources.resource import EMPTY, Resource
 
 if TYPE_CHECKING:
@@ -264,16 +264,16 @@ def test_whatever_makes_room_opens_a_closed_size(by: str) -> None:
     assert first_fit(order, TEN) is not None
 
 
-def test_only_so_many_sizes_are_remembered() -> None:
-    """At the bound the oldest is forgotten, and searched for again."""
+def test_all_sizes_that_wait_are_remembered_and_others_are_forgotten() -> None:
+    """However many: they are tried in turns, and a bound would forget the one that is tried next."""
     order = an_order(used("a", 9))
-
-    for quantity in range(2, 302):
+    for quantity in range(2, 602):
         order.first_fit(memory(quantity))
+    assert (600, True) == (len(order.closed), len(order.closed) > order.closed_max)
+    forget_closed(order, {memory(quantity) for quantity in range(2, 402)})
 
-    assert 256 == len(order.closed)
-    assert (True, False) == (memory(301) in order.closed, memory(2) in order.closed)
-    assert first_fit(order, memory(2)) is None
+    assert (400, 800) == (len(order.closed), order.closed_max)
+    assert (True, False) == (memory(401) in order.closed, memory(402) in order.closed)
 
 
 # ---------------------------------------------------------------------------------- more than one block

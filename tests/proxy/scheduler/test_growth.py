@@ -153,6 +153,25 @@ def waiting_applications(scheduler: Scheduler, count: int, *, memory: int = 10_0
         scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=memory))
 
 
+def waiting_sizes(scheduler: Scheduler, count: int) -> None:
+    """Let 5n applications wait, each with an ask of another size that is too large for any node."""
+    twenty_nodes(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for number, name in enumerate(keys(5 * count, "other")):
+        scheduler.update_application(application_request(name))
+        scheduler.update_allocation(ask_request(f"{name}-ask", application=name, memory=10_000 + number))
+
+
+def applications_with_many_sizes(scheduler: Scheduler, count: int) -> None:
+    """Let n applications wait, each with asks of the same twelve sizes that are too large for any node."""
+    twenty_nodes(scheduler)
+    scheduler.update_allocation(ask_request(*keys(STEPS, "early")))
+    for name in keys(count, "other"):
+        scheduler.update_application(application_request(name))
+        for number, key in enumerate(keys(12, f"{name}-ask")):
+            scheduler.update_allocation(ask_request(key, application=name, memory=10_000 + number))
+
+
 def gang_beside_waiting(scheduler: Scheduler, count: int) -> None:
     """Let a gang hold placeholders, beside n applications that wait for a node."""
     waiting_applications(scheduler, count)
@@ -319,6 +338,11 @@ ROWS: Final = {
     "placing beside barred applications": Row(barred_applications, place),
     "submitting beside barred applications": Row(barred_applications, submit),
     "releasing beside barred applications": Row(barred_applications, release),
+    # A node that gains room compares each size that waits, and a cycle looks each of them up.
+    "placing beside waiting sizes": Row(waiting_sizes, place, growth=LINEAR),
+    "releasing beside waiting sizes": Row(waiting_sizes, release, growth=LINEAR),
+    "placing beside applications with many sizes": Row(applications_with_many_sizes, place),
+    "releasing beside applications with many sizes": Row(applications_with_many_sizes, release),
     "placing beside a gang and waiting applications": Row(gang_beside_waiting, place),
     "releasing beside a gang and waiting applications": Row(gang_beside_waiting, release),
     "placing beside applications over a limit": Row(apps_over_a_limit, place, limited_user),

@@ -2,7 +2,7 @@
 
 Each seed is one story: queues with guarantees, asks of several sizes and priorities of which most may
 preempt, releases, nodes that come and are drained, and time. It is told twice, the second time to a scheduler
-in which no application rests, so that each walk tries all that wait.
+that remembers nothing of what failed, so that each cycle tries all that wait.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from support.proxy.manager_requests import application_request, ask_request, node_request
+from support.proxy.without_memories import forget_failures
 
 from licorne import ResourceManager, Scheduler
-from licorne.model.queues.waiting import WaitingApplications
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -39,6 +39,18 @@ partitions:
         properties: {application.sort.policy: fair, preemption.delay: 5s}
       - {name: plain, properties: {priority.offset: "1"}}
     - {name: rest, limits: [{limit: bob, users: [bob], maxresources: {memory: 60}}]}
+"""
+
+
+OWED: Final = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - {name: owed, resources: {guaranteed: {memory: 10}}, properties: {preemption.delay: 5s}}
+    - {name: rich, resources: {guaranteed: {memory: 20}}}
 """
 
 
@@ -148,11 +160,51 @@ def told(seed: int) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_nothing_is_decided_otherwise_where_none_rests(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    resting = told(seed)
-    monkeypatch.setattr(WaitingApplications, "rest", lambda *_: None)
+def test_nothing_is_decided_otherwise_where_nothing_is_remembered(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is skipped would have been tried without result."""
+    remembering = told(seed)
+    forget_failures(monkeypatch)
 
-    assert told(seed) == resting
+    assert told(seed) == remembering
+
+
+@pytest.mark.parametrize("seed", [2075, 2081, 2089, 2195])
+def test_nor_where_no_node_is_reserved(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A placement may be the victim that an attempt did not find: no reservation wakes the ask then."""
+    monkeypatch.setenv("DISABLE_RESERVATION", "true")
+    remembering = told(seed)
+    forget_failures(monkeypatch)
+
+    assert told(seed) == remembering
+
+
+def test_an_ask_preempts_what_was_placed_after_its_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second after the attempt, not fifteen: others may do so too since something has changed."""
+    monkeypatch.setenv("DISABLE_RESERVATION", "true")
+    manager = Listening()
+    with Scheduler(engine="direct", stepped=True) as scheduler:
+        scheduler.register("rm", manager, configuration=OWED)
+        began_ns = scheduler.now_ns()
+        scheduler.update_node(node_request("n1", memory=20))
+        scheduler.update_node(node_request("n2", "n3", "n4", "n5", memory=9))
+        scheduler.update_application(application_request("r", queue="root.rich"))
+        scheduler.update_application(application_request("a1", "a2", queue="root.owed"))
+        for time_ms, key, application, memory in (
+            (0, "r1", "r", 10), (0, "r2", "r", 10), (0, "A1", "a1", 10), (100, "A2", "a2", 10),
+            (5_500, "v1", "r", 9), (5_500, "v2", "r", 9), (7_000, "", "", 0),
+        ):  # fmt: skip
+            scheduler.advance_to(began_ns + time_ms * 1_000_000)
+            scheduler.run_until_idle()
+            if key:
+                request = ask_request(key, application=application, memory=memory)
+                request.allocations[0].preemptionPolicy.allowPreemptOther = application != "r"
+                request.allocations[0].preemptionPolicy.allowPreemptSelf = True
+                scheduler.update_allocation(request)
+                scheduler.run_until_idle()
+
+    assert ("r1", "preempting allocations to free up resources to run ask: A2") == manager.said[-1]
 
 
 def test_the_stories_have_what_rests() -> None:
