@@ -35,7 +35,7 @@ __all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "forget_closed", "node_ids"]
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
 _CLOSED_MIN: Final = 256
-"""With fewer resources that have no room nobody looks which of them wait no longer."""
+"""With fewer resources that have no room it is not looked up which of them wait no longer."""
 
 
 @final
