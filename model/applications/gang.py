@@ -8,6 +8,7 @@ when it times out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import merge
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..resources.comparisons import has_negative, is_zero
@@ -97,27 +98,19 @@ class SwapWalk:
         self.offers: Iterator[SwapOffer] | None = None
 
 
-def next_swap(walk: SwapWalk, asks: PendingAsks, placed: Mapping[str, Placed]) -> SwapOffer | None:
-    """Return the next pair, asks in order, placeholders in the order they were placed."""
+def next_swap(
+    walk: SwapWalk, asks: PendingAsks, placeholders: Mapping[str, Mapping[str, Placed]]
+) -> SwapOffer | None:
+    """Return the next pair, asks in order, placeholders of a task group in the order they were placed."""
     if walk.offers is None:
-        walk.offers = _offers(asks, placed)
+        walk.offers = _offers(asks, placeholders)
     return next(walk.offers, None)
 
 
-def _offers(asks: PendingAsks, placed: Mapping[str, Placed]) -> Iterator[SwapOffer]:
-    by_group: dict[str, list[Placed]] = {}
-    for entry in placed.values():
-        if entry.allocation.ask.placeholder:
-            by_group.setdefault(entry.allocation.ask.task_group_name, []).append(entry)
-    members = [
-        record
-        for group in asks.groups.values()
-        if not group.shape.placeholder and group.shape.task_group_name in by_group
-        for record in group
-    ]
-    members.sort(key=lambda record: record.order)
-    for record in members:
-        for entry in by_group[record.ask.task_group_name]:
+def _offers(asks: PendingAsks, placeholders: Mapping[str, Mapping[str, Placed]]) -> Iterator[SwapOffer]:
+    groups = [group for shape, group in asks.members.items() if shape.task_group_name in placeholders]
+    for record in merge(*groups, key=lambda record: record.order):
+        for entry in tuple(placeholders.get(record.ask.task_group_name, {}).values()):
             if record.placed or entry.is_leaving:
                 continue
             placeholder = entry.allocation

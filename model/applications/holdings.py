@@ -35,6 +35,7 @@ class Holdings:
         "most_used",
         "placed",
         "placeholder_allocated",
+        "placeholders",
         "swapping",
         "used",
         "used_placeholder",
@@ -43,6 +44,8 @@ class Holdings:
 
     def __init__(self) -> None:
         self.placed: dict[str, Placed] = {}
+        self.placeholders: dict[str, dict[str, Placed]] = {}
+        """Those of `placed` that are placeholders, by task group and key, in the order they were placed."""
         self.swapping: dict[str, str] = {}
         """Key of the real allocation -> key of the placeholder that it is to replace."""
         self.allocated = EMPTY
@@ -61,7 +64,9 @@ class Holdings:
     def add(self, allocation: Allocation) -> None:
         """Count an allocation."""
         ask = allocation.ask
+        self.placed[ask.allocation_key] = placed = Placed(allocation)
         if ask.placeholder:
+            self.placeholders.setdefault(ask.task_group_name, {})[ask.allocation_key] = placed
             before = self.placeholder_allocated
             used = self.placeholder_allocated = add(before, ask.resource)
         else:
@@ -73,7 +78,6 @@ class Holdings:
             self.most_used = used
         elif not is_at_least(most, used):
             self.most_used = component_wise_max(most, used)
-        self.placed[ask.allocation_key] = Placed(allocation)
 
     def end(self, allocation_key: str, now_ns: int) -> Allocation:
         """Count an allocation no longer; return it."""
@@ -82,6 +86,10 @@ class Holdings:
         ask = placed.allocation.ask
         if ask.placeholder:
             self.placeholder_allocated = less(self.placeholder_allocated, ask.resource)
+            of_group = self.placeholders[ask.task_group_name]
+            del of_group[allocation_key]
+            if not of_group:
+                del self.placeholders[ask.task_group_name]
         else:
             self.allocated = less(self.allocated, ask.resource)
         return placed.allocation
@@ -91,6 +99,7 @@ class Holdings:
         for placed in self.placed.values():
             self._track(placed, now_ns)
         self.placed.clear()
+        self.placeholders.clear()
         self.allocated = self.placeholder_allocated = EMPTY
 
     def resize(self, placed: Placed, resource: Resource) -> None:
@@ -158,5 +167,8 @@ class Holdings:
         assert equals(held, self.placeholder_allocated), (
             f"application {name}: placeholders {self.placeholder_allocated!r} are not the sum {held!r}"
         )
+        grouped = {key for of_group in self.placeholders.values() for key in of_group}
+        alone = {key for key, entry in self.placed.items() if entry.allocation.ask.placeholder}
+        assert grouped == alone, f"application {name}: placeholders {grouped ^ alone} are lost"
         for entry in self.placed.values():
             assert not (entry.preempted and entry.released), f"{entry.allocation!r} is ended twice"

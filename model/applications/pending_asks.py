@@ -213,6 +213,8 @@ class PendingAsks:
     def __init__(self) -> None:
         self.records: dict[str, AskRecord] = {}
         self.groups: dict[AskShape, AskGroup] = {}
+        self.members: dict[AskShape, AskGroup] = {}
+        """Those of `groups` that are no placeholders."""
         self._in_order: OrderedList[AskGroup] = OrderedList()
         """The groups by their first asks."""
         self._ages = _Ages()
@@ -300,6 +302,8 @@ class PendingAsks:
         order = record.order
         if group is None:
             group = self.groups[shape] = AskGroup(shape, order)
+            if not shape.placeholder:
+                self.members[shape] = group
             self._in_order.add(group)
         elif order < group.order:
             self._move(group, order)
@@ -320,6 +324,7 @@ class PendingAsks:
         if first is None:
             self._in_order.remove(group)
             del self.groups[group.shape]
+            self.members.pop(group.shape, None)
         elif record.order == group.order:
             self._move(group, first.order)
 

@@ -32,7 +32,7 @@ class ApplicationSwaps:
 
     def next(self, walk: SwapWalk) -> SwapOffer | None:
         """Return the next pair of a waiting member and a placeholder that it may replace."""
-        return gang.next_swap(walk, self._core.asks, self._core.holdings.placed)
+        return gang.next_swap(walk, self._core.asks, self._core.holdings.placeholders)
 
     def begin(self, allocation: Allocation, placeholder_key: str) -> Answer | None:
         """Begin a swap: the allocation replaces the placeholder once the RM has confirmed its end."""

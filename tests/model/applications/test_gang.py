@@ -50,11 +50,17 @@ class Gang:
         self.asks.add(ask)
         self.groups.count_placeholder(ask)
 
+    def next_swap(self, walk: SwapWalk) -> SwapOffer | None:
+        by_group: dict[str, dict[str, Placed]] = {}
+        for key, placed in self.placed.items():
+            by_group.setdefault(placed.allocation.ask.task_group_name, {})[key] = placed
+        return gang.next_swap(walk, self.asks, by_group)
+
     def offers(self) -> list[SwapOffer]:
         """Walk all pairs."""
         walk = SwapWalk()
         offers = []
-        while (offer := gang.next_swap(walk, self.asks, self.placed)) is not None:
+        while (offer := self.next_swap(walk)) is not None:
             offers.append(offer)
         return offers
 
@@ -153,17 +159,17 @@ def test_what_happens_during_the_walk_is_seen() -> None:
     group.member("m1")
     group.member("m2")
     walk = SwapWalk()
-    gang.next_swap(walk, group.asks, group.placed)
+    group.next_swap(walk)
 
     record = group.asks.get("m1")
     assert record is not None
     group.asks.place(record)
     first.released = True
-    offer = gang.next_swap(walk, group.asks, group.placed)
+    offer = group.next_swap(walk)
 
     assert offer is not None
     assert ("m2", "p2") == (offer.ask.allocation_key, offer.placeholder.allocation_key)
-    assert gang.next_swap(walk, group.asks, group.placed) is None
+    assert group.next_swap(walk) is None
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from licorne import ResourceManager, Scheduler
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from licorne.proxy.si import si_pb2 as si
+
 FEW: Final = 60
 MANY: Final = 4 * FEW
 STEPS: Final = 20
@@ -182,6 +184,43 @@ def gang_beside_waiting(scheduler: Scheduler, count: int) -> None:
         placeholder = placeholder_request(key)
         placeholder.allocations[0].applicationID = "gang"
         scheduler.update_allocation(placeholder)
+
+
+def gang_request(key: str, group: str, *, placeholder: bool) -> si.AllocationRequest:
+    request = ask_request(key, application="gang")
+    request.allocations[0].taskGroupName = group
+    request.allocations[0].placeholder = placeholder
+    return request
+
+
+def placeholders(scheduler: Scheduler, count: int, *, groups: bool = True) -> None:
+    """Place n placeholders of one gang that needs more, each in a task group of its own or all in one."""
+    one_node(scheduler)
+    request = application_request("gang")
+    request.new[0].placeholderAsk.resources["memory"].value = 10_000
+    scheduler.update_application(request)
+    for key in keys(count, "placeholder"):
+        scheduler.update_allocation(gang_request(key, key if groups else "group", placeholder=True))
+        scheduler.run_until_idle()
+
+
+def placeholders_of_one_group(scheduler: Scheduler, count: int) -> None:
+    """As above, all in one."""
+    placeholders(scheduler, count, groups=False)
+
+
+def place_placeholders(scheduler: Scheduler) -> None:
+    """Place further ones."""
+    for key in keys(STEPS, "measured"):
+        scheduler.update_allocation(gang_request(key, key, placeholder=True))
+        scheduler.run_until_idle()
+
+
+def replace_placeholders(scheduler: Scheduler) -> None:
+    """Let members take the places of placeholders."""
+    for key in keys(STEPS, "measured"):
+        scheduler.update_allocation(gang_request(key, "group", placeholder=False))
+        scheduler.run_until_idle()
 
 
 def apps_of_one_user(scheduler: Scheduler, count: int, *, user: str) -> None:
@@ -345,6 +384,8 @@ ROWS: Final = {
     "releasing beside applications with many sizes": Row(applications_with_many_sizes, release),
     "placing beside a gang and waiting applications": Row(gang_beside_waiting, place),
     "releasing beside a gang and waiting applications": Row(gang_beside_waiting, release),
+    "placing placeholders beside those of other groups": Row(placeholders, place_placeholders),
+    "replacing placeholders beside others": Row(placeholders_of_one_group, replace_placeholders),
     "placing beside applications over a limit": Row(apps_over_a_limit, place, limited_user),
     "submitting beside applications over a limit": Row(apps_over_a_limit, submit, limited_user),
     "releasing beside applications over a limit": Row(apps_over_a_limit, release, limited_user),
