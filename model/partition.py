@@ -143,10 +143,12 @@ class Partition:
             rejections = submit_with_terms(self._state, submissions, terms)
         else:
             rejections = list(submit_allocations(self._state, submissions).values())
-        if rejections:
-            self.host.announce(AllocationsRejected(tuple(rejections)))
+        refused = [release.rejection() for release in releases if release.refusal]
+        if rejections or refused:
+            self.host.announce(AllocationsRejected((*rejections, *refused)))
         for release in releases:
-            release_allocation(self._state, release)
+            if not release.refusal:
+                release_allocation(self._state, release)
 
     # ------------------------------------------------------------------------------- configuration
 

@@ -16,7 +16,7 @@ from ..queues.quota import maximum_below_root
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, strictly_greater_than_zero
-from ..resources.texts import describe, resource_from_json
+from ..resources.texts import describe, negative_text, resource_from_json
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..values.events import ChangeDetail, ChangeType
@@ -187,6 +187,9 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None:
     if is_zero(wanted):
         return None
     name = submission.application_id
+    refusal = negative_text(f"the placeholder ask of application {name}", wanted)
+    if refusal is not None:
+        return refusal
     if queue.settings.application_sort_policy is not SortPolicy.FIFO:
         return (
             f"queue {queue.path} cannot run application {name} with task group request: unsupported sort type"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..resources.texts import negative_text
 from ..values.allocation import FOREIGN_TAG, Allocation, Ask
 from ..values.events import ChangeType
 
@@ -26,6 +27,9 @@ def submit_foreign(state: PartitionState, submission: AllocationSubmission, crea
     entry = state.nodes.get(submission.node_id)
     if entry is None:
         return f"failed to find node {submission.node_id} for allocation {key}"
+    refusal = negative_text(f"the resource of the foreign allocation {key}", submission.resource)
+    if refusal is not None:
+        return refusal
     before = state.foreign.get(key)
     if before is not None and before.node_id != submission.node_id:
         remove_foreign(state, key)

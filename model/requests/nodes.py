@@ -8,6 +8,7 @@ from ..nodes.block import NodeEntry
 from ..nodes.node import Node
 from ..queues.quota import release_charge
 from ..resources.resource import EMPTY, subtract
+from ..resources.texts import negative_text
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
 from ..state.quarantine import BrokenKind
@@ -85,7 +86,7 @@ def update_refusal(update: NodeUpdate) -> str | None:
     if misplaced is not None:
         return misplaced
     if update.action is NodeAction.UPDATE or update.action in CREATIONS:
-        return _negative(f"the capacity of node {name}", update.resource) or _negative(
+        return negative_text(f"the capacity of node {name}", update.resource) or negative_text(
             f"what others use of node {name}", update.occupied
         )
     return None
@@ -103,13 +104,6 @@ def _misplaced(update: NodeUpdate) -> str | None:
         f"nothing is done with node {update.node_id}: {field} is for the actions {actions}, "
         f"not for {update.action.name}"
     )
-
-
-def _negative(what: str, resource: Resource | None) -> str | None:
-    """Return what is negative in a resource, `None` if nothing is."""
-    below = [(kind, amount) for kind, amount in (resource or EMPTY).items() if amount < 0]
-    lacks = ", ".join(f"{kind} is {amount}" for kind, amount in below)
-    return f"{what} is negative: {lacks}" if lacks else None
 
 
 def _create(state: PartitionState, update: NodeUpdate) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, parse_vcore
@@ -11,7 +12,7 @@ from .resource import EMPTY, Resource
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["describe", "resource_from_json", "resource_from_texts"]
+__all__ = ["describe", "negative_text", "resource_from_json", "resource_from_texts"]
 
 _VCORE: Final = "vcore"
 
@@ -56,6 +57,13 @@ def resource_from_json(text: str) -> Resource:
     return Resource({name: _value(entry, text) for name, entry in _object(entries, text).items()})
 
 
+def negative_text(what: str, resource: Resource | None) -> str | None:
+    """Return a sentence about what is negative in a resource, `None` if nothing is; `what` names it."""
+    below = [(kind, amount) for kind, amount in (resource or EMPTY).items() if amount < 0]
+    lacks = ", ".join(f"{kind} is {amount}" for kind, amount in below)
+    return f"{what} is negative: {lacks}" if lacks else None
+
+
 def _parse_entry(name: str, text: str) -> int:
     """Read one entry of the configuration with the parser of its type."""
     try:
@@ -71,6 +79,8 @@ def _value(entry: object, text: str) -> int:
     value = _field(entry, "value", text)
     if value is None:
         return 0
+    if type(value) is str and re.fullmatch(r"-?[0-9]{1,19}", value):
+        value = int(value)  # As protobuf writes what has 64 bits.
     if type(value) is not int:
         raise QuantityError(f"invalid resource JSON: {text!r}: {value!r} is not an integer")
     if not INT64_MIN <= value <= INT64_MAX:

@@ -55,6 +55,7 @@ def place_reserved(state: PartitionState) -> bool:
         if placed == skip_until.placed or not _is_any_forbidden(state):
             skip_until.placed = placed
             return False
+    version = _version(state)
     visit = _Visit(state)
     notes_before = state.notes.taken
     placed = visit.run()
@@ -62,10 +63,8 @@ def place_reserved(state: PartitionState) -> bool:
         state.notes.drop_beyond(notes_before)
     state.reserved_skip = (
         None
-        if placed
-        else ReservedSkip(
-            *(_version(state), visit.retry_ns, state.placed.allocations), always_retry=visit.always_retry
-        )
+        if placed or version != _version(state)  # What was dropped may have freed a node for those before it.
+        else ReservedSkip(version, visit.retry_ns, state.placed.allocations, always_retry=visit.always_retry)
     )
     return placed
 

@@ -248,6 +248,15 @@ class AskTerms:
     """How many allocations are wanted, with those that run already."""
 
 
+@dataclass(frozen=True, slots=True)
+class AllocationRejection:
+    """An ask or allocation that the scheduler rejects, and why."""
+
+    allocation_key: str
+    application_id: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """The end of an allocation or ask, in either direction; an empty key from the RM means all."""
@@ -257,6 +266,12 @@ class Release:
     allocation_key: str
     termination: TerminationType
     message: str = ""
+    refusal: str = ""
+    """Why the scheduler does not carry it out, although all else of its request is; empty for most."""
+
+    def rejection(self) -> AllocationRejection:
+        """Return the answer to a release that is refused."""
+        return AllocationRejection(self.allocation_key, self.application_id, self.refusal)
 
 
 class AskRelease(Release):
@@ -279,6 +294,10 @@ class UuidRelease(Release):
 
     uuid: str
 
+    def rejection(self) -> AllocationRejection:
+        """Return the answer to a release that is refused, which may name its allocation by the UUID alone."""
+        return AllocationRejection(self.allocation_key or self.uuid, self.application_id, self.refusal)
+
 
 # --------------------------------------------------------------------------------------- to the RM
 
@@ -288,15 +307,6 @@ class Rejection:
     """An application or node that the scheduler rejects, and why."""
 
     subject_id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationRejection:
-    """An ask or allocation that the scheduler rejects, and why."""
-
-    allocation_key: str
-    application_id: str
     reason: str
 
 

@@ -102,8 +102,9 @@ def uuid_releases(request: si.AllocationRequest) -> tuple[UuidRelease, ...]:
             partition=full_partition_name(release.partitionName, request.rmID),
             application_id=release.applicationID,
             allocation_key=release.allocationKey,
-            termination=termination_of(release, request.rmID),
+            termination=(termination := termination_of(release)).kind,
             message=release.message,
+            refusal=termination.refusal,
             uuid=release.UUID,
         )
         for release in request.releases.allocationsToRelease

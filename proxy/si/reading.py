@@ -76,7 +76,7 @@ def releases(request: si.AllocationRequest, generation: Generation) -> tuple[Rel
     read in the generation that is noted there.
 
     Raises:
-        RequestError: A release has an unknown reason, or one of asks names neither an ask nor an application.
+        RequestError: A release of asks names neither an ask nor an application.
     """
     asks = ask_releases(request)
     generation.is_older |= bool(asks) or uses_uuids(request)
@@ -88,8 +88,9 @@ def releases(request: si.AllocationRequest, generation: Generation) -> tuple[Rel
             partition=full_partition_name(release.partitionName, rm_id),
             application_id=release.applicationID,
             allocation_key=release.allocationKey,
-            termination=termination_of(release, rm_id),
+            termination=(termination := termination_of(release)).kind,
             message=release.message,
+            refusal=termination.refusal,
         )
         for release in request.releases.allocationsToRelease
     )

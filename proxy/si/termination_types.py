@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...model.errors import RequestError
 from ...model.values.messages import TerminationType
 
 if TYPE_CHECKING:
     from . import si_pb2 as si
 
-__all__ = ["termination_of"]
+__all__ = ["Termination", "termination_of"]
 
 _TERMINATIONS: Final = {termination.value: termination for termination in TerminationType}
 _KNOWN: Final = ", ".join(f"{termination.name} {termination.value}" for termination in TerminationType)
 
 
-def termination_of(release: si.AllocationRelease, rm_id: str) -> TerminationType:
+class Termination(NamedTuple):
+    """The reason of a release, and why the release is refused: empty if it is not."""
+
+    kind: TerminationType
+    refusal: str = ""
+
+
+def termination_of(release: si.AllocationRelease) -> Termination:
     """Return the reason of a release.
 
-    Raises:
-        RequestError: It is none that this version knows. What ends, and what is answered, depends on it.
+    One with a reason that this version does not know is refused, since what ends depends on the reason; the
+    rest of its request is carried out.
     """
-    termination = _TERMINATIONS.get(release.terminationType)
-    if termination is None:
-        raise RequestError(
-            f"resource manager {rm_id!r} releases {release.allocationKey or release.UUID!r} of application "
-            f"{release.applicationID!r} with the terminationType {release.terminationType}; "
-            f"known are {_KNOWN}"
-        )
-    return termination
+    kind = _TERMINATIONS.get(release.terminationType)
+    if kind is not None:
+        return Termination(kind)
+    return Termination(
+        TerminationType.UNKNOWN_TERMINATION_TYPE,
+        f"the release of {release.allocationKey or release.UUID!r} of application {release.applicationID!r} "
+        f"has the terminationType {release.terminationType}; known are {_KNOWN}",
+    )

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
-from support.model.harness import Harness
+from support.model.harness import PARTITION, Harness
 
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.values.messages import AllocationsReleased, NodeAction, TerminationType
+from licorne.model.values.messages import (
+    AllocationRejection,
+    AllocationsRejected,
+    AllocationsReleased,
+    NodeAction,
+    Release,
+    TerminationType,
+)
 from licorne.model.values.object_state import ObjectState
 
 FIVE = a_resource(memory=5)
@@ -431,3 +438,33 @@ def test_a_key_that_ended_may_be_used_again() -> None:
     h.run_until_idle()
 
     assert ("one", FIVE) == (h.placements["a"], h.node("one").allocated)
+
+
+def test_a_release_that_is_refused_is_answered_and_the_others_are_carried_out() -> None:
+    """One entry that this version does not know costs no other one."""
+    h = a_partition("x", "y")
+    refused, good = (
+        Release(
+            partition=PARTITION,
+            application_id="app",
+            allocation_key=key,
+            termination=TerminationType.STOPPED_BY_RM,
+            refusal=refusal,
+        )
+        for key, refusal in (("x", "not known"), ("y", ""))
+    )
+    h.partition.update_allocations([], [refused, good])
+    h.validate()
+
+    rejected = AllocationsRejected((AllocationRejection("x", "app", "not known"),))
+    assert [rejected] == h.heard(AllocationsRejected)
+    assert {"x"} == {placed.allocation.ask.allocation_key for placed in h.application().allocations.all()}
+
+
+def test_a_foreign_allocation_with_negative_resources_is_rejected() -> None:
+    """It would give its node more than it has."""
+    h = a_partition()
+    (rejection,) = h.ask("f", application_id="", node_id="one", tags=FOREIGN, resource=a_resource(memory=-5))
+
+    assert "the resource of the foreign allocation f is negative: memory is -5" == rejection.reason
+    assert not h.state.foreign

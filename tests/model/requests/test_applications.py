@@ -288,6 +288,14 @@ def test_a_gang_needs_a_queue_that_is_first_in_first_out() -> None:
     assert h.submit("plain") is None
 
 
+def test_a_gang_cannot_announce_less_than_nothing() -> None:
+    """The rejection names the type and the quantity."""
+    rejection = Harness("- name: leaf").submit("gang", placeholder_ask=a_resource(memory=-3))
+
+    assert rejection is not None
+    assert "the placeholder ask of application gang is negative: memory is -3" == rejection.reason
+
+
 def test_a_gang_must_fit_the_maximum_of_its_queues() -> None:
     """That of the leaf and of all queues below the root; the size of the cluster does not count."""
     h = Harness("- name: p\n  resources: {max: {memory: 15}}\n  queues:\n  - name: leaf")

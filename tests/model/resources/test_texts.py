@@ -56,6 +56,7 @@ def test_the_first_failing_entry_fails_the_whole_map() -> None:
     ("text", "expected"),
     [
         ('{"resources":{"memory":{"value":100}}}', {"memory": 100}),
+        ('{"resources":{"memory":{"value":"2000"}}}', {"memory": 2000}),
         ('{"resources":{"memory":{"value":-1},"vcore":{"value":0}}}', {"memory": -1, "vcore": 0}),
         ('{"Resources":{"Memory":{"VALUE":1}}}', {"Memory": 1}),
         ('{"resources":{"memory":{"value":1,"Value":2}}}', {"memory": 2}),
@@ -79,7 +80,9 @@ def test_a_quota_tag_holds_raw_quantities(text: str, expected: dict[str, int]) -
         "",
         "resources",
         '{"resources":{"x":{"value":10}}',
-        '{"resources":{"x":{"value":"10"}}}',
+        '{"resources":{"x":{"value":"10m"}}}',
+        '{"resources":{"x":{"value":""}}}',
+        '{"resources":{"x":{"value":"9223372036854775808"}}}',
         '{"resources":{"x":{"value":1.0}}}',
         '{"resources":{"x":{"value":1e3}}}',
         '{"resources":{"x":{"value":true}}}',

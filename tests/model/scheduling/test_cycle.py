@@ -294,17 +294,6 @@ def test_cordoned_and_small_nodes_are_passed_over() -> None:
     assert ({}, {"a": "cordoned"}) == (before, h.placements)
 
 
-def test_an_ask_larger_than_a_node_is_not_placed_there_whatever_is_available() -> None:
-    """Something foreign may use less than nothing."""
-    h = a_partition("one")
-    h.ask("f", application_id="", node_id="one", tags={"foreign": "default"}, resource=a_resource(memory=-5))
-    h.submit()
-    h.ask("a", resource=a_resource(memory=12))
-    h.run_until_idle()
-
-    assert (a_resource(memory=15), {}) == (h.node("one").available, h.placements)
-
-
 @pytest.mark.parametrize(("policy", "nodes"), [("fair", ["a", "b"]), ("binpacking", ["a", "a"])])
 def test_the_policy_of_the_partition_orders_the_nodes(policy: str, nodes: list[str]) -> None:
     """Fair spreads, binpacking fills."""

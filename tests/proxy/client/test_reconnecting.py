@@ -87,13 +87,13 @@ def test_a_request_that_is_refused_later_is_reported() -> None:
     listener = Listener()
     with serving() as server, RemoteScheduler(server.address, on_error=failures.append) as scheduler:
         scheduler.register("rm", listener)
-        unknown = si.AllocationRequest(rmID="rm")
-        unknown.releases.allocationsToRelease.add(allocationKey="a", terminationType=99)
-        scheduler.update_allocation(unknown)
+        nameless = si.AllocationRequest(rmID="rm")
+        nameless.releases.allocationAsksToRelease.add()
+        scheduler.update_allocation(nameless)
         wait_until(lambda: failures, "the refusal is reported")
         scheduler.update_node(node_request("n1"))
         listener.wait_for("accepted n1")
-    assert "99" in str(failures[0].error)
+    assert "neither allocationKey nor applicationID" in str(failures[0].error)
 
 
 def test_callbacks_may_call_the_scheduler() -> None:
