@@ -142,16 +142,16 @@ class Cluster:
         return "" if manager is None else manager.config.text
 
     def partitions(self) -> list[Partition]:
-        """Return all partitions, by RM and name."""
+        """Return all partitions, those of the RM that registered first before others, by name."""
         return [
             manager.partitions[name]
-            for _, manager in sorted(self._managers.items())
+            for manager in tuple(self._managers.values())
             for name in sorted(manager.partitions)
         ]
 
     def configurations(self) -> list[tuple[str, SchedulerConfig]]:
-        """Return the configurations that are in effect, with their RMs, by RM."""
-        return [(rm_id, manager.config) for rm_id, manager in sorted(self._managers.items())]
+        """Return the configurations that are in effect, with their RMs, in the order of registration."""
+        return [(rm_id, manager.config) for rm_id, manager in tuple(self._managers.items())]
 
 
 class _Change:

@@ -219,6 +219,14 @@ class Managers:
         """Return all RMs, sorted by id."""
         return tuple(manager for _, manager in sorted(self._table.items()))
 
+    def running_first(self, partitions: Sequence[Partition]) -> list[Partition]:
+        """Return partitions in their order, those of RMs that have stopped last."""
+        return sorted(partitions, key=lambda partition: self._has_stopped(partition.rm_id))
+
+    def _has_stopped(self, rm_id: str) -> bool:
+        manager = self._table.get(rm_id)
+        return manager is not None and manager.life.has_stopped
+
     def figures(self) -> dict[str, ManagerFigures]:
         """Return the figures of all RMs that have ever registered, sorted by id."""
         figures = {}

@@ -213,7 +213,9 @@ class QuestionSide(ABC):
         self._check_running()
         self._managers.callback_threads.refuse(question)
         try:
-            return self._uninterrupted(lambda: answer(self._cluster.partitions()))
+            return self._uninterrupted(
+                lambda: answer(self._managers.running_first(self._cluster.partitions()))
+            )
         except ActorEndedError as error:
             self._check_running()
             raise RequestError(f"{question} met what has just ended: {error}") from error

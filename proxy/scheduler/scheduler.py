@@ -348,7 +348,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
         """
 
         def shown(partitions: Sequence[Partition]) -> Document:
-            return snapshot([each for each in partitions if rm_id in (None, each.rm_id)])
+            named = sorted(partitions, key=lambda partition: (partition.rm_id, partition.name))
+            return snapshot([each for each in named if rm_id in (None, each.rm_id)])
 
         return self._answer_question("a snapshot", shown)
 

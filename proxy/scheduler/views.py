@@ -74,11 +74,14 @@ class Views:
     # ----------------------------------------------------------------------------------- the cluster
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return the full names of all partitions, by RM and name."""
+        """Return the full names of all partitions.
+
+        Those of the RM that registered first come first, by name; those of RMs that have stopped come last.
+        """
         return self._ask_all("a look at the partitions", _names)
 
     def partitions(self) -> tuple[PartitionValues, ...]:
-        """Return what each partition shows as a whole, by RM and name."""
+        """Return what each partition shows as a whole, in the same order."""
 
         def answer(partitions: Sequence[Partition]) -> tuple[PartitionValues, ...]:
             return tuple(values for _, values in ask_each(partitions, _values))
@@ -92,14 +95,19 @@ class Views:
         )
 
     def configurations(self) -> list[tuple[str, SchedulerConfig]]:
-        """Return the configurations that are in effect, with their RMs, by RM."""
-        return self._ask_all("a look at the configuration", lambda _: self._cluster.configurations())
+        """Return the configurations that are in effect, with their RMs, in the order of their partitions."""
+
+        def answer(partitions: Sequence[Partition]) -> list[tuple[str, SchedulerConfig]]:
+            order = list(dict.fromkeys(partition.rm_id for partition in partitions))
+            return sorted(self._cluster.configurations(), key=lambda row: order.index(row[0]))
+
+        return self._ask_all("a look at the configuration", answer)
 
     def find(self, name: str) -> str:
         """Return the full name of a partition.
 
         Args:
-            name: A short name, which stands for that of the first RM that has one; or a full one.
+            name: A short name, which stands for the first of that name in `partition_names`; or a full one.
         """
         for full_name in self.partition_names():
             if name in (full_name, short_partition_name(full_name)):

@@ -109,7 +109,7 @@ def test_a_registration_makes_the_partitions_of_its_configuration() -> None:
     cluster.register(a_registration(ONE, "other"), maker)
 
     assert ["[rm]default", "[rm]gpu", "[other]default"] == maker.made
-    assert ["[other]default", "[rm]default", "[rm]gpu"] == [entry.name for entry in cluster.partitions()]
+    assert maker.made == [entry.name for entry in cluster.partitions()]
 
 
 def test_without_a_configuration_there_is_a_queue_for_each_namespace() -> None:

@@ -77,11 +77,15 @@ def test_a_strange_name_is_not_found(served: Reader, path: str) -> None:
 
 
 def test_a_partition_is_found_by_its_short_and_by_its_full_name() -> None:
-    """The short one is that of the first resource manager."""
+    """The short one is that of the first resource manager that registered, unless it has stopped."""
     with reader(TWO) as served:
-        served.scheduler.register("a-first", ResourceManager(), configuration=TWO)
+        served.scheduler.register("a-second", ResourceManager(), configuration=TWO)
         served.scheduler.update_node(node_request("node", rm_id="rm"))
 
+        (node,) = list(served.document("/ws/v1/partition/default/nodes"))  # type: ignore[call-overload]
+        assert "node" == node["nodeID"]
+        assert [] == served.document("/ws/v1/partition/[a-second]default/nodes")
+        served.scheduler.stop_manager("rm", "gone")
         assert [] == served.document("/ws/v1/partition/default/nodes")
         (node,) = list(served.document("/ws/v1/partition/[rm]default/nodes"))  # type: ignore[call-overload]
         assert "node" == node["nodeID"]

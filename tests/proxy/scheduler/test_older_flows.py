@@ -450,10 +450,6 @@ def test_a_resource_manager_that_registers_again_may_speak_another_generation(en
             {"releases": {"allocationAsksToRelease": [{"message": "all"}]}},
             "with neither allocationKey nor applicationID",
         ),
-        (
-            {"releases": {"allocationsToRelease": [{"UUID": "runs", "terminationType": 77}]}},
-            "releases 'runs' of application '' with the terminationType 77",
-        ),
     ],
 )
 def test_a_message_that_is_refused_changes_nothing(
