@@ -9,6 +9,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request
 
 from licorne import Scheduler
+from licorne.model.preemption.guarantee.decision import NoPreemption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +84,9 @@ def test_an_ask_whose_victims_are_ending_preempts_nothing_more(scheduler: Schedu
     assert "it has preempted already, and what it chose is still ending" == prospect.why_not
 
 
+REFUSED = NoPreemption.GUARANTEE.text
+
+
 def test_a_look_changes_nothing(scheduler: Scheduler) -> None:
     """Not even what is noted on the ask."""
     before = scheduler.snapshot()
@@ -97,7 +101,10 @@ def test_a_look_changes_nothing(scheduler: Scheduler) -> None:
     [
         ("root.plain", 10, True, "no queue of its path has a guarantee"),
         ("root.owed", 10, False, "the ask does not allow others to be preempted for it"),
-        ("root.greedy", 10, True, "Preemption queue guarantees check failed"),
+        (
+            *("root.greedy", 10, True),
+            f"{REFUSED}: it asks for memory 10, and root.greedy has memory 0 left of its guarantee",
+        ),
     ],
 )
 def test_what_would_not_preempt_says_why(
