@@ -135,8 +135,8 @@ def test_the_predicates_are_asked_for_the_reserved_node() -> None:
     assert ({}, {"waits": "two"}) == (denied, h.placements)
 
 
-def without_room_in_the_cluster(required_node: str = "") -> Harness:
-    """Return a partition with a reservation whose ask all nodes together have no room for any more."""
+def reserved_beside_a_spare(required_node: str = "") -> Harness:
+    """Return a partition with a reservation; a large node that is cordoned has room for all."""
     h = Harness("- name: leaf")
     h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
     h.nodes("one")
@@ -146,6 +146,12 @@ def without_room_in_the_cluster(required_node: str = "") -> Harness:
     h.advance(3)
     h.run_until_idle()
     assert ("waits",) == h.node("one").reservations
+    return h
+
+
+def without_room_in_the_cluster(required_node: str = "") -> Harness:
+    """Return the same when all nodes together have no room for the ask any more."""
+    h = reserved_beside_a_spare(required_node)
     h.update_node("spare", NodeAction.DECOMISSION)
     return h
 
@@ -186,15 +192,7 @@ def test_a_forbidden_ask_leaves_its_node_to_others_until_it_is_allowed(by: str, 
             "- {name: leaf, limits: [{limit: bob, users: [bob], maxresources: {memory: 15}}]}"
         ),
     }[by]
-    h = Harness(free)
-    h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
-    h.nodes("one")
-    h.submit()
-    h.ask("busy", node_id="one")
-    h.ask("waits", required_node=required_node, priority=-1)
-    h.advance(3)
-    h.run_until_idle()
-    assert ("waits",) == h.node("one").reservations
+    h = reserved_beside_a_spare(required_node)
     h.reload(barred)
     h.run_until_idle()
     assert () == h.node("one").reservations
