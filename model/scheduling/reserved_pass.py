@@ -51,9 +51,9 @@ def place_reserved(state: PartitionState) -> bool:
     """
     skip_until = state.reserved_skip
     if skip_until is not None and skip_until.holds(_version(state), state.now_ns()):
-        placed = state.placed.allocations
-        if placed == skip_until.placed or not _is_any_forbidden(state):
-            skip_until.placed = placed
+        placements = state.placed.allocations
+        if placements == skip_until.placed or not _is_any_forbidden(state):
+            skip_until.placed = placements
             return False
     version = _version(state)
     visit = _Visit(state)

@@ -189,8 +189,10 @@ def _run(
                 write_line(json.dumps(document), flush=True)
                 return
             write_line(f"listening on {listening}", flush=True)
-            if reading is not None:
+            if rest is not None and reading is not None:
+                scheme = "http" if rest.certificate is None else "https"
                 write_line(f"REST on {reading}", flush=True)
+                write_line(f"page on {scheme}://{reading}/", flush=True)
 
         asyncio.run(
             serve_until_signal(

@@ -82,19 +82,21 @@ def test_it_listens_with_tls(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def test_serve_starts_it_and_prints_its_address() -> None:
-    """On a line of its own, behind that of the scheduler."""
+    """On a line of its own, behind that of the scheduler; the page for people is on the next one."""
     arguments = ["serve", "--address", "127.0.0.1:0", "--rest-address", "127.0.0.1:0"]
     command = [sys.executable, "-m", "licorne", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own command
     assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(2)]
+    lines = [process.stdout.readline() for _ in range(3)]
     address = lines[1].removeprefix("REST on ").strip()
     answer = httpx.get(f"http://{address}/ws/v1/clusters")
+    page = httpx.get(lines[2].removeprefix("page on ").strip())
     process.terminate()
     process.communicate(timeout=END_SECONDS * 2)
 
     assert lines[0].startswith("listening on 127.0.0.1:")
     assert (200, []) == (answer.status_code, answer.json())
+    assert (200, "text/html") == (page.status_code, page.headers["content-type"].partition(";")[0])
 
 
 def test_serve_ends_in_time_while_a_client_is_connected() -> None:
