@@ -22,6 +22,7 @@ def validate_documents(partitions: Sequence[PartitionDocument]) -> Iterator[Rule
     """Apply the rules about what is written before a configuration is made of it."""
     yield from structure.partition_names_are_unique(partitions)
     for partition in partitions:
+        yield from structure.partition_names_are_plain(partition)
         yield from structure.queues_are_listed(partition)
         yield from structure.root_is_spelled_root(partition)
         yield from structure.root_has_no_resources(partition)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from ..building import ROOT, has_root, partition_name
 from ..problems import RuleFinding
@@ -15,11 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "limits_agree",
+    "partition_names_are_plain",
     "partition_names_are_unique",
     "queues_are_listed",
     "root_has_no_resources",
     "root_is_spelled_root",
 ]
+
+PARTITION_NAME_MAX: Final = 256
+_PLAIN_NAME: Final = re.compile(r"[^\[\]/\\\s\x00-\x1f\x7f]+")
 
 
 def partition_names_are_unique(partitions: Sequence[PartitionDocument]) -> Iterator[RuleFinding]:
@@ -31,6 +36,16 @@ def partition_names_are_unique(partitions: Sequence[PartitionDocument]) -> Itera
             position = partition.positions(closed=("queues",)).get("name", partition.position)
             yield RuleFinding(position, f"duplicate partition name found with name {name}")
         seen.add(name)
+
+
+def partition_names_are_plain(partition: PartitionDocument) -> Iterator[RuleFinding]:
+    """Refuse a long name, or one that reads as a path or as that of another RM: `[alice]default`."""
+    name = partition_name(partition)
+    if len(name) > PARTITION_NAME_MAX or not _PLAIN_NAME.fullmatch(name):
+        position = partition.positions(closed=("queues",)).get("name", partition.position)
+        shown = f"{name[:PARTITION_NAME_MAX]}..." if len(name) > PARTITION_NAME_MAX else name
+        text = f"a partition may not be called {shown!r}: without brackets, slashes, white space and control "
+        yield RuleFinding(position, f"{text}characters, and at most {PARTITION_NAME_MAX} characters")
 
 
 def queues_are_listed(partition: PartitionDocument) -> Iterator[RuleFinding]:

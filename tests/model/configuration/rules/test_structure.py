@@ -88,3 +88,12 @@ def test_equal_limits_of_partition_and_root_are_allowed() -> None:
 def test_two_partitions_may_have_the_same_queues() -> None:
     """Names of queues are unique within their parent only."""
     assert errors_of("partitions: [{queues: [{name: a}]}, {name: b, queues: [{name: a}]}]") == []
+
+
+@pytest.mark.parametrize("name", ["[alice]default", "a]b", "a/b", "a b", "a\\tb", "x" * 257])
+def test_a_partition_may_not_be_called_like_that_of_another_manager(name: str) -> None:
+    """`[alice]default` is the full name of a partition of alice: who has it would act in her place."""
+    (error,) = errors_of(f'partitions:\n- {{name: "{name}", queues: []}}\n')
+
+    assert "a partition may not be called" in error
+    assert "at most 256 characters" in error
