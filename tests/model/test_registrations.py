@@ -119,11 +119,11 @@ def test_an_empty_text_is_the_default_configuration(driven: Driven) -> None:
 
 
 def test_several_managers_have_partitions_of_their_own(driven: Driven) -> None:
-    """Of the same short name; they are listed by manager."""
+    """Of the same short name; those of the manager that registered first are listed first."""
     driven.register(a_text("default"), "b")
     driven.register(a_text("default"), "a")
 
-    assert ["[a]default", "[b]default"] == driven.names()
+    assert ["[b]default", "[a]default"] == driven.names()
 
 
 def test_a_second_registration_ends_what_the_first_had(driven: Driven) -> None:
