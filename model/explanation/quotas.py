@@ -60,7 +60,9 @@ def user_quota_blockers(
     """Walk the limits that an ask does not fit under: the user's first, each from the root down."""
     holder = (queue_path, application_id, user)
     held = (
-        held_of_holders(state, *holder, ask.allocation_key) if state.claims else (NOTHING_HELD, NOTHING_HELD)
+        held_of_holders(state, *holder, ask.allocation_key)
+        if state.claims.by_key
+        else (NOTHING_HELD, NOTHING_HELD)
     )
     resource = ask.resource
     for found in state.limits.blockers(*holder, resource, held):

@@ -69,7 +69,7 @@ def _run_passes(state: PartitionState) -> CycleOutcome:
 
 
 def _first_result(state: PartitionState) -> CycleOutcome:
-    if state.claims and state.claims.end_due(state.now_ns()):
+    if state.claims.by_key and state.claims.end_due(state.now_ns()):
         state.changes += 1
     checks = state.node_checks
     if len(state.reserved) and _timed(state, TimedPart.RESERVED, place_reserved):

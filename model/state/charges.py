@@ -48,7 +48,7 @@ def user_headroom(state: PartitionState, entry: ApplicationEntry, own_key: str =
         return None
     entry.user_is_listed = True
     of_entry = (entry.queue.path, entry.application_id, entry.user)
-    if not state.claims:
+    if not state.claims.by_key:
         return state.limits.headroom(*of_entry)
     return state.limits.headroom(*of_entry, held_of_holders(state, *of_entry, own_key))
 
@@ -193,7 +193,7 @@ def drop_asks(
 
 def end_claim(state: PartitionState, allocation_key: str) -> None:
     """End the claim of an ask that waits no longer: others may use the room."""
-    if state.claims and state.claims.end(allocation_key):
+    if state.claims.by_key and state.claims.end(allocation_key):
         state.changes += 1
 
 

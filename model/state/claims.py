@@ -100,30 +100,28 @@ class PreemptionClaim:
 
 @final
 class PreemptionClaims:
-    """The claims of a partition by the key of the ask, and the victims that end without one."""
+    """The claims of a partition, and the victims that end without one."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, PreemptionClaim] = {}
+        self.by_key: dict[str, PreemptionClaim] = {}
+        """By the key of their ask, the oldest first; hot paths look whether there are any."""
         self._ended: dict[str, PreemptionClaim] = {}
         """Those whose victims have all ended."""
         self._by_victim: dict[str, PreemptionClaim] = {}
         self._unclaimed: dict[str, EndingVictim] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._by_key)
-
     def __iter__(self) -> Iterator[PreemptionClaim]:
         """Walk the claims, the oldest first."""
-        return iter(tuple(self._by_key.values()))
+        return iter(tuple(self.by_key.values()))
 
     def find(self, allocation_key: str) -> PreemptionClaim | None:
         """Return the claim of an ask, `None` if it has none."""
-        return self._by_key.get(allocation_key)
+        return self.by_key.get(allocation_key)
 
     def begin(self, entry: ApplicationEntry, ask: Ask, ending: Iterable[EndingVictim], now_ns: int) -> None:
         """Begin the claim of an ask that has just preempted; some of the victims may have been unclaimed."""
         self.end(ask.allocation_key)
-        claim = self._by_key[ask.allocation_key] = PreemptionClaim(entry, ask, ending)
+        claim = self.by_key[ask.allocation_key] = PreemptionClaim(entry, ask, ending)
         for key in claim.ending:
             self._unclaimed.pop(key, None)
             self._by_victim[key] = claim
@@ -137,7 +135,7 @@ class PreemptionClaims:
 
     def end(self, allocation_key: str) -> bool:
         """End the claim of an ask, and return whether it had one; its victims are unclaimed from then on."""
-        claim = self._by_key.pop(allocation_key, None)
+        claim = self.by_key.pop(allocation_key, None)
         if claim is None:
             return False
         self._ended.pop(allocation_key, None)
@@ -149,7 +147,7 @@ class PreemptionClaims:
 
     def resize(self, ask: Ask) -> None:
         """Take the new size of an ask, if it has a claim."""
-        claim = self._by_key.get(ask.allocation_key)
+        claim = self.by_key.get(ask.allocation_key)
         if claim is not None:
             claim.ask = ask
             claim.hold()
@@ -171,7 +169,7 @@ class PreemptionClaims:
     @contextmanager
     def lifted(self, allocation_key: str) -> Iterator[None]:
         """Let an ask use what its own claim holds."""
-        claim = self._by_key.get(allocation_key)
+        claim = self.by_key.get(allocation_key)
         if claim is None:
             yield
             return
@@ -179,7 +177,7 @@ class PreemptionClaims:
         try:
             yield
         finally:
-            if self._by_key.get(allocation_key) is claim:
+            if self.by_key.get(allocation_key) is claim:
                 claim.hold()
 
     def next_due_ns(self) -> int | None:

@@ -92,7 +92,7 @@ def test_nothing_is_committed_to_a_placed_ask() -> None:
     assert "p1" in scene.placements
 
     assert NOTHING_COMMITTED is committed_resources(scene.state, "")
-    assert not scene.state.claims
+    assert not scene.state.claims.by_key
 
 
 def test_nothing_is_committed_to_an_ask_that_is_withdrawn() -> None:

@@ -116,12 +116,12 @@ def test_an_ask_that_lost_its_node_keeps_no_room_once_its_victims_have_ended() -
     scene = four_of_one_queue(SIDE_BY_SIDE)
     (reserved,) = scene.state.reserved.all()
     scene.update_node(reserved.node_id, NodeAction.DECOMISSION)
-    assert scene.state.claims
+    assert scene.state.claims.by_key
     for key in ("v3", "v2"):
         if scene.application("root.p.b").allocations.get(key) is not None:
             scene.end(key, "root.p.b")
 
-    assert not scene.state.claims
+    assert not scene.state.claims.by_key
 
 
 def test_the_limit_of_a_user_is_kept_as_well() -> None:
