@@ -18,12 +18,15 @@ from ..terminal.bad_input import write_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from loguru import Message
+    from loguru import Message, Record
 
 __all__ = ["JsonHandler", "LogFormat", "log_format_named", "reporter", "write_log", "write_record"]
 
 LogFormat: TypeAlias = Literal["text", "json"]
 
+MANAGERS_LOG: Final = "core.rmproxy"
+"""The logger for the lives of resource managers."""
+_WARNING: Final = 30
 _FIELDS: Final = {
     "logger": "logger",
     "rm_id": "rmID",
@@ -48,17 +51,19 @@ def log_format_named(name: str) -> LogFormat:
 
 
 def write_log(log_format: LogFormat) -> None:
-    """Write the log of this process as JSON lines to standard error; with `text` nothing changes.
+    """Write the log of this process to standard error.
 
-    What goes through Python's `logging` is written in the same way.
+    As JSON lines it is all of it, with what goes through Python's `logging`; as text it is what an operator
+    has to know: warnings, errors, and the lives of resource managers.
     """
-    if log_format == "text":
-        return
     from loguru import logger
 
     logger.remove()
-    logger.add(write_record, level="DEBUG", format="{message}", catch=True)
     logger.enable("licorne")
+    if log_format == "text":
+        logger.add(_write_text, level="INFO", format="{message}", filter=_is_for_operators, catch=True)
+        return
+    logger.add(write_record, level="DEBUG", format="{message}", catch=True)
     logging.basicConfig(handlers=[JsonHandler()], level=logging.WARNING, force=True)
 
 
@@ -82,6 +87,15 @@ def write_record(message: Message) -> None:
         # What loguru has formatted is the message, then the traceback.
         error = str(message).removeprefix(record["message"]).strip()
     _write_line(record["time"], record["level"].name.lower(), record["message"], record["extra"], error)
+
+
+def _is_for_operators(record: Record) -> bool:
+    return record["level"].no >= _WARNING or record["extra"].get("logger") == MANAGERS_LOG
+
+
+def _write_text(message: Message) -> None:
+    record = message.record
+    write_error(f"licorne serve: {record['level'].name.lower()}: {str(message).rstrip()}")
 
 
 @final

@@ -1,4 +1,4 @@
-"""The nine checks of a running scheduler.
+"""The checks of a running scheduler.
 
 What concerns a whole partition is taken from one turn of it, and what concerns one node as well. Allocations
 that only a node or only an application knows are looked for in pieces, while the partition works in between.
@@ -19,7 +19,7 @@ from .pages import active_applications, nodes
 from .report import HealthCheck, HealthReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ...model.nodes.node import NodeFacts
     from ...model.partition import Partition
@@ -50,11 +50,21 @@ class HealthChecks:
     Args:
         ask_all: How partitions are asked.
         metrics: What the scheduler has counted.
+        lost_managers: Returns which resource managers are lost, and why.
+        broken_interfaces: What does not answer now, and why.
     """
 
-    def __init__(self, ask_all: AskAll, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        ask_all: AskAll,
+        metrics: Metrics,
+        lost_managers: Callable[[], Sequence[str]],
+        broken_interfaces: Mapping[str, str],
+    ) -> None:
         self._ask_all = ask_all
         self._metrics = metrics
+        self._lost_managers = lost_managers
+        self._broken_interfaces = broken_interfaces
         self._errors_before = 0
         self._failed_nodes_before = 0
 
@@ -69,7 +79,8 @@ class HealthChecks:
             with suppress(RequestError):  # It has ended; or the scheduler has, and the next question says so.
                 findings.append(self._look_at(partition))
         self._ask_all("a health check", len)
-        return HealthReport(now_ns, (*self._counts(findings), *_resources(findings), *_allocations(findings)))
+        looked_at = (*_resources(findings), *_allocations(findings))
+        return HealthReport(now_ns, (*self._counts(findings), *looked_at, *self._connections()))
 
     def _look_at(self, partition: Partition) -> _Findings:
         figures = self._ask_all("a health check", lambda _: partition.monitor.figures())
@@ -129,6 +140,17 @@ class HealthChecks:
                 f"There were {new_failed} failed nodes logged in the metrics",
             ),
         )
+
+    def _connections(self) -> Iterator[HealthCheck]:
+        """Yield what is lost and does not answer; the recorded core has no such checks."""
+        lost = self._lost_managers()
+        if lost:
+            what = "Check for resource managers that were lost, and did not come back"
+            yield _listing("Resource managers", what, "Lost resource managers", lost)
+        broken = [f"{name}: {why}" for name, why in sorted(self._broken_interfaces.items())]
+        if broken:
+            what = "Check for interfaces that do not answer"
+            yield _listing("Interfaces", what, "Interfaces that do not answer", broken)
 
 
 def _answer(

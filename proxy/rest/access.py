@@ -47,7 +47,8 @@ def read_token(path: Path) -> str:
 class Access:
     """Lets in requests that have one of the tokens; without tokens, all of them.
 
-    The files of the page tell nothing, and a browser asks for them without a token: they are for all.
+    The files of the page tell nothing, and a browser asks for them without a token: they are for all. So is
+    OPTIONS, which says how a path may be asked: before a request with a token a browser sends it without one.
     """
 
     def __init__(self, app: ASGIApp, tokens: Sequence[str]) -> None:
@@ -56,7 +57,7 @@ class Access:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it with 401."""
-        is_data = scope["type"] == "http" and scope["path"].startswith(_DATA)
+        is_data = scope["type"] == "http" and scope["method"] != "OPTIONS" and scope["path"].startswith(_DATA)
         if not is_data or not self._tokens or self._is_known(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from starlette.datastructures import MutableHeaders
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["CrossOrigin"]
+__all__ = ["SHARED", "CrossOrigin", "preflight_headers"]
+
+SHARED: Final = "/ws/v1/"
+"""Where the paths begin whose answers pages of other origins may read."""
+_HEADERS: Final = "X-Requested-With,Content-Type,Accept,Origin"
+
+
+def preflight_headers(request: Request, methods: str) -> Mapping[str, str]:
+    """Return the headers for a browser that asks whether a page of another origin may make a request."""
+    asks = {"Origin", "Access-Control-Request-Method"} <= {name.title() for name in request.headers}
+    if not asks or not request.url.path.startswith(SHARED):
+        return {}
+    return {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Methods": methods,
+        "Access-Control-Allow-Headers": f"{_HEADERS},Authorization",
+    }
 
 
 @final
@@ -21,7 +40,7 @@ class CrossOrigin:
         self._headers = {
             "Access-Control-Allow-Origin": "*",
             "Access-Control-Allow-Methods": methods,
-            "Access-Control-Allow-Headers": "X-Requested-With,Content-Type,Accept,Origin",
+            "Access-Control-Allow-Headers": _HEADERS,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -25,7 +25,7 @@ from . import (
     questions,
     queues,
 )
-from .cross_origin import CrossOrigin
+from .cross_origin import SHARED, CrossOrigin
 from .requests import pace_of
 from .unrouted import allowed_methods
 
@@ -66,7 +66,8 @@ def _prepared(route: Route) -> Route:
     made.methods.discard("HEAD")
     # Starlette's `$` also matches before a newline, which would be cut off.
     made.path_regex = re.compile(made.path_regex.pattern.removesuffix("$") + r"\Z")
-    made.app = CrossOrigin(made.app, allowed_methods(made.methods))
+    if route.path.startswith(SHARED):
+        made.app = CrossOrigin(made.app, allowed_methods(made.methods))
     return made
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import threading
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
+from loguru import logger
 
 from ...model.errors import LicorneError
 from .application import rest_app
@@ -19,6 +23,7 @@ from .connections import bounded_connections
 from .limits import LimitsSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 
@@ -34,6 +39,12 @@ _THREADS: Final = 8
 """How many requests may wait for the scheduler at once."""
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
+_AGAIN_SECONDS: Final = 1.0
+"""How soon a server that has ended starts again."""
+_NAME: Final = "REST"
+_LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_QUIET_SECONDS: Final = 60
+"""From one line of the log about such a lack to the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,29 +74,31 @@ class RestSettings:
 class RestServer:
     """A REST server for a scheduler of this process; `with` starts and stops it. The scheduler goes on.
 
+    It listens, and answers, when `with` has begun. What ends it later, such as a process that has no
+    descriptors left, is logged, and it starts again.
+
     Raises:
-        LicorneError: The address cannot be listened on.
+        LicorneError: The address cannot be listened on, or the server does not start.
     """
 
     def __init__(self, scheduler: Scheduler, settings: RestSettings | None = None) -> None:
         self._scheduler = scheduler
         self._settings = settings or RestSettings()
         self._socket: socket.socket | None = None
-        self._server: uvicorn.Server | None = None
-        self._application: Starlette | None = None
-        self._thread: threading.Thread | None = None
+        self._server: _Server | None = None
+        self._stopping = threading.Event()
+        self._started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name="licorne-rest", daemon=True)
 
     def __enter__(self) -> Self:
-        settings = self._settings
-        self._application = application = rest_app(
-            self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
-        )
-        self._socket = listening = _listen(settings)
-        self._server = uvicorn.Server(_config(application, settings))
-        self._thread = threading.Thread(
-            target=_serve, args=(self._server, listening), name="licorne-rest", daemon=True
-        )
+        self._server = self._made()
+        self._socket = _listen(self._settings)
         self._thread.start()
+        try:
+            self._started.result()
+        except Exception as error:
+            self._end()
+            raise LicorneError(f"the REST server does not start: {error!r}") from error
         return self
 
     def __exit__(
@@ -94,11 +107,7 @@ class RestServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.begin_stop()
-        if self._thread is not None:
-            self._thread.join()
-        if self._socket is not None:
-            self._socket.close()
+        self._end()
 
     @property
     def port(self) -> int:
@@ -109,10 +118,82 @@ class RestServer:
 
     def begin_stop(self) -> None:
         """Take no new connections, and let requests that are under way end; returns at once."""
-        if self._application is not None:
-            self._application.state.pace.is_closed = True
+        self._stopping.set()
         if self._server is not None:
-            self._server.should_exit = True
+            self._server.begin_stop()
+
+    def _end(self) -> None:
+        self.begin_stop()
+        self._thread.join()
+        if self._socket is not None:
+            self._socket.close()
+
+    def _made(self) -> _Server:
+        settings = self._settings
+        application = rest_app(
+            self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
+        )
+        return _Server(application, settings, self._has_started)
+
+    def _has_started(self) -> None:
+        self._scheduler.broken_interfaces.pop(_NAME, None)
+        if not self._started.done():
+            self._started.set_result(None)
+
+    def _run(self) -> None:
+        """Serve until the server stops; start again after what ended it."""
+        assert self._server is not None, "the server is made before its thread"
+        assert self._socket is not None, "the socket is made before the thread"
+        while not self._stopping.is_set():
+            try:
+                asyncio.run(self._server.run_on(self._socket))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - it is logged, and REST starts again
+                if not self._started.done():
+                    self._started.set_exception(error)
+                    return
+                self._scheduler.broken_interfaces[_NAME] = repr(error)
+                logger.opt(exception=error).error("the REST server has ended, and starts again")
+            self._stopping.wait(_AGAIN_SECONDS)
+            with suppress(OSError):  # Without descriptors it cannot be made: the old one ends, and says so.
+                self._server = self._made()
+
+
+@final
+class _Server(uvicorn.Server):
+    """One run of uvicorn."""
+
+    def __init__(self, application: Starlette, settings: RestSettings, on_start: Callable[[], None]) -> None:
+        super().__init__(_config(application, settings))
+        self.config.load()  # What it imports is there before a client can take the last descriptor.
+        self._application = application
+        self._on_start = on_start
+        self._quiet_until = 0.0
+
+    async def run_on(self, listening: socket.socket) -> None:
+        """Serve on a socket, which stays open."""
+        current_default_thread_limiter().total_tokens = _THREADS
+        asyncio.get_running_loop().set_exception_handler(self._note)
+        with listening.dup() as own:
+            await self.serve([own])
+
+    def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what no request gets to know; of a lack of descriptors asyncio tells 500 times a second."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _LACKS:
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._quiet_until:
+            self._quiet_until = loop.time() + _QUIET_SECONDS
+            logger.warning("REST can take no connection: {}", error)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to answer."""
+        await super().startup(sockets)
+        self._on_start()
+
+    def begin_stop(self) -> None:
+        """Take no new connections; returns at once."""
+        self._application.state.pace.is_closed = True
+        self.should_exit = True
 
 
 def _listen(settings: RestSettings) -> socket.socket:
@@ -151,11 +232,3 @@ def _config(application: ASGIApp, settings: RestSettings) -> uvicorn.Config:
         ssl_ca_certs=None if settings.client_authorities is None else str(settings.client_authorities),
         ssl_cert_reqs=ssl.CERT_NONE if settings.client_authorities is None else ssl.CERT_REQUIRED,
     )
-
-
-def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
-    async def run() -> None:
-        current_default_thread_limiter().total_tokens = _THREADS
-        await server.serve([listening])
-
-    asyncio.run(run())

@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 from starlette.responses import PlainTextResponse, Response
 
+from .cross_origin import preflight_headers
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -36,7 +38,7 @@ def method_refused(request: Request, error: Exception) -> Response:
     """Return the answer to OPTIONS, which every path has, or the refusal of a method that a path has not."""
     allow = {"Allow": _allow(error)}  # type: ignore[arg-type] # Starlette hands over errors of its own class
     if request.method == "OPTIONS":
-        return Response(headers=allow)
+        return Response(headers={**allow, **preflight_headers(request, allow["Allow"])})
     status = HTTPStatus.METHOD_NOT_ALLOWED
     return PlainTextResponse("Method Not Allowed\n", status, headers=_NO_SNIFFING | allow)
 

@@ -51,7 +51,7 @@ def matching(partitions: Sequence[Partition], rm_id: str | None, name: str | Non
         and name in (None, short_partition_name(partition.name), partition.name)
     ]
     if not found:
-        known = ", ".join(partition.name for partition in partitions) or "none"
+        known = ", ".join(each.name for each in partitions if rm_id in (None, each.rm_id)) or "none"
         wanted = f"[{'any' if rm_id is None else rm_id}]{'any' if name is None else name}"
         raise NotKnownError(f"there is no partition {wanted}; the partitions are: {known}")
     return found

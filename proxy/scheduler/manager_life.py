@@ -38,6 +38,8 @@ class ManagerStatus:
     """When it entered the state, or last registered if it runs; nanoseconds since 1970."""
     reason: str = ""
     """Why it was paused or stopped, as the caller said; empty while it runs."""
+    is_lost: bool = False
+    """Whether its connection was lost, and it has not come back."""
     partitions: tuple[str, ...] = ()
     """The short names of its partitions, sorted."""
 
@@ -70,7 +72,8 @@ class ManagerLife:
         if state is None:
             return False
         now_ns = self._now_ns()
-        self.status = replace(self.status, state=state, since_ns=now_ns, reason=reason)
+        is_lost = event in (ManagerEvent.LOSE_CONNECTION, ManagerEvent.TIME_OUT)
+        self.status = replace(self.status, state=state, since_ns=now_ns, reason=reason, is_lost=is_lost)
         halted_by = _HALTS.get(state)
         self.halt = (
             None if halted_by is None else PlacementHalt(reason=halted_by, since_ns=now_ns, detail=reason)

@@ -215,6 +215,10 @@ class Managers:
         """Return the states of all RMs, sorted by id."""
         return tuple(manager.status() for manager in self.registered())
 
+    def lost(self) -> list[str]:
+        """Return which RMs are lost, and why, sorted by id."""
+        return [f"{each.rm_id}: {each.reason}" for each in self.statuses() if each.is_lost]
+
     def registered(self) -> tuple[Manager, ...]:
         """Return all RMs, sorted by id."""
         return tuple(manager for _, manager in sorted(self._table.items()))

@@ -48,6 +48,8 @@ class MonitoringSide(ABC):
     stepped: bool
     dumping: threading.Lock
     """Held while a state dump is made: one at a time."""
+    broken_interfaces: dict[str, str]
+    """What does not answer now, such as `REST`, and why: its server writes it, health checks read it."""
     _extra: ExtraConfigurations
     _engine: Engine
     _managers: Managers
@@ -146,10 +148,13 @@ class MonitoringSide(ABC):
     def _begin_monitoring(self, extra: ExtraConfigurations) -> None:
         """Have everything ready; nothing runs before `_wake_monitoring`."""
         self.history = History()
+        self.broken_interfaces = {}
         self.dumping = threading.Lock()
         self._extra = extra
         self._report = None
-        self._checks = HealthChecks(self._answer_view, self.metrics)
+        self._checks = HealthChecks(
+            self._answer_view, self.metrics, self._managers.lost, self.broken_interfaces
+        )
         self._checking = threading.Lock()
         log = extra.log("core.scheduler.health")
         self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)

@@ -94,7 +94,9 @@ class Registrations:
             self._abandon(change, joining)
             raise
         self._attempt(partial(self._finish, change, done, leaver))
-        self._attempt(partial(self._log.bind(rm_id=rm_id).info, "RM {!r} has registered", rm_id))
+        before = None if leaver is None else leaver.life.status
+        how = "" if before is None else f" again: it was {before.state.value.lower()} before"
+        self._attempt(partial(self._log.bind(rm_id=rm_id).info, "RM {!r} has registered{}", rm_id, how))
 
     @excludes()
     def update(self, rm_id: str, configuration: str, extra_configuration: Mapping[str, str]) -> None:
@@ -132,6 +134,8 @@ class Registrations:
             if manager is None or not manager.life.pause(reason):
                 return False
             self._note_life(manager)
+        log = self._log.bind(rm_id=rm_id)
+        self._attempt(partial(log.warning, "RM {!r} is paused, nothing is placed for it: {}", rm_id, reason))
         return True
 
     @excludes()
@@ -149,6 +153,7 @@ class Registrations:
             for partition in manager.partitions.values():
                 self._managers.forget_timers(partition)
         manager.close_nowait()
+        self._attempt(partial(self._log.bind(rm_id=rm_id).info, "RM {!r} has stopped: {}", rm_id, reason))
         return True
 
     @excludes()

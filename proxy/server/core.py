@@ -10,6 +10,7 @@ import grpc
 
 from ..si import si_pb2 as si
 from .budget import Budget
+from .buffers import call_soon
 from .calls import Calls
 from .later_answers import QuestionSender
 from .remote_managers import RemoteManagers
@@ -37,6 +38,9 @@ class Companion(QuestionSender, Protocol):
     """A session beside the streams of `si.v1`."""
 
     has_predicates: bool
+
+    def claim(self) -> None:
+        """Count as a call of an RM, which has registered; on the event loop."""
 
     def call_back(self, rm_id: str, name: str, message: Message) -> None:
         """Send a callback that the streams do not have."""
@@ -96,7 +100,7 @@ class ServerCore:
         certificate = context.auth_context()
         names = [
             name.decode(errors="replace")
-            for part in ("x509_common_name", "x509_subject_alternative_name")
+            for part in ("x509_common_name", "peer_dns")
             for name in certificate.get(part, ())
             if name  # A certificate without a common name has an empty one.
         ]
@@ -125,6 +129,12 @@ class ServerCore:
             RequestError: The registration is refused.
         """
         self.managers.register(request, manager, self._default_configuration())
+        call_soon(self.loop, self._claim_companion, request.rmID)
+
+    def _claim_companion(self, rm_id: str) -> None:
+        companion = self.companions.get(rm_id)
+        if companion is not None:
+            companion.claim()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest, manager: RemoteManager) -> None:
         """Replace the configuration of an RM, on a thread that may wait; an empty one is the server's.

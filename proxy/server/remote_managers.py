@@ -184,6 +184,11 @@ class RemoteManagers:
         if manager.lost is not None:
             self._pause(manager, manager.lost)
 
+    def is_connected(self, rm_id: str) -> bool:
+        """Return whether an RM is registered, and has not lost its connection."""
+        manager = self._table.get(rm_id)
+        return manager is not None and manager.lost is None
+
     def current(self, rm_id: str) -> RemoteManager:
         """Return the manager with which an RM is registered.
 

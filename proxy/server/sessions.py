@@ -63,7 +63,7 @@ class _Session:
         self._calls = SessionCalls(core.scheduler, peer)
         self._answers = LaterAnswers(
             lambda rm_id, name, message: self.outgoing.try_put(Callback(rm_id, name, message, 0)),
-            lambda error: self._end(StatusError(*status_of(error))),
+            lambda error: self.end(StatusError(*status_of(error))),
         )
         self._callbacks = 0
         """How many callbacks a stepped scheduler has made."""
@@ -111,6 +111,8 @@ class _Session:
     def _accompany(self, hello: v1.Hello) -> None:
         """Take the predicates, hints and events of an RM that is about to register by `si.v1`.
 
+        An earlier companion of the RM ends. Until the RM has registered, this is a stranger.
+
         Raises:
             StatusError: The peer may not speak for it.
         """
@@ -118,7 +120,16 @@ class _Session:
         self._core.check_not_stepped()
         self._companion_of = hello.companion_of
         self.has_predicates = hello.predicates
+        before = self._core.companions.get(hello.companion_of)
         self._core.companions[hello.companion_of] = self
+        if isinstance(before, _Session):
+            text = f"RM {hello.companion_of!r} has another session as its companion"
+            before.end(StatusError(grpc.StatusCode.ABORTED, text))
+        if self._core.managers.is_connected(hello.companion_of):
+            self.claim()
+
+    def claim(self) -> None:
+        """Count the session as one with an RM."""
         if self._task is not None:
             self._core.calls.claim(self._task)
 
@@ -135,10 +146,10 @@ class _Session:
             if not self._works:
                 self.outgoing.finish()
         except Exception as error:  # noqa: BLE001 - it is the answer
-            self._end(StatusError(*status_of(error)))
+            self.end(StatusError(*status_of(error)))
         self._inbox.close()
 
-    def _end(self, status: StatusError) -> None:
+    def end(self, status: StatusError) -> None:
         """End the session with a status, soon, behind what waits to be written; on any thread."""
         self.outgoing.put_nowait(SessionEnd(status))
         self.outgoing.finish()
@@ -153,7 +164,7 @@ class _Session:
         if self._managers.get(manager.rm_id) is manager:
             del self._managers[manager.rm_id]
         if not self._managers:
-            self._end(status)
+            self.end(status)
 
     def drop(self) -> None:
         """Drop what waits to be written."""
@@ -253,7 +264,7 @@ class _Session:
 
     def _refuse(self, call: int, error: Exception) -> None:
         if isinstance(error, StatusError) and error.code is grpc.StatusCode.PERMISSION_DENIED:
-            self._end(error)
+            self.end(error)
             return
         kind = v1.Refusal.OTHER
         if isinstance(error, RequestError | StatusError):
@@ -336,8 +347,8 @@ class _Session:
         """Count the session as one with an RM; it may have ended meanwhile. On the event loop."""
         if self._has_ended:
             self._core.managers.connection_lost(manager, "its connection was lost")
-        elif self._task is not None:
-            self._core.calls.claim(self._task)
+        else:
+            self.claim()
 
     def _say_goodbye(self, rm_id: str) -> None:
         for name in [rm_id] if rm_id else list(self._managers):

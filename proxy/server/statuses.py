@@ -6,7 +6,9 @@ from typing import Final
 
 import grpc
 
+from ...actors.errors import ActorEndedError
 from ...model.errors import LicorneError, RequestError
+from ..scheduler.asking import StoppedError
 
 __all__ = ["NotRegisteredError", "StatusError", "status_of"]
 
@@ -33,6 +35,8 @@ def status_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
     """Return the code and the text for an error; what is no refusal is a bug of ours."""
     if isinstance(error, StatusError):
         code = error.code
+    elif isinstance(error, StoppedError | ActorEndedError):
+        code = grpc.StatusCode.UNAVAILABLE
     elif isinstance(error, RequestError):
         code = grpc.StatusCode.INVALID_ARGUMENT
     else:

@@ -69,6 +69,27 @@ def test_options_are_answered_for_known_paths_alone(served: Reader) -> None:
     assert 404 == served.client.options("/ws/v1/nope").status_code
 
 
+def test_a_page_of_another_origin_may_send_a_token() -> None:
+    """A browser asks first, without the token; what follows has it."""
+    asks = {"Origin": "http://elsewhere", "Access-Control-Request-Method": "GET"}
+    with reader(tokens=["a-token-of-16-and-more"]) as guarded:
+        answer = guarded.client.options("/ws/v1/clusters", headers=asks)
+
+        allowed = f"{CROSS_ORIGIN['access-control-allow-headers']},Authorization"
+        wanted = CROSS_ORIGIN | {"access-control-allow-headers": allowed}
+        assert (200, wanted) == (answer.status_code, {name: answer.headers[name] for name in wanted})
+        assert 401 == guarded.client.get("/ws/v1/clusters", headers=asks).status_code
+
+
+@pytest.mark.parametrize("path", ["/licorne/v1/next-asks", "/debug/stack"])
+def test_other_paths_are_not_for_pages_of_other_origins(served: Reader, path: str) -> None:
+    """Neither the answer, nor what a browser asks beforehand."""
+    asks = {"Origin": "http://elsewhere", "Access-Control-Request-Method": "GET"}
+    for answer in (served.client.get(path), served.client.options(path, headers=asks)):
+        assert 200 == answer.status_code
+        assert "access-control-allow-origin" not in answer.headers
+
+
 @pytest.mark.parametrize(
     ("path", "location"),
     [

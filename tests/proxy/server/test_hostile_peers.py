@@ -231,6 +231,39 @@ def test_strangers_do_not_keep_others_out() -> None:
 # ---------------------------------------------------------------------------------------- out of order
 
 
+def greeted(channel: grpc.Channel, companion_of: str) -> Call:
+    """Open a session as the companion of an RM."""
+    session = Call(channel, OPEN)
+    session.send(v1.ManagerMessage(call=1, hello=v1.Hello(version="test", companion_of=companion_of)))
+    session.read()
+    return session
+
+
+def test_companions_of_rms_that_have_not_registered_are_strangers() -> None:
+    """They do not keep others out."""
+    with served() as it, ExitStack() as stack:
+        channels = [stack.enter_context(channel_to(it.address)) for _ in range(6)]
+        companions = [greeted(channels[number // 99], f"rm-{number}") for number in range(STRANGERS_MAX + 1)]
+        assert grpc.StatusCode.RESOURCE_EXHAUSTED is companions[0].end()[0]
+        register(channels[5], registration("rm-1"))
+        strangers = [Call(channels[5], OPEN) for _ in range(2)]
+        assert grpc.StatusCode.RESOURCE_EXHAUSTED is companions[2].end()[0]
+        assert companions[1].stream.is_active()
+        for call in (*companions, *strangers):
+            call.cancel()
+
+
+def test_an_rm_has_one_companion() -> None:
+    """A further one takes its place."""
+    with served() as it, channel_to(it.address) as channel:
+        register(channel, registration("rm"))
+        first = greeted(channel, "rm")
+        second = greeted(channel, "rm")
+        assert (grpc.StatusCode.ABORTED, "RM 'rm' has another session as its companion") == first.end()
+        assert second.stream.is_active()
+        second.cancel()
+
+
 @pytest.mark.parametrize("stream", STREAMS)
 def test_a_stream_before_the_registration_is_refused(stream: str) -> None:
     """Its RM is not known."""

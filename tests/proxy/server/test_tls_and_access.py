@@ -159,6 +159,18 @@ def test_a_certificate_that_no_rule_names_is_unauthenticated(
     assert (grpc.StatusCode.UNAUTHENTICATED, "no rule lets in the certificate of other.example") == refusal
 
 
+def test_a_name_of_another_kind_is_no_dns_name(mutual_server: str, certificates: Certificates) -> None:
+    """A rule for `operator.example` lets in no certificate that has this as the address of a mailbox."""
+    certificate = certificates.issue("10.0.0.7", "ann@operator.example")
+    credentials = certificates.channel_credentials_with(certificate)
+    with grpc.secure_channel(mutual_server, credentials) as channel:
+        refusal = refusal_of(lambda: WireClient(channel).register("a"))
+        assert (
+            grpc.StatusCode.UNAUTHENTICATED,
+            "a bearer token (authorization: Bearer ...) or a certificate is wanted",
+        ) == refusal
+
+
 def test_a_common_name_counts_as_well_as_a_dns_name(mutual_server: str, certificates: Certificates) -> None:
     """Older tools write the common name alone."""
     certificate = certificates.issue("other.example", common_name="shim.cluster-a")
@@ -236,6 +248,7 @@ FOREIGN: Final = {
     "settings": v1.ManagerMessage(
         call=2, question=v1.Question(extra_configuration=v1.ExtraConfiguration(rm_id=_B))
     ),
+    "invariants": v1.ManagerMessage(call=2, question=v1.Question(validate=v1.Empty())),
     "quarantine": v1.ManagerMessage(call=2, question=v1.Question(quarantined=v1.Empty())),
     "step": v1.ManagerMessage(call=2, step=v1.Step(method=v1.Step.RUN_UNTIL_IDLE)),
 }

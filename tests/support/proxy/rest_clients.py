@@ -12,7 +12,7 @@ from support.proxy.manager_requests import ONE
 from licorne import ResourceManager, Scheduler, rest_app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping
+    from collections.abc import Iterator, MutableMapping, Sequence
 
     from starlette.applications import Starlette
 
@@ -22,9 +22,9 @@ __all__ = ["Reader", "reader", "status_of_path"]
 class Reader:
     """A scheduler, its REST interface, and a client of that."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, tokens: Sequence[str] = ()) -> None:
         self.scheduler = scheduler
-        self.application = rest_app(scheduler)
+        self.application = rest_app(scheduler, tokens=tokens)
         self.client = TestClient(self.application, follow_redirects=False, raise_server_exceptions=False)
 
     def status(self, path: str) -> int:
@@ -40,11 +40,11 @@ class Reader:
 
 
 @contextmanager
-def reader(configuration: str = ONE) -> Iterator[Reader]:
+def reader(configuration: str = ONE, tokens: Sequence[str] = ()) -> Iterator[Reader]:
     """Give a stepped scheduler with one RM, `rm`, behind its REST interface."""
     with Scheduler(engine="direct") as scheduler:
         scheduler.register("rm", ResourceManager(), configuration=configuration)
-        yield Reader(scheduler)
+        yield Reader(scheduler, tokens)
 
 
 def status_of_path(application: Starlette, path: str, method: str = "GET") -> int:

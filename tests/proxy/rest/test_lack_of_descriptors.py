@@ -1,0 +1,88 @@
+"""A server whose descriptors run out, and one whose REST interface ends: both answer again."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import httpx
+import pytest
+import uvicorn
+from support.proxy.processes import serving
+from support.proxy.running_scheduler import running
+from support.proxy.waiting import wait_until
+
+from licorne import LicorneError
+from licorne.proxy.rest.running import RestServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DESCRIPTORS: Final = 64
+"""Of the process; an idle server has 14."""
+
+
+def test_readers_are_answered_when_connections_had_taken_all_descriptors(tmp_path: Path) -> None:
+    """The first reader, too; the log has a line, not thousands."""
+    errors = tmp_path / "errors"
+    with serving(errors=errors) as server:
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+        assert server.rest is not None
+        for port in (server.port, int(server.rest.rpartition(":")[2])):
+            taken = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * DESCRIPTORS)]
+            time.sleep(1)
+            for each in taken:
+                each.close()
+        wait_until(lambda: _is_answered(server.rest), "an answer")
+    assert "REST can take no connection" in errors.read_text(encoding="utf-8")
+    assert errors.read_text(encoding="utf-8").count("\n") < 10
+
+
+def test_it_starts_again_after_what_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Health checks say meanwhile that it does not answer."""
+    ends = threading.Event()
+    main_loop = uvicorn.Server.main_loop
+
+    async def ends_once(server: uvicorn.Server) -> None:
+        if ends.is_set():
+            await main_loop(server)
+        else:
+            ends.set()
+            raise OSError("no descriptors are left")
+
+    monkeypatch.setattr(uvicorn.Server, "main_loop", ends_once)
+    with running() as scheduler, RestServer(scheduler) as server:
+        wait_until(lambda: scheduler.broken_interfaces, "the end")
+        check = scheduler.check_health().checks[-1]
+        assert (False, "Interfaces that do not answer: [REST: OSError('no descriptors are left')]") == (
+            check.succeeded,
+            check.diagnosis,
+        )
+        wait_until(lambda: _is_answered(f"127.0.0.1:{server.port}"), "an answer")
+        assert scheduler.check_health().checks[-1].succeeded
+
+
+def test_one_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it was to be started, and no thread of it is left."""
+
+    async def fails(_: uvicorn.Server, sockets: object) -> None:
+        raise OSError(f"{sockets} are no sockets")
+
+    monkeypatch.setattr(uvicorn.Server, "startup", fails)
+    with running() as scheduler:
+        with (
+            pytest.raises(LicorneError, match="the REST server does not start: OSError"),
+            RestServer(scheduler),
+        ):
+            pass
+        assert "licorne-rest" not in {thread.name for thread in threading.enumerate()}
+
+
+def _is_answered(address: str | None) -> bool:
+    with suppress(httpx.HTTPError):
+        return 200 == httpx.get(f"http://{address}/ws/v1/clusters", timeout=1).status_code
+    return False
