@@ -29,13 +29,20 @@ _MERGING_SECONDS: Final = 0.001
 _NOTHING: Final = v1.ManagerMessage()
 """Stands for a message that has not been taken from the queue yet."""
 _OPEN: Final = "/licorne.v1.Session/Open"
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.use_local_subchannel_pool", 1),  # Each connection is one of its own.
+_KEEPALIVE_SECONDS: Final = 20.0
+"""How long a server may be silent before it is asked for a sign of life."""
+_SIGN_SECONDS: Final = 10.0
+"""How long it may take to give one."""
+_LASTING: Final = frozenset(
+    {
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.FAILED_PRECONDITION,
+    }
 )
+"""The statuses that the same session would end with again."""
 
 
 @final
@@ -76,9 +83,9 @@ class Connection:
         """Whether the scheduler does nothing by itself; known when it has answered."""
         self._lost: ConnectionLostError | None = None
         if credentials is None:
-            self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+            self._channel = grpc.insecure_channel(address, options=_options())
         else:
-            self._channel = grpc.secure_channel(address, credentials, options=_OPTIONS)
+            self._channel = grpc.secure_channel(address, credentials, options=_options())
         method = self._channel.stream_stream(
             _OPEN,
             request_serializer=v1.ManagerMessage.SerializeToString,
@@ -96,6 +103,11 @@ class Connection:
             self.close()
             raise
         self.is_stepped = answer.stepped
+
+    @property
+    def lost(self) -> ConnectionLostError | None:
+        """Return why the connection is lost, `None` while it is not; `on_lost` is called after that."""
+        return self._lost
 
     @property
     def has_calls(self) -> bool:
@@ -174,14 +186,17 @@ class Connection:
 
     def _read(self) -> None:
         """Receive messages until the session ends."""
-        reason = "the server has ended the session"
+        reason, is_passing = "the server has ended the session", True
         try:
             for message in self._stream:
                 self._take(message)
         except grpc.RpcError as error:
-            reason = _reason(error)
+            reason, is_passing = (
+                _reason(error),
+                not isinstance(error, grpc.Call) or error.code() not in _LASTING,
+            )
         finally:
-            self._lose(reason)
+            self._lose(reason, is_passing=is_passing)
             self._channel.close()
             self._on_lost(self)
 
@@ -198,9 +213,10 @@ class Connection:
         else:
             future.set_result(message.answer)
 
-    def _lose(self, reason: str) -> None:
+    def _lose(self, reason: str, *, is_passing: bool) -> None:
         """Note that the connection is lost; calls that wait for an answer end."""
-        error = ConnectionLostError(f"no connection to the scheduler at {self._address}: {reason}")
+        text = f"no connection to the scheduler at {self._address}: {reason}"
+        error = ConnectionLostError(text, is_passing=is_passing)
         with self._lock:
             self._lost = error
             waiting, self._calls = list(self._calls.values()), {}
@@ -211,6 +227,19 @@ class Connection:
         except queue.Full:
             self._sending.get_nowait()
             self._sending.put_nowait(None)
+
+
+def _options() -> tuple[tuple[str, int], ...]:
+    sign_ms = int(_SIGN_SECONDS * 1000)
+    return (
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.keepalive_time_ms", int(_KEEPALIVE_SECONDS * 1000)),
+        ("grpc.keepalive_timeout_ms", sign_ms),
+        # gRPC pings to measure a connection, too, and does not ask for a sign of life meanwhile.
+        ("grpc.http2.ping_timeout_ms", sign_ms),
+        ("grpc.use_local_subchannel_pool", 1),  # Each connection is one of its own.
+    )
 
 
 def refusal_error(refusal: v1.Refusal) -> Exception:

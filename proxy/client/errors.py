@@ -13,3 +13,8 @@ class ConnectionLostError(RequestError):
     The request has not been carried out, or it is not known whether it has been: what counts is what the
     resource manager says when it has registered again.
     """
+
+    def __init__(self, text: str, *, is_passing: bool = True) -> None:
+        super().__init__(text)
+        self.is_passing = is_passing
+        """Whether the same may succeed a moment later: not if the server refuses who or what asks."""

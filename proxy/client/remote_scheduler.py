@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -38,6 +39,8 @@ __all__ = ["RemoteScheduler"]
 
 _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0
+_WAIT_MAX_SECONDS: Final = 0.5
+"""The longest delay between two attempts to reach a server for the first time."""
 _PREDICATE_THREADS: Final = 16
 """How many threads ask an RM's predicates at once: one that waits does not set the pace."""
 
@@ -70,10 +73,11 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         certificate: A PEM file with a client certificate, with its `key`; TLS is used then.
         key: The PEM file of its key.
         on_error: As for `Scheduler`: called with each callback that raises.
-        timeout: How many seconds a call may wait for its answer.
+        timeout: How many seconds a call may wait for its answer, and the first connection for the server.
 
     Raises:
-        ConnectionLostError: The server cannot be reached within the timeout.
+        ConnectionLostError: The server cannot be reached within the timeout; one that does not listen yet
+            is waited for.
         RequestError: It refuses the connection.
         LicorneError: A file cannot be read.
     """
@@ -99,14 +103,21 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         """What a stepped scheduler has sent; `None` when the connection is lost."""
         self._state_dumps = StateDumpAnswers(self._callback_threads)
         self._connection: Connection | None = None
+        self._connecting = threading.Lock()
+        """Held while a connection becomes the one in use, and while it is taken away."""
         self._stepping = threading.RLock()
-        connection = self._connect()
+        connection = self._first_connection()
         self.stepped = connection.is_stepped
         self._callbacks = CallbackQueue("licorne-callbacks") if not self.stepped else None
         self._predicates = (
             None if self.stepped else ThreadPoolExecutor(_PREDICATE_THREADS, "licorne-predicates")
         )
-        self._connection = connection
+        try:
+            self._use(connection)
+        except ConnectionLostError:
+            if self.stepped:
+                raise
+            start_thread(self._reconnect, "licorne-reconnect")
 
     # -------------------------------------------------------------------------------- SchedulerAPI
 
@@ -183,8 +194,9 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         self._callback_threads.refuse("a stop")
         if self._stopped.is_set():
             return
-        self._stopped.set()
-        connection = self._connection
+        with self._connecting:
+            self._stopped.set()
+            connection = self._connection
         if connection is not None:
             with suppress(LicorneError):
                 if self._registered:
@@ -202,8 +214,40 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         """Return whether there is a connection now."""
         return self._connection is not None
 
-    def _connect(self) -> Connection:
-        return self._transport.connect(self._receive, self._lost, self._timeout)
+    def _connect(self, timeout: float) -> Connection:
+        return self._transport.connect(self._receive, self._lost, timeout)
+
+    def _first_connection(self) -> Connection:
+        """Connect; wait for a server that does not listen yet.
+
+        Raises:
+            ConnectionLostError: It cannot be reached within the timeout.
+            RequestError: It refuses the connection.
+        """
+        deadline = time.monotonic() + self._timeout
+        delay = _BACKOFF_MIN_SECONDS
+        while True:
+            try:
+                return self._connect(max(deadline - time.monotonic(), _BACKOFF_MIN_SECONDS))
+            except ConnectionLostError as error:
+                if not error.is_passing or time.monotonic() + delay >= deadline:
+                    raise
+            time.sleep(delay)
+            delay = min(delay * 2, _WAIT_MAX_SECONDS)
+
+    def _use(self, connection: Connection) -> None:
+        """Make a connection the one in use.
+
+        Raises:
+            ConnectionLostError: It is lost already.
+            RequestError: This object has been stopped.
+        """
+        with self._connecting:
+            if self._stopped.is_set():
+                raise RequestError("the scheduler has been stopped")
+            if connection.lost is not None:
+                raise connection.lost
+            self._connection = connection
 
     def _known(self) -> Connection:
         """Return the connection.
@@ -333,9 +377,10 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
 
     def _lost(self, connection: Connection) -> None:
         """Begin to connect again; on the thread of the connection that is lost."""
-        if self._connection is not connection:
-            return  # It never was the one in use.
-        self._connection = None
+        with self._connecting:
+            if self._connection is not connection:
+                return  # It never was the one in use.
+            self._connection = None
         if self.stepped or self._stopped.is_set():
             return
         start_thread(self._reconnect, "licorne-reconnect")
@@ -346,7 +391,7 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         while not self._stopped.wait(delay * random.uniform(0.5, 1.0)):  # noqa: S311 - spreads clients out
             delay = min(delay * 2, _BACKOFF_MAX_SECONDS)
             with suppress(LicorneError):
-                connection = self._connect()
+                connection = self._connect(self._timeout)
                 try:
                     self._register_again(connection)
                 except LicorneError as error:
@@ -359,7 +404,7 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         for registered in list(self._registered.values()):
             if _reconnected_of(registered) is None:
                 self._ask(connection, v1.ManagerMessage(register=registered.request))
-        self._connection = connection
+        self._use(connection)
         for rm_id, registered in list(self._registered.items()):
             reconnected = _reconnected_of(registered)
             if reconnected is not None and self._callbacks is not None:

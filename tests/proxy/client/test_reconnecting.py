@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import signal
 import threading
+from concurrent import futures
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
 
+import grpc
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.processes import serving, start_server
+from support.proxy.served import Relay, served
 from support.proxy.waiting import wait_until
 
-from licorne import CallbackFailure, ConnectionLostError, RemoteScheduler, RequestError
+from licorne import CallbackFailure, ConnectionLostError, RemoteScheduler, RequestError, Scheduler
 from licorne.proxy.client.callbacks import WAITING_MAX
+from licorne.proxy.client.transport import Transport
+from licorne.proxy.server.access import AccessRules
+from licorne.proxy.server.running import ServerThread
+from licorne.proxy.server.server import ServerSettings
+from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from licorne.proxy.client.connection import Connection
 
 
 class Returning(Listener):
@@ -61,7 +76,7 @@ def test_there_must_be_a_server_to_begin_with() -> None:
     with serving() as server:
         address = server.address
     with pytest.raises(ConnectionLostError, match=rf"{address}.*UNAVAILABLE"):
-        RemoteScheduler(address, timeout=5)
+        RemoteScheduler(address, timeout=2)
 
 
 def test_calls_after_a_stop_are_refused() -> None:
@@ -130,3 +145,95 @@ def test_an_rm_that_stops_in_a_callback_ends_the_connection() -> None:
         scheduler.register("rm", listener)
         scheduler.update_node(node_request("n1"))
         assert stopped.wait(20)
+
+
+class ShortLived:
+    """A server whose sessions end behind the answer to `hello`, as many of them as are given, from one on."""
+
+    def __init__(self, ending: range) -> None:
+        self._ending = ending
+        self.sessions = 0
+        handler = grpc.stream_stream_rpc_method_handler(
+            self._serve, v1.ManagerMessage.FromString, v1.SchedulerMessage.SerializeToString
+        )
+        self._server = grpc.server(futures.ThreadPoolExecutor(8))
+        self._server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("licorne.v1.Session", {"Open": handler})]
+        )
+        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+
+    def __enter__(self) -> Self:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(None)
+
+    def _serve(self, messages: Iterator[v1.ManagerMessage], _: object) -> Iterator[v1.SchedulerMessage]:
+        number = self.sessions
+        self.sessions += 1
+        yield v1.SchedulerMessage(call=next(messages).call, answer=v1.Answer())
+        for message in () if number in self._ending else messages:
+            if message.HasField("update_node"):
+                return
+            if message.call:
+                yield v1.SchedulerMessage(call=message.call, answer=v1.Answer())
+
+
+@pytest.mark.parametrize("ending", [range(3), range(1, 4)], ids=["first", "later"])
+def test_a_session_that_ends_right_after_its_greeting_is_replaced(ending: range) -> None:
+    """Whether it is the first one or one of those that come after a loss: sooner or later one lasts."""
+    with ShortLived(ending) as server, RemoteScheduler(server.address, timeout=5) as scheduler:
+        if 0 not in ending:
+            scheduler.register("rm", Listener())
+            scheduler.update_node(node_request("n1"))  # It ends the session.
+        wait_until(lambda: server.sessions > ending[-1] + 1 and scheduler.is_connected, "one that lasts")
+        scheduler.register("late", Listener())
+
+
+def test_a_connection_that_is_lost_before_its_use_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if its end is noted between the greeting and the use: by chance that is rare."""
+    connect = Transport.connect
+    made: list[Connection] = []
+
+    def lost_once(*arguments: Any) -> Connection:
+        connection = connect(*arguments)
+        if not made:
+            connection.close()
+        made.append(connection)
+        return connection
+
+    monkeypatch.setattr(Transport, "connect", lost_once)
+    with serving() as server, RemoteScheduler(server.address) as scheduler:
+        wait_until(lambda: scheduler.is_connected, "another connection")
+        assert 2 == len(made)
+        scheduler.register("rm", Listener())
+
+
+def test_a_server_that_does_not_listen_yet_is_waited_for() -> None:
+    """For as long as a call may wait."""
+    with serving() as server:
+        address = server.address
+    with ExitStack() as stack, futures.ThreadPoolExecutor(1) as pool:
+        connecting = pool.submit(RemoteScheduler, address)
+        stack.enter_context(serving("--address", address))
+        stack.enter_context(connecting.result(20)).register("rm", Listener())
+
+
+def test_a_server_that_refuses_the_client_is_not_waited_for() -> None:
+    """It would refuse it again."""
+    rules = AccessRules([("a-token-of-16-and-more", None)])
+    with (
+        ServerThread(Scheduler(), ServerSettings(access=rules)) as server,
+        pytest.raises(ConnectionLostError, match="UNAUTHENTICATED"),
+    ):
+        RemoteScheduler(server.address, timeout=600)
+
+
+def test_a_server_that_vanishes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers nothing any more, and its end stays open."""
+    monkeypatch.setattr("licorne.proxy.client.connection._KEEPALIVE_SECONDS", 0.2)
+    monkeypatch.setattr("licorne.proxy.client.connection._SIGN_SECONDS", 0.2)
+    with served() as it, Relay(it.port) as relay, RemoteScheduler(relay.address) as scheduler:
+        relay.cut()
+        wait_until(lambda: not scheduler.is_connected, "the loss is noticed")
