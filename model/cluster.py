@@ -74,7 +74,7 @@ class Cluster:
 
     MARKS: Final = Marks(
         reads=("configuration_text", "partitions", "configurations"),
-        writes=("register", "update_configuration"),
+        writes=("register", "update_configuration", "forget"),
     )
 
     def __init__(self) -> None:
@@ -135,6 +135,11 @@ class Cluster:
             change.undo(error)
             raise
         return Reconfigured(partitions, ended, config.warnings)
+
+    def forget(self, rm_id: str) -> tuple[Partition, ...]:
+        """Forget an RM; return its partitions, which are to be shut down, none for one that is unknown."""
+        known = self._managers.pop(rm_id, None)
+        return () if known is None else tuple(known.partitions.values())
 
     def configuration_text(self, rm_id: str) -> str:
         """Return the text of the configuration that an RM runs with, empty for one that is unknown."""

@@ -163,6 +163,15 @@ class RemoteQuestions(RemoteSteps):
         """Return the resource managers that have registered, with their states."""
         return self._ask_question("a list of resource managers", v1.Question(resource_managers=v1.Empty()))
 
+    def forget_manager(self, rm_id: str) -> None:
+        """Forget a resource manager that has stopped, with its partitions and all that is counted of it.
+
+        Raises:
+            RequestError: It has not stopped, or no such one has registered.
+        """
+        self._callback_threads.refuse("the end of a resource manager")
+        self._call(v1.ManagerMessage(forget=v1.Forget(rm_id=rm_id)))
+
     def quarantined(self) -> tuple[Quarantined, ...]:
         """Return the applications and nodes that broke and are excluded from scheduling, by partition."""
         found: tuple[Quarantined, ...] = self._ask_question(

@@ -80,6 +80,14 @@ def serve(
             "--stop-after", metavar="DURATION", help="How long a resource manager may be away, such as 5m."
         ),
     ] = "5m",
+    forget_after: Annotated[
+        str | None,
+        typer.Option(
+            "--forget-after",
+            metavar="DURATION",
+            help="How much later a stopped resource manager is forgotten; never unless given.",
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option("--record", metavar="DIR", help="Record all that happens, in a new folder below."),
@@ -127,7 +135,8 @@ def serve(
             tls=(tls_cert, tls_key, client_ca),
             access=access,
             insecure_public=insecure_public,
-            stop_after=stop_after,
+            stop_after_seconds=_seconds("--stop-after", stop_after),
+            forget_after_seconds=None if forget_after is None else _seconds("--forget-after", forget_after),
         )
         rest = (
             None
@@ -242,14 +251,14 @@ def _settings(
     tls: tuple[Path | None, Path | None, Path | None],
     access: Path | None,
     insecure_public: bool,
-    stop_after: str,
+    stop_after_seconds: float,
+    forget_after_seconds: float | None,
 ) -> ServerSettings:
     """Return how to listen.
 
     Raises:
         LicorneError: An option cannot be used; the text quotes it.
     """
-    from ...model.configuration.durations import parse_duration_ns
     from ..server.access import AccessRules, read_access_rules
     from ..server.addresses import read_address
     from ..server.configuration_file import ConfigurationFile
@@ -259,9 +268,6 @@ def _settings(
     where = read_address(address)
     credentials = server_credentials(*tls)
     _check_reach(where, protected=credentials is not None or insecure_public)
-    seconds = parse_duration_ns(stop_after) / 1e9
-    if seconds < 0:
-        raise LicorneError(f"--stop-after: a time that is not negative is wanted, not {stop_after!r}")
     rules = AccessRules() if access is None else read_access_rules(access)
     if rules.has_certificates and tls[2] is None:
         raise LicorneError(f"{access}: its certificates need --client-ca: nobody else vouches for them")
@@ -270,8 +276,23 @@ def _settings(
         credentials=credentials,
         access=rules,
         configuration=None if config is None else ConfigurationFile(config),
-        stop_after_seconds=seconds,
+        stop_after_seconds=stop_after_seconds,
+        forget_after_seconds=forget_after_seconds,
     )
+
+
+def _seconds(option: str, text: str) -> float:
+    """Return the seconds of a duration.
+
+    Raises:
+        LicorneError: It is none, or negative.
+    """
+    from ...model.configuration.durations import parse_duration_ns
+
+    seconds = parse_duration_ns(text) / 1e9
+    if seconds < 0:
+        raise LicorneError(f"{option}: a time that is not negative is wanted, not {text!r}")
+    return seconds
 
 
 def _rest_settings(

@@ -120,6 +120,12 @@ class EventLog:
             for held in self._held.pop(rm_id, ()):
                 held.release(None)
 
+    def forget(self, rm_id: str) -> None:
+        """Forget the settings of a resource manager, and its partitions; what they reported stays."""
+        with self._lock:
+            self._settings = {name: each for name, each in self._settings.items() if name != rm_id}
+            self._sinks.pop(rm_id, None)
+
     # -------------------------------------------------------------------------------- the settings
 
     @property

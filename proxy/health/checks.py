@@ -121,7 +121,7 @@ class HealthChecks:
 
     def _counts(self, findings: Sequence[_Findings]) -> tuple[HealthCheck, ...]:
         """Check what was counted since the last check, and what is broken now."""
-        counts = self._metrics.managers().values()
+        counts = [self._metrics.forgotten, *self._metrics.managers().values()]
         errors, failed = sum(each.rejected for each in counts), sum(each.nodes_failed for each in counts)
         new_errors, self._errors_before = errors - self._errors_before, errors
         new_failed, self._failed_nodes_before = failed - self._failed_nodes_before, failed

@@ -54,6 +54,11 @@ class HealthWatch:
             self._thread.start()
         self._changed.set()
 
+    def check_soon(self) -> None:
+        """Check the health as soon as may be; any thread calls."""
+        self._checked_at = None
+        self._changed.set()
+
     def close(self) -> None:
         """End the thread; wait for it, unless it is the thread that calls."""
         self._closed = True
@@ -77,7 +82,8 @@ class HealthWatch:
         elif now >= self._record_at:
             self._record_at += HISTORY_SECONDS
             self._do(self._record)
-        next_at = self._record_at if interval <= 0 else min(self._record_at, self._checked_at + interval)
+        checked_at = now if self._checked_at is None else self._checked_at
+        next_at = self._record_at if interval <= 0 else min(self._record_at, checked_at + interval)
         return max(next_at - now, 0)
 
     def _run(self) -> None:

@@ -70,6 +70,16 @@ class ManagerCounts:
             self.applications_new += len(announcement.accepted)
             self.applications_rejected += len(announcement.rejected)
 
+    def add(self, others: ManagerCounts) -> None:
+        """Add the counts of another RM; the times of its predicates are left out."""
+        self.placed += others.placed
+        self.released += others.released
+        self.rejected += others.rejected
+        self.applications_new += others.applications_new
+        self.applications_accepted += others.applications_accepted
+        self.applications_rejected += others.applications_rejected
+        self.nodes_failed += others.nodes_failed
+
     def total(self) -> int:
         """Return how much was sent to the RM."""
         return (
@@ -88,10 +98,18 @@ class Metrics:
 
     def __init__(self) -> None:
         self._managers: dict[str, ManagerCounts] = {}
+        self.forgotten = ManagerCounts()
+        """What was sent to RMs that are forgotten."""
 
     def of_manager(self, rm_id: str) -> ManagerCounts:
-        """Return the counts of an RM, new ones for one that is not known; they are never dropped."""
+        """Return the counts of an RM, new ones for one that is not known."""
         return self._managers.setdefault(rm_id, ManagerCounts())
+
+    def forget(self, rm_id: str) -> None:
+        """Count what was sent to an RM to those that are forgotten: sums over all RMs do not fall."""
+        counts = self._managers.pop(rm_id, None)
+        if counts is not None:
+            self.forgotten.add(counts)
 
     def managers(self) -> Mapping[str, ManagerCounts]:
         """Return the counts of all RMs, sorted by id."""
@@ -99,4 +117,4 @@ class Metrics:
 
     def announced(self) -> int:
         """Return how much was sent to all RMs."""
-        return sum(counts.total() for counts in list(self._managers.values()))
+        return sum(counts.total() for counts in [self.forgotten, *self._managers.values()])

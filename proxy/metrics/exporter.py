@@ -9,6 +9,7 @@ from prometheus_client.utils import floatToGoString
 
 from ...model.state.cycle_times import TimedPart
 from ...model.state.histograms import merged
+from ...model.values.manager_state import ManagerState
 from .families import gauge, histogram, shared_families, single
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTENT_TYPE", "SchedulerCollector", "exposition", "registry_of"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_STATES: Final = (ManagerState.RUNNING, ManagerState.PAUSED, ManagerState.STOPPED)
 _PHASES: Final = {
     "reserved": TimedPart.RESERVED,
     "placeholder": TimedPart.PLACEHOLDER,
@@ -98,6 +100,14 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
     yield single("licorne_dispatcher_queue", "Mailboxes or partitions that wait for a thread", load.queued)
     yield gauge("licorne_mailbox_messages", "Messages that wait for a partition", "partition", load.messages)
     managers = figures.managers.items()
+    family = Metric(
+        "licorne_manager", "The state of each resource manager: 1 for the one that it is in", "gauge"
+    )
+    for rm_id, manager in managers:
+        for state in _STATES if manager.state is not None else ():
+            labels = {"rm": rm_id, "state": state.value.lower()}
+            family.add_sample(family.name, labels, int(manager.state is state))
+    yield family
     yield gauge(
         "licorne_link_backlog",
         "Callbacks that wait for their resource manager",
@@ -124,7 +134,7 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
         "licorne_quarantined",
         "Applications and nodes that broke by a bug of Licorne, and are excluded",
         "partition",
-        {partition.name: partition.quarantined for partition in figures.partitions},
+        {partition.name: partition.quarantined for partition in figures.current},
     )
 
 

@@ -74,9 +74,10 @@ def shared_families(figures: SchedulerFigures) -> Iterator[Metric]:
     yield from _counts(figures)
     yield from _applications_and_nodes(figures)
     yield from _times(figures)
-    yield from _node_usage([node for partition in figures.partitions for node in partition.nodes])
+    yield from _node_usage([node for partition in figures.current for node in partition.nodes])
     yield from _queue_applications(figures)
-    yield from _queue_resources([queue for partition in figures.partitions for queue in partition.queues])
+    yield from _queue_resources([queue for partition in figures.current for queue in partition.queues])
+    yield from _queue_containers([queue for partition in figures.partitions for queue in partition.queues])
 
 
 def counter(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
@@ -118,7 +119,7 @@ def histogram(name: str, text: str, rows: Sequence[tuple[Mapping[str, str], Hist
 
 
 def _counts(figures: SchedulerFigures) -> Iterator[Metric]:
-    counts = [manager.counts for manager in figures.managers.values()]
+    counts = figures.counts
     yield counter(
         "yunikorn_scheduler_container_allocation_attempt_total",
         "Allocations that were reported to resource managers, and requests for some that were refused",
@@ -144,8 +145,9 @@ def _counts(figures: SchedulerFigures) -> Iterator[Metric]:
 
 def _applications_and_nodes(figures: SchedulerFigures) -> Iterator[Metric]:
     states: Counter[ApplicationState] = Counter()
-    for partition in figures.partitions:
-        for (_, state), count in (*partition.active.items(), *partition.ended.items()):
+    active = [partition.active for partition in figures.current]
+    for counted in (*active, *(partition.ended for partition in figures.partitions)):
+        for (_, state), count in counted.items():
             states[state] += count
     shown = (*_ACTIVE[2:], ApplicationState.COMPLETED, ApplicationState.FAILED)
     yield gauge(
@@ -154,7 +156,7 @@ def _applications_and_nodes(figures: SchedulerFigures) -> Iterator[Metric]:
         "state",
         {state.value.lower(): states[state] for state in shown},
     )
-    nodes = [node for partition in figures.partitions for node in partition.nodes]
+    nodes = [node for partition in figures.current for node in partition.nodes]
     yield gauge(
         "yunikorn_scheduler_node",
         "Nodes: active ones, those of them that drain; refused for want of a partition; removed",
@@ -162,7 +164,7 @@ def _applications_and_nodes(figures: SchedulerFigures) -> Iterator[Metric]:
         {
             "active": len(nodes),
             "draining": sum(not node.schedulable for node in nodes),
-            "failed": sum(manager.counts.nodes_failed for manager in figures.managers.values()),
+            "failed": sum(counts.nodes_failed for counts in figures.counts),
             "decommissioned": sum(partition.nodes_removed for partition in figures.partitions),
         },
     )
@@ -212,11 +214,12 @@ def _node_usage(nodes: Sequence[NodeGauges]) -> Iterator[Metric]:
 def _queue_applications(figures: SchedulerFigures) -> Iterator[Metric]:
     active: Counter[tuple[str, ApplicationState]] = Counter()
     ended: Counter[tuple[str, ApplicationState]] = Counter()
-    for partition in figures.partitions:
+    for partition in figures.current:
         for queue in partition.queues:
             if queue.is_leaf:
                 active.update({(queue.path, state): 0 for state in _ACTIVE})
         active.update(partition.active)
+    for partition in figures.partitions:
         ended.update(partition.ended)
     states = Metric("yunikorn_queue_app", "Applications of a queue by state", "gauge")
     totals = Metric(
@@ -234,7 +237,6 @@ def _queue_applications(figures: SchedulerFigures) -> Iterator[Metric]:
 
 def _queue_resources(queues: Sequence[QueueGauges]) -> Iterator[Metric]:
     amounts: Counter[tuple[str, str, str]] = Counter()
-    containers: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for queue in queues:
         amounts[queue.path, "apps", "maxRunningApps"] += queue.max_applications
         used = {"allocated": queue.allocated, "pending": queue.pending}
@@ -244,13 +246,18 @@ def _queue_resources(queues: Sequence[QueueGauges]) -> Iterator[Metric]:
                 amounts[queue.path, name, kind] += quantity
                 for always in used:  # So that an expression such as used over maximum has a value.
                     amounts[queue.path, name, always] += 0
-        if queue.is_leaf:
-            counts = containers[f"yunikorn_{_sanitised(queue.path)}_queue_container"]
-            counts.update(allocated=queue.placed, released=queue.ended)
     family = Metric("yunikorn_queue_resource", "Quotas of a queue, and what is used and waits there", "gauge")
     for (path, name, kind), quantity in sorted(amounts.items()):
         family.add_sample(family.name, {"queue": path, "resource": name, "state": kind}, quantity)
     yield family
+
+
+def _queue_containers(queues: Sequence[QueueGauges]) -> Iterator[Metric]:
+    containers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for queue in queues:
+        if queue.is_leaf:
+            counts = containers[f"yunikorn_{_sanitised(queue.path)}_queue_container"]
+            counts.update(allocated=queue.placed, released=queue.ended)
     for name, counts in sorted(containers.items()):
         yield counter(name, "Allocations that came to the queue, and that ended there", "state", counts)
 

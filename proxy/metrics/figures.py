@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ...model.values.manager_state import ManagerState
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,6 +25,8 @@ class ManagerFigures(NamedTuple):
     callbacks_waiting: int
     callbacks_failed: int
     """Callbacks that have raised since the RM registered."""
+    state: ManagerState | None = None
+    """`None` for one that is registering."""
 
 
 class SchedulerFigures(NamedTuple):
@@ -33,6 +37,19 @@ class SchedulerFigures(NamedTuple):
     """By the id of the RM."""
     load: EngineLoad
     events: EventCounters
+    forgotten: ManagerCounts
+    """What was sent to RMs that are forgotten."""
+
+    @property
+    def current(self) -> tuple[PartitionFigures, ...]:
+        """The partitions of RMs that have not stopped: what they have is there."""
+        stopped = {rm_id for rm_id, manager in self.managers.items() if manager.state is ManagerState.STOPPED}
+        return tuple(partition for partition in self.partitions if partition.rm_id not in stopped)
+
+    @property
+    def counts(self) -> list[ManagerCounts]:
+        """What was sent to all RMs that have ever registered."""
+        return [self.forgotten, *(manager.counts for manager in self.managers.values())]
 
 
 class MetricsSource(Protocol):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, final
 
+from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
 from ..scheduler.live_view import KnownRows
 
@@ -134,9 +135,15 @@ class _PartitionTables:
     def _head_of(self, rows: LiveRows) -> str:
         names = rows.names
         capacity = json.dumps(self.types.quantities(names.capacity))
+        manager = rows.manager
+        halted = (
+            None
+            if manager is None or manager.state is ManagerState.RUNNING
+            else [manager.state.value, _milliseconds(manager.since_ns), manager.reason]
+        )
         return (
             f'"types":{json.dumps(self.types.names)},"state":"{names.state.value}","capacity":{capacity},'
-            f'"allocations":{names.allocations},"endedTotal":{names.ended_total}'
+            f'"allocations":{names.allocations},"endedTotal":{names.ended_total},"halted":{json.dumps(halted)}'
         )
 
     # ---------------------------------------------------------------------------- the texts of rows

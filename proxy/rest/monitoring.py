@@ -9,6 +9,8 @@ from typing import IO, TYPE_CHECKING, Final
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from ...model.values.manager_state import ManagerState
+from ...model.values.messages import short_partition_name
 from ..dumps.state_dump import state_dump_file
 from ..health.report import health_document
 from ..metrics.exporter import exposition
@@ -17,9 +19,13 @@ from .requests import scheduler_of
 from .responses import JSON_TYPE, json_response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from starlette.requests import Request
+
+    from ...model.partition_figures import PartitionFigures
+    from ...model.values.documents import Document
+    from ..scheduler.manager_life import ManagerStatus
 
 __all__ = ["ROUTES"]
 
@@ -50,6 +56,56 @@ def _health(request: Request) -> Response:
     return json_response(health_document(report))
 
 
+def _manager_document(
+    status: ManagerStatus, build: Mapping[str, str], waiting: int, partitions: Sequence[PartitionFigures]
+) -> Document:
+    """Return the document of one resource manager.
+
+    Args:
+        status: Its state.
+        build: What it has said of its program.
+        waiting: How many callbacks wait for it.
+        partitions: The figures of its partitions.
+    """
+    return {
+        "rmID": status.rm_id,
+        "state": status.state.value,
+        "since": status.since_ns,
+        "reason": status.reason,
+        "lost": status.is_lost,
+        "connection": status.connection or "in this process",
+        "buildInformation": dict(build),
+        "callbacksWaiting": waiting,
+        "partitions": [
+            {
+                "name": short_partition_name(each.name),
+                "nodes": len(each.nodes),
+                "applications": sum(each.active.values()),
+                "allocations": each.allocations,
+            }
+            for each in partitions
+        ],
+    }
+
+
+def _managers(request: Request) -> Response:
+    """Show all RMs: those that have not stopped first, by id."""
+    scheduler = scheduler_of(request)
+    figures = scheduler.figures().partitions
+    builds = {build.rm_id: build.information for build in scheduler.views.builds()}
+    known = sorted(scheduler.resource_managers(), key=lambda each: each.state is ManagerState.STOPPED)
+    documents = [
+        _manager_document(
+            status,
+            builds.get(status.rm_id, {}),
+            scheduler.callbacks_waiting(status.rm_id),
+            [partition for partition in figures if partition.rm_id == status.rm_id],
+        )
+        for status in known
+    ]
+    return json_response(documents)
+
+
 def _state_dump(request: Request) -> Response:
     """Make a state dump, then send it: a client that reads slowly keeps no other one waiting."""
     kept = ExitStack()
@@ -68,5 +124,6 @@ ROUTES = [
     Route("/ws/v1/history/apps", _application_history),
     Route("/ws/v1/history/containers", _container_history),
     Route("/ws/v1/scheduler/healthcheck", _health),
+    Route("/licorne/v1/managers", _managers),
     Route("/debug/fullstatedump", _state_dump),
 ]

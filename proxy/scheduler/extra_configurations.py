@@ -47,6 +47,11 @@ class ExtraConfigurations:
         self._by_rm = {**self._by_rm, rm_id: settings}
         self._levels = {}
 
+    def forget(self, rm_id: str) -> None:
+        """Forget the settings of an RM."""
+        self._by_rm = {name: settings for name, settings in self._by_rm.items() if name != rm_id}
+        self._levels = {}
+
     def warn(self, rm_id: str, queues: tuple[Problem, ...], warnings: tuple[str, ...]) -> None:
         """Log warnings about the queues and settings of an RM; not under a lock: a sink may do anything."""
         log = self.log("core.config", rm_id)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from ...model.nodes.node import NodeFacts
     from ...model.partition import Partition
+    from .manager_life import ManagerStatus
 
 __all__ = ["PIECE", "KnownRows", "LiveQueues", "LiveRows", "LiveView"]
 
@@ -63,6 +64,8 @@ class LiveRows(NamedTuple):
     groups: tuple[LiveUsage, ...] | None
     ended: tuple[LiveEnded, ...]
     """Those that the reader did not have."""
+    manager: ManagerStatus | None
+    """The state of its resource manager."""
 
 
 class Answering(Protocol):
@@ -75,8 +78,9 @@ class Answering(Protocol):
 class LiveView:
     """Reads what watchers see. Any thread may use it; nothing is kept between two readings."""
 
-    def __init__(self, answer: Answering) -> None:
+    def __init__(self, answer: Answering, managers: Callable[[], Sequence[ManagerStatus]]) -> None:
         self._answer = answer
+        self._managers = managers
 
     def rows(self, known: Callable[[str], KnownRows], *, with_usages: bool = True) -> tuple[LiveRows, ...]:
         """Return the rows of all partitions.
@@ -88,9 +92,11 @@ class LiveView:
         Raises:
             RequestError: The scheduler has been stopped, or a predicate asks.
         """
+        managers = {status.rm_id: status for status in self._managers()}
 
         def read(partition: Partition) -> LiveRows:
-            return _rows(partition, known(partition.name), with_usages=with_usages)
+            manager = managers.get(partition.rm_id)
+            return _rows(partition, known(partition.name), manager, with_usages=with_usages)
 
         return self._answer("a look at everything", lambda partitions: tuple(_each(partitions, read)))
 
@@ -127,7 +133,9 @@ def _each(partitions: Sequence[Partition], read: Callable[[Partition], T]) -> li
     return [answer for _, answer in ask_each(partitions, read)]
 
 
-def _rows(partition: Partition, known: KnownRows, *, with_usages: bool) -> LiveRows:
+def _rows(
+    partition: Partition, known: KnownRows, manager: ManagerStatus | None, *, with_usages: bool
+) -> LiveRows:
     monitor = partition.monitor
     names = monitor.live_names()
     new = tuple(serial for serial in names.ended if serial not in known.ended)
@@ -148,6 +156,7 @@ def _rows(partition: Partition, known: KnownRows, *, with_usages: bool) -> LiveR
         users,
         groups,
         tuple(row for piece in _pieces(new) for row in monitor.live_ended(piece)),
+        manager,
     )
 
 

@@ -42,6 +42,8 @@ class ManagerStatus:
     """Whether its connection was lost, and it has not come back."""
     partitions: tuple[str, ...] = ()
     """The short names of its partitions, sorted."""
+    connection: str = ""
+    """How it is connected, or was last, such as `si.v1 from ipv4:127.0.0.1:40000`; empty in this process."""
 
 
 @final
@@ -109,6 +111,10 @@ class LifeSide(ABC):
     def _uninterrupted(self, function: Callable[[], T]) -> T:
         """Run a function that an interrupt must not stop half-way."""
 
+    @abstractmethod
+    def _check_health_soon(self) -> None:
+        """Have the health checked: something was lost."""
+
     def resource_managers(self) -> tuple[ManagerStatus, ...]:
         """Return the state of each resource manager that has registered, sorted by id.
 
@@ -144,7 +150,10 @@ class LifeSide(ABC):
                 predicate calls.
         """
         self._managers.callback_threads.refuse("a pause of a resource manager")
-        return self._uninterrupted(lambda: self._registrations.pause(rm_id, reason, callback))
+        paused = self._uninterrupted(lambda: self._registrations.pause(rm_id, reason, callback))
+        if paused:
+            self._check_health_soon()
+        return paused
 
     def stop_manager(
         self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
@@ -167,3 +176,13 @@ class LifeSide(ABC):
         """
         self._managers.callback_threads.refuse("a stop of a resource manager")
         return self._uninterrupted(lambda: self._registrations.stop(rm_id, reason, callback))
+
+    def forget_manager(self, rm_id: str) -> None:
+        """Forget a resource manager that has stopped, with its partitions and all that is counted of it.
+
+        Raises:
+            RequestError: it has not stopped, no such one has registered, the scheduler has been stopped, or
+                a callback or predicate calls.
+        """
+        self._managers.callback_threads.refuse("the end of a resource manager")
+        self._uninterrupted(lambda: self._registrations.forget(rm_id))

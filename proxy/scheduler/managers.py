@@ -16,7 +16,7 @@ from ...model.values.messages import short_partition_name
 from ...model.values.refusals import PlacementHalt, RefusalReason
 from ..events.delivery import Receiver, takes_events
 from ..metrics.figures import ManagerFigures
-from ..si.api import DeferredPredicates
+from ..si.api import Connected, DeferredPredicates
 from ..si.event_messages import EventsHappened
 from ..si.older_answers import Generation, settled
 from ..si.writing import callback_for, dispatch
@@ -127,7 +127,10 @@ class Manager:
 
     def status(self) -> ManagerStatus:
         """Return the state of the RM, with its partitions."""
-        return replace(self.life.status, partitions=tuple(sorted(map(short_partition_name, self.partitions))))
+        callback = self.callback
+        connection = callback.connected_by if isinstance(callback, Connected) else ""
+        partitions = tuple(sorted(map(short_partition_name, self.partitions)))
+        return replace(self.life.status, partitions=partitions, connection=connection)
 
 
 def _nothing() -> None:
@@ -238,7 +241,8 @@ class Managers:
             manager = self._table.get(rm_id)
             link = None if manager is None else manager.link
             waiting, failed = (0, 0) if link is None else (link.backlog, link.failures)
-            figures[rm_id] = ManagerFigures(counts, waiting, failed)
+            state = None if manager is None else manager.life.status.state
+            figures[rm_id] = ManagerFigures(counts, waiting, failed, state)
         return figures
 
     def only_id(self) -> str:
@@ -302,6 +306,13 @@ class Managers:
     def enter(self, manager: Manager) -> None:
         """Put a manager into the table, in place of the one with its id."""
         self._table = {**self._table, manager.rm_id: manager}
+
+    def leave(self, rm_id: str) -> None:
+        """Take an RM out of the table, and what is kept of it elsewhere."""
+        self._table = {name: manager for name, manager in self._table.items() if name != rm_id}
+        self.extra.forget(rm_id)
+        self.events.forget(rm_id)
+        self.metrics.forget(rm_id)
 
     def close(self) -> None:
         """Deliver what is queued for the RMs, and end their links."""
@@ -377,10 +388,17 @@ class Managers:
         return partition
 
     def forget_timers(self, partition: Partition) -> list[str]:
-        """Cancel the timers of a partition for good, also those that it will set; return its names."""
+        """Cancel the timers of a partition for good, also those that it will set, and ask no more for it.
+
+        Returns:
+            Its names.
+        """
         incarnations = self._incarnations.leave(partition)
         for incarnation in incarnations:
             self._clock.forget(incarnation)
+            channel = self._channels.pop(incarnation, None)
+            if channel is not None:
+                channel.close()
         return incarnations
 
     def partition(self, incarnation: str) -> Partition | None:
@@ -391,10 +409,6 @@ class Managers:
     def retire(self, partition: Partition) -> None:
         """Stop a partition that is no longer in the table; late requests are refused, since it has ended."""
         incarnations = self.forget_timers(partition)
-        for incarnation in incarnations:
-            channel = self._channels.pop(incarnation, None)
-            if channel is not None:
-                channel.close()
         self._engine.retire(partition)
         for incarnation in incarnations:
             self.observer.retired(incarnation)

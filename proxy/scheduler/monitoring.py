@@ -78,9 +78,9 @@ class MonitoringSide(ABC):
             load = self._engine.load(partitions)
             answers = ask_each(partitions, _figures)
             counted = self._managers.events.counters()
-            return SchedulerFigures(
-                tuple(figures for _, figures in answers), self._managers.figures(), load, counted
-            )
+            managers, forgotten = self._managers.figures(), self.metrics.forgotten
+            figures = tuple(figures for _, figures in answers)
+            return SchedulerFigures(figures, managers, load, counted, forgotten)
 
         return self._answer_view("a question for figures", ask)
 
@@ -114,7 +114,7 @@ class MonitoringSide(ABC):
         Raises:
             RequestError: as for `check_health`.
         """
-        partitions = self.figures().partitions
+        partitions = self.figures().current
         self.history.add(
             self.now_ns(),
             applications=sum(map(_running, partitions)),
@@ -162,6 +162,11 @@ class MonitoringSide(ABC):
     def _wake_monitoring(self) -> None:
         """Take note of a registration or of another configuration; not of one that is stepped."""
         self._watch.wake()
+
+    def _check_health_soon(self) -> None:
+        """Have the health checked before that is due; a stepped scheduler checks it on request alone."""
+        if not self.stepped:
+            self._watch.check_soon()
 
     def _end_monitoring(self) -> None:
         self._watch.close()

@@ -157,6 +157,26 @@ class Registrations:
         return True
 
     @excludes()
+    def forget(self, rm_id: str) -> None:
+        """Forget an RM that has stopped.
+
+        Raises:
+            RequestError: It has not, no such one has registered, or the scheduler has been stopped.
+        """
+        with self._lock:
+            self._check_running()
+            manager = self._managers.get(rm_id, "the end of a resource manager")
+            if not manager.life.has_stopped:
+                state = manager.life.status.state.value
+                raise RequestError(f"RM {rm_id!r} is {state}: only one that has stopped can be forgotten")
+            partitions = self._cluster.forget(rm_id)
+            self._managers.leave(rm_id)
+        for partition in partitions:
+            self._attempt(partition.shut_down)
+            self._attempt(partial(self._managers.retire, partition))
+        self._attempt(partial(self._log.bind(rm_id=rm_id).info, "RM {!r} is forgotten", rm_id))
+
+    @excludes()
     def wait(self) -> None:
         """Wait for the registration or reload that is under way."""
         with self._lock:

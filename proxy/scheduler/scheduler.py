@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 @final
-class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide, MonitoringSide):
+class Scheduler(CallingSide, Stepping, QuestionSide, MonitoringSide, LifeSide):
     """A scheduler core in this process; two of them do not affect each other.
 
     With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks

@@ -60,6 +60,7 @@ class ServerCore:
         access: AccessRules,
         configuration: ConfigurationFile | None,
         stop_after: float,
+        forget_after: float | None,
         silence: float,
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -74,7 +75,7 @@ class ServerCore:
         self.calls = Calls(silence)
         self.stopping: StatusError | None = None
         """Set when the server stops: the status of calls from then on."""
-        self.managers = RemoteManagers(scheduler, self.loop, self._executor, stop_after)
+        self.managers = RemoteManagers(scheduler, self.loop, self._executor, stop_after, forget_after)
 
     async def answering(
         self, context: grpc.aio.ServicerContext[Any, Any], answer: Callable[[Peer], Awaitable[T]]

@@ -55,6 +55,8 @@ class RemoteManager(ResourceManager, ABC):
         self.rm_id = rm_id
         self.extra = extra
         self.uses_file = uses_file
+        self.connected_by = ""
+        """How it is connected, in words."""
         self.lost: str | None = None
         """Why its connection is lost; set once, on the event loop."""
         self._handed_bytes = 0
@@ -126,20 +128,27 @@ class RemoteManagers:
         loop: The event loop, which counts the time of a pause.
         executor: Runs what may wait for the scheduler.
         stop_after: For how many seconds a pause lasts before the RM is stopped.
+        forget_after: How many seconds later it is forgotten; `None` for never.
     """
 
     def __init__(
-        self, scheduler: Scheduler, loop: AbstractEventLoop, executor: Executor, stop_after: float
+        self,
+        scheduler: Scheduler,
+        loop: AbstractEventLoop,
+        executor: Executor,
+        stop_after: float,
+        forget_after: float | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._loop = loop
         self._executor = executor
         self._stop_after: Final = stop_after
+        self._forget_after: Final = forget_after
         self._registering = tuple(threading.Lock() for _ in range(_REGISTERING))
         """One registration of an RM at a time: the table and the scheduler change in one order."""
         self._table: dict[str, RemoteManager] = {}
-        self._pauses: dict[str, TimerHandle] = {}
-        """The ends of the pauses; belongs to the event loop."""
+        self._timers: dict[str, TimerHandle] = {}
+        """When RMs that are paused are stopped, and stopped ones forgotten; belongs to the event loop."""
         self._closed = False
         self._log = Log(part="core.rmproxy")
 
@@ -178,7 +187,7 @@ class RemoteManagers:
 
     def _entered(self, manager: RemoteManager, before: RemoteManager | None) -> None:
         """Count the time of a new connection, which may be lost already, and end the one before."""
-        self._cancel_stop(manager.rm_id)
+        self._cancel_timer(manager.rm_id)
         if before is not None:
             before.end(_replaced(manager.rm_id))
         if manager.lost is not None:
@@ -230,17 +239,26 @@ class RemoteManagers:
         if self._closed:
             return
         self._run(lambda: self._scheduler.pause_manager(manager.rm_id, reason, callback=manager))
-        self._cancel_stop(manager.rm_id)
+        self._cancel_timer(manager.rm_id)
         text = f"{reason}, and it did not come back within {self._stop_after:g} s"
-        self._pauses[manager.rm_id] = self._loop.call_later(self._stop_after, self._stop, manager, text)
+        self._timers[manager.rm_id] = self._loop.call_later(self._stop_after, self._stop, manager, text)
 
     def shut_down(self, manager: RemoteManager) -> None:
         """Stop an RM that has said that it shuts down, on a thread that may wait."""
         self._leave(manager, "it has shut down")
 
     def _stop(self, manager: RemoteManager, reason: str) -> None:
-        self._pauses.pop(manager.rm_id, None)
+        self._timers.pop(manager.rm_id, None)
         self._run(lambda: self._leave(manager, reason))
+
+    def _forget_later(self, rm_id: str) -> None:
+        self._cancel_timer(rm_id)
+        if self._forget_after is not None and not self._closed and rm_id not in self._table:
+            self._timers[rm_id] = self._loop.call_later(self._forget_after, self._forget, rm_id)
+
+    def _forget(self, rm_id: str) -> None:
+        self._timers.pop(rm_id, None)
+        self._run(lambda: self._scheduler.forget_manager(rm_id))
 
     def _leave(self, manager: RemoteManager, reason: str) -> None:
         """Stop an RM and forget it, unless it has registered again."""
@@ -249,9 +267,10 @@ class RemoteManagers:
                 with _standing_aside(manager):
                     self._scheduler.stop_manager(manager.rm_id, reason, callback=manager)
                     del self._table[manager.rm_id]
+                call_soon(self._loop, self._forget_later, manager.rm_id)
 
-    def _cancel_stop(self, rm_id: str) -> None:
-        timer = self._pauses.pop(rm_id, None)
+    def _cancel_timer(self, rm_id: str) -> None:
+        timer = self._timers.pop(rm_id, None)
         if timer is not None:
             timer.cancel()
 
@@ -271,8 +290,8 @@ class RemoteManagers:
     def close(self) -> None:
         """Count no more pauses, and let no callback wait for a peer; on the event loop."""
         self._closed = True
-        for rm_id in list(self._pauses):
-            self._cancel_stop(rm_id)
+        for rm_id in list(self._timers):
+            self._cancel_timer(rm_id)
         for manager in self.all():
             manager.drop()
 

@@ -65,6 +65,8 @@ class ServerSettings:
     """For RMs that send no configuration."""
     stop_after_seconds: float = 300.0
     """How long an RM may be away before it is stopped."""
+    forget_after_seconds: float | None = None
+    """How much later it is forgotten, `None` for never."""
     keepalive_seconds: float = 20.0
     """How long a connection may be silent before it is asked for a sign of life."""
     keepalive_timeout_seconds: float = 10.0
@@ -103,6 +105,7 @@ class Server:
             access=settings.access,
             configuration=settings.configuration,
             stop_after=settings.stop_after_seconds,
+            forget_after=settings.forget_after_seconds,
             silence=settings.silence_seconds,
         )
         self._health = health.aio.HealthServicer()

@@ -65,6 +65,8 @@ class _Session:
             lambda rm_id, name, message: self.outgoing.try_put(Callback(rm_id, name, message, 0)),
             lambda error: self.end(StatusError(*status_of(error))),
         )
+        self._from = ""
+        """The address of the client."""
         self._callbacks = 0
         """How many callbacks a stepped scheduler has made."""
         self._said_goodbye = False
@@ -77,6 +79,7 @@ class _Session:
 
     async def run(self, context: _Context) -> None:
         """Serve the session: this task writes, another one reads, and a thread works."""
+        self._from = context.peer()
         with self._core.calls.stranger() as self._task:
             data = await self._core.calls.first_message(context)
             if data is not grpc.aio.EOF:
@@ -301,6 +304,9 @@ class _Session:
                     return self._calls.ask(message.question)
             case "step":
                 return self._calls.step(message.step)
+            case "forget":
+                self._peer.check_may_speak_for(message.forget.rm_id)
+                scheduler.forget_manager(message.forget.rm_id)
             case "goodbye":
                 self._say_goodbye(message.goodbye.rm_id)
             case body:
@@ -328,6 +334,7 @@ class _Session:
         if registration.predicates:
             kind = SteppedManager if self._core.scheduler.stepped else DeferringManager
         manager = kind(self, request.rmID, dict(request.extraConfig), uses_file=not request.config)
+        manager.connected_by = f"licorne.v1 from {self._from}"
         if registration.state_dump:
             ask = refuse_state_dump if self._core.scheduler.stepped else ask_state_dump
             manager.get_state_dump = partial(ask, self, request.rmID)

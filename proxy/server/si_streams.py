@@ -229,9 +229,9 @@ class SiStreams:
         return handle
 
     async def _register(self, data: bytes, context: _Context) -> bytes:
-        return await self._core.answering(context, lambda peer: self._registered(data, peer))
+        return await self._core.answering(context, lambda peer: self._registered(data, peer, context.peer()))
 
-    async def _registered(self, data: bytes, peer: Peer) -> bytes:
+    async def _registered(self, data: bytes, peer: Peer, address: str) -> bytes:
         request = parsed(si.RegisterResourceManagerRequest, data)
         peer.check_may_speak_for(request.rmID)
         self._core.check_not_stepped()
@@ -240,6 +240,7 @@ class SiStreams:
         manager = (_AskedStreamManager if asked else _StreamManager)(
             request.rmID, dict(request.extraConfig), uses_file=not request.config, core=self._core
         )
+        manager.connected_by = f"si.v1 from {address}"
         registering = asyncio.ensure_future(
             self._core.on_thread(lambda: self._core.register(request, manager))
         )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 
 __all__ = [
+    "Connected",
     "DeferredPredicates",
     "ResourceManager",
     "ResourceManagerCallback",
@@ -128,6 +129,14 @@ class DeferredPredicates(Protocol):
     ) -> None:
         """Answer each question with the index of the last victim that must end; `None` refuses the node."""
         ...
+
+
+@runtime_checkable
+class Connected(Protocol):
+    """A callback of a resource manager that is not in this process."""
+
+    connected_by: str
+    """How it is connected, in words."""
 
 
 @runtime_checkable

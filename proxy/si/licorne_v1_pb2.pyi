@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ManagerMessage(_message.Message):
-    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump")
+    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump", "forget")
     CALL_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +24,7 @@ class ManagerMessage(_message.Message):
     RETURNED_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     STATE_DUMP_FIELD_NUMBER: _ClassVar[int]
+    FORGET_FIELD_NUMBER: _ClassVar[int]
     call: int
     hello: Hello
     register: Registration
@@ -38,7 +39,8 @@ class ManagerMessage(_message.Message):
     returned: Returned
     goodbye: Goodbye
     state_dump: StateDumpAnswer
-    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ...) -> None: ...
+    forget: Forget
+    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("version", "companion_of", "predicates")
@@ -61,6 +63,12 @@ class Registration(_message.Message):
     def __init__(self, request: _Optional[_Union[_si_pb2.RegisterResourceManagerRequest, _Mapping[str, object]]] = ..., predicates: _Optional[bool] = ..., state_dump: _Optional[bool] = ...) -> None: ...
 
 class Goodbye(_message.Message):
+    __slots__ = ("rm_id",)
+    RM_ID_FIELD_NUMBER: _ClassVar[int]
+    rm_id: str
+    def __init__(self, rm_id: _Optional[str] = ...) -> None: ...
+
+class Forget(_message.Message):
     __slots__ = ("rm_id",)
     RM_ID_FIELD_NUMBER: _ClassVar[int]
     rm_id: str

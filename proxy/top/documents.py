@@ -22,6 +22,7 @@ __all__ = [
     "ReadAsk",
     "ReadBatch",
     "ReadEvent",
+    "ReadManager",
     "ReadPartition",
     "ReadQueue",
     "UsageDocument",
@@ -70,6 +71,16 @@ class ReadPartition(_ReadDocument):
     total_nodes: int = 0
     total_containers: int = 0
     applications: dict[str, int] = {}
+
+
+@final
+class ReadManager(_ReadDocument):
+    """A resource manager of a server of Licorne."""
+
+    rm_id: str = Field("", alias="rmID")
+    state: str = ""
+    since: int = 0
+    reason: str = ""
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..terminal.tables import counted
@@ -16,7 +17,7 @@ __all__ = ["heading_lines", "health_lines", "health_text", "pace_text"]
 
 
 def heading_lines(reading: ServerReading, resource: str, address: str, pace: str = "") -> list[str]:
-    """Return two lines.
+    """Return two lines, and a third one if the resource manager of the partition is not there.
 
     Args:
         reading: What the server answered.
@@ -38,7 +39,13 @@ def heading_lines(reading: ServerReading, resource: str, address: str, pace: str
     )
     of = f"{short_quantity(resource, used)}/{short_quantity(resource, whole)} ({share} %)"
     second = (printable(f"{resource} {of}") if resource else "no resources", pace, health_text(reading))
-    return ["  ".join(first), "  ".join(part for part in second if part)]
+    lines = ["  ".join(first), "  ".join(part for part in second if part)]
+    manager = reading.manager
+    if manager is not None and manager.state not in ("", "Running"):
+        since = datetime.fromtimestamp(manager.since / 1e9).astimezone()
+        text = f"RM {manager.rm_id} is {manager.state.lower()} since {since:%H:%M:%S}: {manager.reason}"
+        lines.append(printable(text))
+    return lines
 
 
 def health_text(reading: ServerReading) -> str:

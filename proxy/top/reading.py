@@ -14,6 +14,7 @@ from .documents import (
     HealthDocument,
     NodeDocument,
     ReadApplication,
+    ReadManager,
     ReadPartition,
     ReadQueue,
     UsageOwner,
@@ -36,6 +37,7 @@ _QUEUE: Final = TypeAdapter(ReadQueue)
 _NODES: Final = TypeAdapter(list[NodeDocument])
 _APPLICATIONS: Final = TypeAdapter(list[ReadApplication])
 _OWNERS: Final = TypeAdapter(list[UsageOwner])
+_MANAGERS: Final = TypeAdapter(list[ReadManager])
 _HEALTH: Final = TypeAdapter(HealthDocument)
 _UTILIZATIONS: Final = TypeAdapter(list[UtilizationDocument])
 _EXPLANATION: Final = TypeAdapter(ExplanationDocument)
@@ -54,6 +56,8 @@ class ServerReading:
     partitions: tuple[ReadPartition, ...]
     partition: ReadPartition | None
     """The one that is shown, `None` if the server has none."""
+    manager: ReadManager | None = None
+    """The resource manager of the partition, `None` if the server does not say: YuniKorn's does not."""
     health: HealthDocument | None = None
     allocated: int | None = None
     """How many allocations it has made since it started."""
@@ -118,6 +122,7 @@ class ServerReader:
         head = ServerReading(
             partitions,
             partition,
+            manager=await self._manager(partition.cluster_id),
             health=await self._health(),
             allocated=await self._allocated(),
         )
@@ -162,6 +167,13 @@ class ServerReader:
             return await self._client.read(_HEALTH, "/ws/v1/scheduler/healthcheck")
         except MissingDocumentError:
             return None
+
+    async def _manager(self, rm_id: str) -> ReadManager | None:
+        try:
+            known = await self._client.read(_MANAGERS, "/licorne/v1/managers")
+        except MissingDocumentError:
+            return None
+        return next((each for each in known if each.rm_id == rm_id), None)
 
     async def _allocated(self) -> int | None:
         try:

@@ -69,8 +69,8 @@ function fillTabs() {
 // -------------------------------------------------------------------------------------------- the choices
 
 function fillSelect(select, options, chosen, text) {
-  const known = [...select.options].map((option) => option.value).join("\n");
-  if (known !== options.join("\n")) {
+  const known = [...select.options].map((option) => `${option.value} ${option.text}`).join("\n");
+  if (known !== options.map((option) => `${option} ${text(option)}`).join("\n")) {
     select.replaceChildren(...options.map((option) => h("option", { value: option }, text(option))));
   }
   select.value = chosen;
@@ -80,7 +80,8 @@ function showChoices() {
   const names = Object.keys(store.partitions);
   fillSelect(element("partition"), names, store.name, (name) => {
     const found = store.partitions[name];
-    return names.length > 1 ? `${found.name} of ${found.rm}` : found.name;
+    const text = names.length > 1 ? `${found.name} of ${found.rm}` : found.name;
+    return found.halted?.[0] === "Stopped" ? `${text} (stopped)` : text;
   });
   fillSelect(element("resource"), partition()?.types ?? [], store.type, label);
 }
@@ -113,6 +114,17 @@ function put(name, value, note, share) {
   setText(figures[name].value, value);
   setText(figures[name].note, note);
   if (figures[name].bar) setVariable(figures[name].bar, "--share", Math.min(1, Math.max(0, share || 0)).toFixed(4));
+}
+
+/** Say that the resource manager of the partition is not there: nothing is placed, and what is shown is what it had. */
+function showHalted() {
+  const known = partition();
+  const banner = element("halted");
+  banner.hidden = !known?.halted;
+  if (banner.hidden) return;
+  const [state, since, why] = known.halted;
+  const what = state === "Paused" ? "nothing new is placed for it" : "what is shown is what it had";
+  setText(banner, `Resource manager ${known.rm} is ${state.toLowerCase()} since ${new Date(since).toLocaleString()}: ${why}; ${what}.`);
 }
 
 function showSummary() {
@@ -202,6 +214,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 watch(() => {
   showConnection();
   showChoices();
+  showHalted();
   showSummary();
 });
 addEventListener("hashchange", show);

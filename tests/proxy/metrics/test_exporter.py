@@ -184,6 +184,38 @@ def test_the_load_of_an_engine_is_shown() -> None:
     assert ("licorne_link_backlog", frozenset({("rm", "rm")})) in values
 
 
+def test_what_a_stopped_manager_had_is_not_shown_as_if_it_were_there() -> None:
+    """Its nodes and queues are not; what was counted stays, also when it is forgotten."""
+    with Scheduler(engine="direct") as scheduler:
+        for rm_id in ("gone", "stays"):
+            scheduler.register(rm_id, ResourceManager(), configuration=QUEUES)
+            submit(scheduler, rm_id, memory=5)
+        scheduler.run_until_idle()
+        nodes = ("yunikorn_scheduler_node", frozenset({("state", "active")}))
+        used = frozenset({("queue", "root.leaf"), ("resource", "memory"), ("state", "allocated")})
+        placed = (
+            "yunikorn_scheduler_container_allocation_attempt_total",
+            frozenset({("state", "allocated")}),
+        )
+        paused, stopped = (
+            ("licorne_manager", frozenset({("rm", "gone"), ("state", state)}))
+            for state in ("paused", "stopped")
+        )
+        shown: list[list[float | None]] = []
+        for change in (
+            lambda: None,
+            lambda: scheduler.pause_manager("gone", "lost"),
+            lambda: scheduler.stop_manager("gone", "too long"),
+            lambda: scheduler.forget_manager("gone"),
+        ):
+            change()
+            values = scraped(scheduler)
+            series = (nodes, ("yunikorn_queue_resource", used), placed, paused, stopped)
+            shown.append([values.get(each) for each in series])
+
+    assert [[2, 10, 2, 0, 0], [2, 10, 2, 1, 0], [1, 5, 2, 0, 1], [1, 5, 2, None, None]] == shown
+
+
 def test_two_schedulers_have_metrics_of_their_own() -> None:
     """Nothing is kept for the process."""
     with rest_scenario() as busy, Scheduler(engine="direct") as idle:

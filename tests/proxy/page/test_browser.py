@@ -248,6 +248,19 @@ def test_the_summary_counts_nodes_and_what_waits_as_they_change(visit: Visit, sc
     assert recounted == counted
 
 
+def test_a_resource_manager_that_is_not_there_is_said_to_be_gone(visit: Visit, scheduler: Scheduler) -> None:
+    """Since when and why; a stopped one is marked where partitions are chosen."""
+    visit.open("queues")
+    banner = visit.page.locator("#halted")
+    expect(banner).to_be_hidden()
+    scheduler.pause_manager("rm", "its connection was lost")
+    expect(banner).to_contain_text("Resource manager rm is paused since")
+    expect(banner).to_contain_text("its connection was lost; nothing new is placed for it.")
+    scheduler.stop_manager("rm", "it did not come back")
+    expect(banner).to_contain_text("Resource manager rm is stopped since")
+    expect(visit.page.locator("#partition option")).to_have_text("default (stopped)")
+
+
 def test_the_page_comes_back_when_the_server_does(browser: Browser, scheduler: Scheduler) -> None:
     """Its scheduler is another one then, and the page shows that."""
     with serving_page(scheduler) as origin:

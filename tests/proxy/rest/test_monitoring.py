@@ -9,6 +9,8 @@ from support.proxy.metric_texts import kinds_of
 from support.proxy.rest_clients import Reader, reader
 from support.proxy.rest_scenario import RECORDED, rest_scenario
 
+from licorne import ResourceManager
+
 
 def test_metrics_are_a_text_for_prometheus() -> None:
     """With the families that were recorded, and more."""
@@ -38,6 +40,25 @@ def test_health_is_shown_when_it_is_bad_too() -> None:
 
     assert isinstance(document, dict)
     assert not document["Healthy"]
+
+
+def test_the_resource_managers_are_listed_with_what_they_have() -> None:
+    """One that is lost says why; the health check names it; one that has stopped is the last."""
+    with rest_scenario() as scheduler:
+        scheduler.register("another", ResourceManager())
+        scheduler.stop_manager("another", "it has shut down")
+        (rm_id, *_) = [each.rm_id for each in scheduler.resource_managers() if each.rm_id != "another"]
+        scheduler.pause_manager(rm_id, "the stream broke")
+        first, last = Reader(scheduler).client.get("/licorne/v1/managers").json()
+        checks = [check for check in scheduler.check_health().checks if check.name == "Resource managers"]
+
+    assert (rm_id, "Paused", "the stream broke", True) == tuple(
+        first[key] for key in ("rmID", "state", "reason", "lost")
+    )
+    assert "in this process" == first["connection"]
+    assert first["partitions"][0]["nodes"] > 0
+    assert ("another", "Stopped", False) == (last["rmID"], last["state"], last["lost"])
+    assert [f"Lost resource managers: [{rm_id}: the stream broke]"] == [each.diagnosis for each in checks]
 
 
 def test_health_that_was_not_checked_yet_is_not_there() -> None:

@@ -139,6 +139,27 @@ def test_a_predicate_may_not_change_the_life_of_its_manager(scheduler: Scheduler
     assert ManagerState.RUNNING is state_of(scheduler)
 
 
+def test_one_that_has_stopped_is_forgotten_on_request(scheduler: Scheduler, listener: Listener) -> None:
+    """With its partitions and its settings; others stay, and it may come back as one that is new."""
+    busy(scheduler, listener)
+    scheduler.register("other", listener, configuration=ONE)
+    for state, change in (("Running", scheduler.pause_manager), ("Paused", scheduler.stop_manager)):
+        with pytest.raises(
+            RequestError, match=f"RM 'rm' is {state}: only one that has stopped can be forgot"
+        ):
+            scheduler.forget_manager("rm")
+        change("rm", "gone")
+    scheduler.forget_manager("rm")
+
+    assert ["other"] == [status.rm_id for status in scheduler.resource_managers()]
+    assert ("[other]default",) == scheduler.views.partition_names()
+    assert "" == scheduler.configuration_text("rm")
+    with pytest.raises(RequestError, match='RmID="rm" not registered'):
+        scheduler.forget_manager("rm")
+    busy(scheduler, Listener())
+    assert ManagerState.RUNNING is state_of(scheduler)
+
+
 def test_a_scheduler_that_has_stopped_tells_nothing_of_its_managers(listener: Listener) -> None:
     """As with any other question."""
     scheduler = Scheduler(engine="direct")

@@ -12,7 +12,7 @@ from support.proxy.waiting import wait_until
 from support.proxy.wire_client import WireClient
 from support.proxy.wire_streams import WireStream, WireStreams
 
-from licorne import RemoteScheduler
+from licorne import RemoteScheduler, RequestError
 from licorne.model.values.manager_state import ManagerState
 
 if TYPE_CHECKING:
@@ -89,6 +89,29 @@ def test_an_rm_whose_streams_break_is_paused_and_then_stopped(serve: Callable[..
     (status,) = served.scheduler.resource_managers()
     assert "its connection was lost" in status.reason
     assert "did not come back within 0.2 s" in status.reason
+
+
+def test_a_stopped_rm_is_forgotten_in_time(serve: Callable[..., Served]) -> None:
+    """After the time that the server is set to; one that registers again before is not."""
+    served = serve(stop_after_seconds=0.1, forget_after_seconds=0.2)
+    streams = _running(served)
+    (status,) = served.scheduler.resource_managers()
+    assert status.connection.startswith("si.v1 from ipv4:127.0.0.1:")
+    for stream in streams.all:
+        stream.cancel()
+    wait_until(lambda: not served.scheduler.resource_managers(), "it is forgotten")
+
+    served = serve(forget_after_seconds=600)
+    with RemoteScheduler(served.address) as scheduler:
+        scheduler.register("mine", Listener())
+        (status,) = scheduler.resource_managers()
+        assert status.connection.startswith("licorne.v1 from ipv4:127.0.0.1:")
+        with pytest.raises(RequestError, match="RM 'mine' is Running: only one that has stopped"):
+            scheduler.forget_manager("mine")
+    with RemoteScheduler(served.address) as scheduler:
+        wait_until(lambda: _state(served, "mine") is ManagerState.STOPPED, "it has stopped")
+        scheduler.forget_manager("mine")
+        assert () == scheduler.resource_managers()
 
 
 def test_an_rm_that_comes_back_starts_afresh_and_others_notice_nothing(serve: Callable[..., Served]) -> None:

@@ -55,6 +55,20 @@ def test_the_views_of_a_real_server_are_those_of_the_recorded_one() -> None:
         in_terminal(f"http://127.0.0.1:{server.port}", act)
 
 
+def test_a_resource_manager_that_is_lost_is_said_to_be() -> None:
+    """In a line of its own, as long as it is."""
+
+    async def act(terminal: Terminal) -> None:
+        assert "is paused" not in terminal.text()
+        (status,) = scheduler.resource_managers()
+        scheduler.pause_manager(status.rm_id, "the stream broke")
+        assert f"RM {status.rm_id} is paused since" in await terminal.press("u")
+        assert ": the stream broke\n" in await terminal.press("u")
+
+    with recorded_scheduler() as scheduler, RestServer(scheduler) as server:
+        in_terminal(f"http://127.0.0.1:{server.port}", act)
+
+
 def test_a_server_that_is_killed_and_started_again_is_shown_again() -> None:
     """In between the screen says that it is lost."""
     first = start_server()
