@@ -18,6 +18,7 @@ from .configuration.schema import SchedulerConfig
 from .errors import RequestError
 from .marks import Marks
 from .partition import Partition
+from .values.identifiers import id_refusal
 from .values.messages import full_partition_name
 
 if TYPE_CHECKING:
@@ -80,8 +81,15 @@ class Cluster:
     def __init__(self) -> None:
         self._managers: dict[str, _ResourceManager] = {}
 
-    def register(self, registration: Registration, maker: PartitionMaker) -> Reconfigured:
+    def register(
+        self, registration: Registration, maker: PartitionMaker, config: SchedulerConfig | None = None
+    ) -> Reconfigured:
         """Register an RM, and make its partitions; one that is registered already starts from the beginning.
+
+        Args:
+            registration: What the RM says.
+            maker: Makes the partitions.
+            config: The configuration of the registration, if that has been read already.
 
         Raises:
             ConfigurationError: the configuration is refused. An RM that was registered stays as it was, as
@@ -91,16 +99,27 @@ class Cluster:
         rm_id = registration.rm_id
         if not rm_id:
             raise RequestError("the rmID is empty")
-        config = load(registration.configuration or DEFAULT_CONFIGURATION)
+        bad = id_refusal("the rmID", rm_id)
+        if bad is not None:
+            raise RequestError(bad)
+        config = config or load(registration.configuration or DEFAULT_CONFIGURATION)
         maker.prepare(config)
         known = self._managers.get(rm_id)
         ended = () if known is None else tuple(known.partitions.values())
         return self._change(rm_id, _Change(maker, {}), config, ended)
 
-    def update_configuration(self, rm_id: str, text: str, maker: PartitionMaker) -> Reconfigured:
+    def update_configuration(
+        self, rm_id: str, text: str, maker: PartitionMaker, config: SchedulerConfig | None = None
+    ) -> Reconfigured:
         """Change the configuration while everything runs.
 
         The whole text is checked before anything changes; a text that means the same changes nothing.
+
+        Args:
+            rm_id: The id of the RM.
+            text: The configuration, empty for the default.
+            maker: Makes the partitions.
+            config: What the text says, if it has been read already.
 
         Raises:
             ConfigurationError: the configuration is refused, and nothing has changed, as nothing has whatever
@@ -114,7 +133,7 @@ class Cluster:
         if checksum(text) == manager.config.checksum:
             maker.commit(manager.partitions)
             return Reconfigured(manager.partitions)
-        config = load(text)
+        config = config or load(text)
         unusable = unusable_rule_problems(config)
         if unusable:
             raise ConfigurationError(unusable)

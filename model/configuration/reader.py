@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from .building import build_partition
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .schema import PartitionConfig
 
 __all__ = [
+    "CONFIGURATION_BYTES_MAX",
     "DEFAULT_CONFIGURATION",
     "DEFAULT_SOURCE",
     "ConfigurationError",
@@ -48,8 +50,13 @@ partitions:
 """
 """What is used when the resource manager supplies no configuration: a queue for each namespace."""
 
+CONFIGURATION_BYTES_MAX: Final = 1 << 20
+"""How large a configuration may be that is used: as large as a ConfigMap of Kubernetes."""
+
 _ERRORS_MAX: Final = 1_000
 """How many errors are listed. Where more have been found, no further ones are looked for."""
+_WARNINGS_MAX: Final = 1_000
+"""How many warnings of one kind are listed for a partition: no further ones are looked for."""
 
 _RESOLVERS: Final = ("os", "ldap")
 
@@ -64,15 +71,23 @@ class Report:
 
 
 def load(text: str, *, source: str = DEFAULT_SOURCE) -> SchedulerConfig:
-    """Read a configuration; a text without a document is one without partitions.
+    """Read a configuration that is to be used; a text without a document is one without partitions.
 
     Args:
         text: The YAML text; documents after the first are ignored.
         source: The name of the file, for messages.
 
     Raises:
-        ConfigurationError: The configuration cannot be used; the error has all reasons.
+        ConfigurationError: The configuration cannot be used; the error has all reasons. A text of more than
+            `CONFIGURATION_BYTES_MAX` is not read.
     """
+    # No character is more than four bytes: most texts need not be encoded to be known as short enough.
+    if (
+        len(text) * 4 > CONFIGURATION_BYTES_MAX
+        and len(text.encode(errors="replace")) > CONFIGURATION_BYTES_MAX
+    ):
+        most = f"{CONFIGURATION_BYTES_MAX:,} bytes at most"
+        raise ConfigurationError((Problem(source, 1, 1, "", f"the configuration may have {most}"),))
     report = inspect(text, source)
     if report.config is None:
         raise ConfigurationError(report.errors)
@@ -120,8 +135,8 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
     partitions = tuple(build_partition(partition, found) for partition in document.partitions)
     for partition in partitions:
         found.extend(validate_partition(partition))
-        warnings.extend(queue_effects(partition))
-        warnings.extend(rule_effects(partition))
+        warnings.extend(islice(queue_effects(partition), _WARNINGS_MAX))
+        warnings.extend(islice(rule_effects(partition), _WARNINGS_MAX))
         warnings.extend(_resolver_is_known(partition))
     errors.extend(
         finding for finding in found if (finding.position.line, finding.position.column) not in unreadable

@@ -16,6 +16,7 @@ from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
 from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
 from ..values.facts import AsksAddedFact
+from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationPlaced,
     AllocationRejection,
@@ -167,6 +168,9 @@ def submission_refusal(
         return f"placeholder {key} has no task group name"
     if not submission.application_id:
         return f"the application id of the ask {key} is empty"
+    bad = id_refusal("the allocation key", key)
+    if bad is not None:
+        return bad
     refusal = None if is_application_new else _application_refusal(state, submission.application_id, key)
     if refusal is not None:
         return refusal
@@ -175,9 +179,14 @@ def submission_refusal(
     owner = state.keys.owner_of(key)
     if owner not in ("", submission.application_id):
         return f"allocation key {key} is in use by application {owner}"
-    if strictly_greater_than_zero(submission.resource):
+    return _size_refusal(submission.resource)
+
+
+def _size_refusal(resource: Resource) -> str | None:
+    """Return why nothing of a size can be asked for, `None` if it can."""
+    if strictly_greater_than_zero(resource):
         return None
-    if has_negative(submission.resource):
+    if has_negative(resource):
         return "allocation contains negative resources"
     return "allocation contains no resources"
 

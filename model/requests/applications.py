@@ -20,6 +20,7 @@ from ..resources.texts import describe, negative_text, resource_from_json
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..values.events import ChangeDetail, ChangeType
+from ..values.identifiers import id_refusal
 from ..values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
 from ..values.object_state import ObjectState
 from ..values.users import User
@@ -145,6 +146,9 @@ def _closed(state: PartitionState, submission: ApplicationSubmission) -> str | N
     name = submission.application_id
     if not name:
         return "the application id is empty"
+    bad = id_refusal("the application id", name) or id_refusal("the name of the user", submission.user)
+    if bad is not None:
+        return bad
     if state.state is not ObjectState.ACTIVE:
         return f"partition {state.name} is stopped cannot add a new application {name}"
     if name in state.entries or name in state.quarantine.applications:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..values.allocation import FOREIGN_TAG
+from ..values.identifiers import id_refusal
 from .allocations import submission_refusal, submit_allocations
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def _refusal(
     if FOREIGN_TAG in allocation.tags:
         if not key:
             return "its allocation key is empty"
+        bad = id_refusal("its allocation key", key)
+        if bad is not None:
+            return bad
         before = state.foreign.get(key)
         return None if before is None else f"it runs on node {before.node_id}"
     reason = submission_refusal(state, allocation, is_node_new=True)

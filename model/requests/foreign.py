@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ..resources.texts import negative_text
 from ..values.allocation import FOREIGN_TAG, Allocation, Ask
 from ..values.events import ChangeType
+from ..values.identifiers import id_refusal
 
 if TYPE_CHECKING:
     from ..state.partition_state import PartitionState
@@ -22,6 +23,9 @@ def submit_foreign(state: PartitionState, submission: AllocationSubmission, crea
     key = submission.allocation_key
     if not key:
         return f"the allocation key of a foreign allocation on node {submission.node_id!r} is empty"
+    bad = id_refusal("the key of a foreign allocation", key)
+    if bad is not None:
+        return bad
     if not submission.node_id:
         return f"trying to add a foreign request (non-allocation) {key}"
     entry = state.nodes.get(submission.node_id)

@@ -14,6 +14,7 @@ from ..state.charges import count_ended, drop_reservations, leave_node
 from ..state.quarantine import BrokenKind
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.facts import SwappedFact
+from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -82,6 +83,9 @@ def update_refusal(update: NodeUpdate) -> str | None:
         return f"nothing is done with node {name!r}: {why}; known are {_KNOWN}"
     if not name:
         return f"nothing is done for the action {update.action.name}: the node id is empty"
+    bad = id_refusal("the node id", name)
+    if bad is not None:
+        return bad
     misplaced = _misplaced(update)
     if misplaced is not None:
         return misplaced

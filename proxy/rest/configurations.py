@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import yaml
 from anyio.to_thread import run_sync
@@ -13,7 +12,6 @@ from starlette.routing import Route
 from ...model.configuration.reader import ConfigurationError, load
 from ...model.configuration.schema import SchedulerConfig
 from ..documents.configurations import configuration_document
-from .errors import RestError
 from .requests import checks_of, scheduler_of, views_of
 from .responses import JSON_TYPE, json_response
 
@@ -24,11 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ROUTES"]
 
-_CHECKED_BYTES_MAX: Final = 256 << 10
-"""How large a configuration may be that is checked: a second of work, or some seconds if it is all errors.
-
-`licorne validate` checks any, and does not take the time from a scheduler.
-"""
 _YAML_TYPE = "application/x-yaml; charset=UTF-8"
 
 
@@ -47,9 +40,6 @@ def _config(request: Request) -> Response:
 async def _validate(request: Request) -> Response:
     """Return whether the configuration in the body could be used; one is checked at a time."""
     body = await request.body()
-    if len(body) > _CHECKED_BYTES_MAX:
-        text = f"a configuration that is checked here may have {_CHECKED_BYTES_MAX} bytes at most"
-        raise RestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{text}; `licorne validate` takes any")
     return json_response(await run_sync(_outcome, body, limiter=checks_of(request)))
 
 

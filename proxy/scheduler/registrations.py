@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, final
 from ...actors.errors import ActorEndedError
 from ...lockcheck import Lock, excludes
 from ...model.configuration.extra import parse_extra_config
+from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
 from ...model.errors import LicorneError, RequestError
+from ...model.values.identifiers import id_refusal
 from ...model.values.manager_state import ManagerEvent
 
 if TYPE_CHECKING:
@@ -79,6 +81,10 @@ class Registrations:
         settings = self._read(registration.configuration, registration.extra_configuration)
         joining: Manager | None = None
         change: _Transaction | None = None
+        self._check_running()
+        with _refusing("registration of RM"):
+            is_id = rm_id and id_refusal("", rm_id) is None  # The cluster refuses another one.
+            config = load(registration.configuration or DEFAULT_CONFIGURATION) if is_id else None
         try:
             with self._lock:
                 self._check_running()
@@ -89,7 +95,7 @@ class Registrations:
                 change = self._change(settings, joining)
                 recorded = self._managers.observer.change("register", rm_id, registration.configuration)
                 with _refusing("registration of RM"), recorded:
-                    done = self._cluster.register(registration, change)
+                    done = self._cluster.register(registration, change, config)
         except BaseException:
             self._abandon(change, joining)
             raise
@@ -107,6 +113,11 @@ class Registrations:
         """
         settings = self._read(configuration, extra_configuration)
         change: _Transaction | None = None
+        config: SchedulerConfig | None = None
+        known = self._managers.find(rm_id)
+        if known is not None and not known.life.has_stopped:
+            with _refusing("update of configuration"):
+                config = load(configuration or DEFAULT_CONFIGURATION)
         try:
             with self._lock:
                 self._check_running()
@@ -116,7 +127,7 @@ class Registrations:
                 change = self._change(settings, manager)
                 recorded = self._managers.observer.change("configuration", rm_id, configuration)
                 with _refusing("update of configuration"), recorded:
-                    done = self._cluster.update_configuration(rm_id, configuration, change)
+                    done = self._cluster.update_configuration(rm_id, configuration, change, config)
         except BaseException:
             self._abandon(change, None)
             raise

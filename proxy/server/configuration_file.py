@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ...model.configuration.reader import inspect
+from ...model.configuration.reader import ConfigurationError, load
 from ...model.errors import LicorneError
 from ..files.input_files import read_text
 
@@ -29,8 +29,9 @@ class ConfigurationFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._seen = self._stamp()
-        self.text = self._read()
+        self.text = ""
         """The last text that was valid."""
+        self.text = self._read()
 
     def has_changed(self) -> bool:
         """Return whether the file is another one than when it was last looked at."""
@@ -55,10 +56,15 @@ class ConfigurationFile:
 
     def _read(self) -> str:
         try:
+            if self.text and not self.path.is_file():
+                raise FileRefusedError(f"{self.path}: it is no file any more")
             text = read_text(self.path)
         except LicorneError as error:
             raise FileRefusedError(str(error)) from error
-        report = inspect(text, str(self.path))
-        if report.config is None:
-            raise FileRefusedError("\n".join(str(problem) for problem in report.errors))
+        try:
+            config = load(text, source=str(self.path))
+        except ConfigurationError as error:
+            raise FileRefusedError("\n".join(map(str, error.problems))) from error
+        if not config.partitions:  # An editor may have emptied the file to write it anew.
+            raise FileRefusedError(f"{self.path}: there is no partition in it")
         return text

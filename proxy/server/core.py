@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
 import grpc
@@ -12,12 +13,14 @@ from ..si import si_pb2 as si
 from .budget import Budget
 from .buffers import call_soon
 from .calls import Calls
+from .daemon_pool import DaemonPool
 from .later_answers import QuestionSender
 from .remote_managers import RemoteManagers
 from .statuses import StatusError, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
 
     from google.protobuf.message import Message
 
@@ -30,6 +33,8 @@ __all__ = ["Companion", "ServerCore"]
 
 T = TypeVar("T")
 
+_LARGE: Final = 64 << 10
+"""How many characters a configuration has that keeps the interpreter busy for long."""
 _THREADS: Final = 8
 """How many registrations, pauses and stops may wait for the scheduler at once."""
 
@@ -67,7 +72,13 @@ class ServerCore:
         self.scheduler = scheduler
         self._access = access
         self._configuration = configuration
-        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="licorne-server")
+        self._executor = DaemonPool(_THREADS, "licorne-server")
+        self._large = DaemonPool(1, "licorne-server-large")
+        """Takes large configurations, one at a time: to read one may take seconds of the interpreter."""
+        self._large_turn = threading.Lock()
+        """Held while a large configuration is read."""
+        self._reloads = DaemonPool(1, "licorne-server-reload")
+        """Looks at the configuration file, whose file system may not answer."""
         self.companions: dict[str, Companion] = {}
         """The sessions of RMs that use the streams of `si.v1`, by RM; belongs to the event loop."""
         self.questions = Budget()
@@ -107,9 +118,20 @@ class ServerCore:
         ]
         return self._access.peer(metadata, names)
 
-    async def on_thread(self, step: Callable[[], T]) -> T:
-        """Run a step that may wait for the scheduler."""
-        return await self.loop.run_in_executor(self._executor, step)
+    async def on_thread(self, step: Callable[[], T], *, configuration: str = "") -> T:
+        """Run a step that may wait for the scheduler, and read a configuration."""
+        pool = self._large if len(configuration) > _LARGE else self._executor
+        return await self.loop.run_in_executor(pool, step)
+
+    def _turn_to_read(self, configuration: str) -> AbstractContextManager[object]:
+        return self._large_turn if len(configuration) > _LARGE else nullcontext()
+
+    async def with_file(self, step: Callable[[ConfigurationFile], T]) -> T | None:
+        """Run a step with the configuration file, if there is one, on a thread that may wait for ever."""
+        file = self._configuration
+        if file is None:
+            return None
+        return await self.loop.run_in_executor(self._reloads, lambda: step(file))
 
     def check_not_stepped(self) -> None:
         """Refuse streams that a stepped scheduler cannot serve.
@@ -129,7 +151,8 @@ class ServerCore:
         Raises:
             RequestError: The registration is refused.
         """
-        self.managers.register(request, manager, self._default_configuration())
+        with self._turn_to_read(request.config):
+            self.managers.register(request, manager, self._default_configuration())
         call_soon(self.loop, self._claim_companion, request.rmID)
 
     def _claim_companion(self, rm_id: str) -> None:
@@ -147,7 +170,8 @@ class ServerCore:
         completed.CopyFrom(request)
         if not request.config:
             completed.config = self._default_configuration()
-        self.scheduler.update_configuration(completed)
+        with self._turn_to_read(request.config):
+            self.scheduler.update_configuration(completed)
         manager.extra = dict(request.extraConfig)
         manager.uses_file = not request.config
 
@@ -190,4 +214,5 @@ class ServerCore:
     def close(self) -> None:
         """End the threads; on the event loop, when no call is under way."""
         self.managers.close()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._executor, self._large, self._reloads):
+            pool.shutdown(cancel_futures=True)

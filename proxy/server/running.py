@@ -135,7 +135,7 @@ async def _watch(
         try:
             await asyncio.wait_for(reloading.wait(), _WATCH_SECONDS)
         except TimeoutError:
-            if file is None or not file.has_changed():
+            if not await server.file_has_changed():
                 continue
         reloading.clear()
         if file is None:

@@ -145,7 +145,11 @@ class Server:
         Raises:
             FileRefusedError: The file is refused, and nothing has changed.
         """
-        return await self._core.on_thread(self._core.reload)
+        return await self._core.with_file(lambda _: self._core.reload()) or []
+
+    async def file_has_changed(self) -> bool:
+        """Return whether there is a configuration file, and it is another one than at the last look."""
+        return bool(await self._core.with_file(lambda file: file.has_changed()))
 
     async def stop(self) -> None:
         """Refuse new calls, stop the scheduler, deliver what is queued, and end all streams; within 5 s."""

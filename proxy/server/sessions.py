@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import grpc
 
 from ...model.errors import LicorneError, RequestError
+from ...model.values.identifiers import id_refusal
 from ..si import licorne_v1_pb2 as v1
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
@@ -120,6 +121,9 @@ class _Session:
             StatusError: The peer may not speak for it.
         """
         self._peer.check_may_speak_for(hello.companion_of)
+        bad = id_refusal("the rmID", hello.companion_of)
+        if bad is not None:
+            raise StatusError(grpc.StatusCode.INVALID_ARGUMENT, bad)
         self._core.check_not_stepped()
         self._companion_of = hello.companion_of
         self.has_predicates = hello.predicates

@@ -242,7 +242,7 @@ class SiStreams:
         )
         manager.connected_by = f"si.v1 from {address}"
         registering = asyncio.ensure_future(
-            self._core.on_thread(lambda: self._core.register(request, manager))
+            self._core.on_thread(lambda: self._core.register(request, manager), configuration=request.config)
         )
         # Also where the client does not wait for the answer: it is registered all the same.
         registering.add_done_callback(lambda done: self._await_streams(manager, done))

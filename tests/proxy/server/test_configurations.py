@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import threading
+from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,14 +13,20 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, configuration_request
 from support.proxy.processes import serving
 from support.proxy.waiting import wait_until
+from support.proxy.wire_client import WireClient
 
-from licorne import RemoteScheduler, RequestError
+from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.model.configuration.extra import LogLevel
+from licorne.model.configuration.reader import load
+from licorne.proxy.scheduler import registrations
 from licorne.proxy.server.configuration_file import ConfigurationFile, FileRefusedError
+from licorne.proxy.server.server import Server, ServerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from licorne.model.configuration.schema import SchedulerConfig
 
     from .conftest import Served
 
@@ -101,6 +111,78 @@ def test_a_server_does_not_start_with_a_bad_file(tmp_path: Path) -> None:
         ConfigurationFile(path)
     with pytest.raises(FileRefusedError, match="cannot be read"):
         ConfigurationFile(tmp_path / "missing.yaml")
+
+
+@pytest.mark.parametrize("how", ["empty", "comment", "pipe", "folder"])
+def test_a_file_that_has_become_something_else_leaves_what_was_there(file: Path, how: str) -> None:
+    """An editor empties a file before it writes; a pipe would be read for ever."""
+    configuration = ConfigurationFile(file)
+    file.unlink()
+    if how == "pipe":
+        os.mkfifo(file)
+    elif how == "folder":
+        file.mkdir()
+    else:
+        file.write_text("# nothing yet\n" if how == "comment" else "", encoding="utf-8")
+
+    assert configuration.has_changed()
+    with pytest.raises(FileRefusedError, match=r"no partition in it|no file any more"):
+        configuration.reload()
+    assert FILE == configuration.text
+
+
+def test_a_file_system_that_does_not_answer_keeps_no_server_from_serving_and_ending(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what looks at the file waits."""
+    configuration = ConfigurationFile(file)
+    never = threading.Event()
+    monkeypatch.setattr(ConfigurationFile, "has_changed", lambda _: never.wait())
+
+    async def look() -> None:
+        scheduler = Scheduler()
+        server = Server(scheduler, ServerSettings(configuration=configuration))
+        await server.start()
+        looking = asyncio.ensure_future(server.file_has_changed())
+        await asyncio.sleep(0.05)
+        assert not looking.done()
+        looking.cancel()
+        await server.stop()
+
+    asyncio.run(look())
+    never.set()
+
+
+def test_large_configurations_are_read_one_at_a_time(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Registrations with others go on meanwhile; one that is too large is refused."""
+    large = ONE + "#" * (64 << 10)
+    may_go_on, at_once, most = threading.Event(), 0, 0
+
+    def slow(text: str) -> SchedulerConfig:
+        nonlocal at_once, most
+        if len(text) >= len(large):
+            at_once += 1
+            most = max(most, at_once)
+            may_go_on.wait(20)
+            at_once -= 1
+        return load(text)
+
+    monkeypatch.setattr(registrations, "load", slow)
+    served = serve()
+    channel = served.channel()
+    with futures.ThreadPoolExecutor(10) as pool:
+        waiting = [pool.submit(WireClient(channel).register, f"large-{each}", large) for each in range(10)]
+        with RemoteScheduler(served.address) as scheduler:
+            scheduler.register("small", Listener(), configuration=ONE)
+            wait_until(lambda: at_once, "a large one is read")
+            may_go_on.set()
+            with pytest.raises(RequestError, match="may have 1,048,576 bytes at most"):
+                scheduler.register("too-large", Listener(), configuration=ONE + "#" * (1 << 20))
+        for each in waiting:
+            each.result()
+    assert 1 == most
 
 
 def test_a_refused_registration_names_all_positions(serve: Callable[..., Served]) -> None:

@@ -1,0 +1,66 @@
+"""The pool of threads that the end of a process does not wait for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from support.proxy.waiting import wait_until
+
+from licorne.proxy.server.daemon_pool import DaemonPool
+
+STUCK = """
+import threading
+from licorne.proxy.server.daemon_pool import DaemonPool
+pool = DaemonPool(1, "stuck")
+begun = threading.Event()
+pool.submit(lambda: (begun.set(), threading.Event().wait()))
+begun.wait()
+print("ends")
+"""
+
+
+def test_tasks_have_their_outcomes_and_as_many_threads_as_they_need() -> None:
+    """One after the other one thread is enough; at once there are as many as are allowed."""
+    pool = DaemonPool(2, "tested")
+    assert [0, 1, 4, 9] == [pool.submit(lambda each: each**2, number).result(20) for number in range(4)]
+    with pytest.raises(ZeroDivisionError):
+        pool.submit(lambda: 1 // 0).result(20)
+    meeting = threading.Barrier(2)
+    both = [pool.submit(meeting.wait, 20) for _ in range(2)]
+    assert {0, 1} == {each.result(20) for each in both}
+    assert 2 == sum(thread.name.startswith("tested_") for thread in threading.enumerate())
+    pool.shutdown()
+    wait_until(
+        lambda: not any(each.name.startswith("tested_") for each in threading.enumerate()), "their end"
+    )
+
+
+def test_what_has_not_begun_is_cancelled_on_request() -> None:
+    """What has begun goes on; nothing is taken any more."""
+    pool = DaemonPool(1, "cancelled")
+    go_on, begun = threading.Event(), threading.Event()
+
+    def run() -> bool:
+        begun.set()
+        return go_on.wait(20)
+
+    runs = pool.submit(run)
+    waits = pool.submit(int)
+    assert begun.wait(20)
+    pool.shutdown(cancel_futures=True)
+    go_on.set()
+
+    assert runs.result(20)
+    assert waits.cancelled()
+    with pytest.raises(RuntimeError, match="is shut down"):
+        pool.submit(int)
+
+
+def test_a_process_ends_while_a_task_is_stuck() -> None:
+    """Threads of `concurrent.futures` would keep it."""
+    command = [sys.executable, "-c", STUCK]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603 - our own
+    assert "ends\n" == done.stdout
