@@ -12,14 +12,15 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final, NoReturn, final
 
+from ..checking.actions import log_own_wait
 from ..checking.active import current
 from ..checking.slow_path import is_for_signal, take_out
 from ..checking.taken import forget_taken
 from ..checking.waiting import refuse_own, wait_in_slices
 from ..findings.evidence import Kind
 from ..holding.chains import LockIdentity, PlainLockIdentity, holds_of
-from ..holding.runtime import local
-from ..holding.stacks import caller_code_is
+from ..holding.runtime import local, runtime
+from ..holding.stacks import caller_code_is, enters
 from ..locks.checked import CheckedLock, CheckedRLock, FullLock, FullRLock
 from ..locks.recorded import RecordedLock, RecordedRLock, record_release
 
@@ -33,6 +34,7 @@ __all__ = ["LOCKS", "RLOCKS", "AdoptedLock", "AdoptedRLock", "is_adopted"]
 _PLAIN: Final = _thread.allocate_lock
 _plain_rlock: Final = threading.RLock
 _RESTORES: Final = threading.Condition._acquire_restore.__code__  # type: ignore[attr-defined] # noqa: SLF001 - no public name
+_SHUTS_DOWN: Final = threading._shutdown.__code__  # type: ignore[attr-defined] # noqa: SLF001 - no public name
 _TIMES: Final = frozenset({int, float})
 
 
@@ -42,22 +44,50 @@ def _of_plain(name: str) -> property:
 
 
 class _OwnWait:
-    """The wait for a lock that the waiting execution holds itself, but that another thread could release."""
+    """The wait for a lock that the waiting execution holds itself.
+
+    What `with` has taken the same thread releases. Otherwise another thread may: each that is not stuck, and
+    does not wait for the end of all others as the main thread does at the end of a program.
+
+    Args:
+        held: where it was taken.
+    """
 
     endless = True
     breakable = True
     signal = None
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, held: TrieNode) -> None:
+        self._name = str(held.acquisition)
+        self.certain: Final = held.code is not None and enters(held.code, held.instruction)
+        """Whether no other thread releases the lock."""
 
     def needs(self, waiting: Execution) -> list[list[Execution]]:
-        """Return the execution itself, if no other thread is there that could release the lock."""
-        return [[waiting]] if threading.active_count() == 1 else []
+        """Return the execution itself, with those on other threads that may release the lock."""
+        if self.certain:
+            return [[waiting]]
+        main, here = threading.main_thread(), threading.current_thread()
+        group = [waiting]
+        for thread in threading.enumerate():
+            if thread is here or (thread is main and _shuts_down(thread.ident)):
+                continue
+            found = runtime.executions_on([thread.ident])
+            if not found:
+                return []
+            group += [execution for execution in found if execution is not waiting]
+        return [group]
 
     def describe(self) -> str:
         """Return what is waited for, in words."""
         return self._name
+
+
+def _shuts_down(thread: int | None) -> bool:
+    """Return whether the main thread waits for the ends of all others, and for nothing else."""
+    frame = sys._current_frames().get(thread or 0)  # noqa: SLF001 - documented
+    while frame is not None and frame.f_code is not _SHUTS_DOWN:
+        frame = frame.f_back
+    return frame is not None
 
 
 class AdoptedLock(CheckedLock):
@@ -157,13 +187,21 @@ class AdoptedLock(CheckedLock):
         if not self.reentrant and any(holds_of(self.identity, execution.node)):
             if timeout < 0:
                 refuse_own(execution, self._acquisition)
-                name = str(self.identity)
-                return wait_in_slices(execution, _OwnWait(name), lambda seconds: self._try(True, seconds), -1)
+                return self._wait_for_own(execution)
             if is_for_signal(after):
                 self._leave_alone()
         if breakable and caller_code_is(sys._getframe(1), _RESTORES):  # noqa: SLF001 - the documented way
             breakable = False
         return super()._wait(execution, after, timeout, breakable=breakable)
+
+    def _wait_for_own(self, execution: Execution) -> bool:
+        """Wait for this lock, which the execution holds; say so before, since the wait may never end."""
+        held = next(iter(holds_of(self.identity, execution.node)))
+        wait = _OwnWait(held)
+        watch = current()
+        if watch is not None and not wait.certain and not execution.inside:
+            watch.guarded_on(execution, lambda: log_own_wait(execution, held), lambda: None)
+        return wait_in_slices(execution, wait, lambda seconds: self._try(True, seconds), -1, closes=True)
 
 
 class AdoptedRLock(AdoptedLock):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ..findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
 from ..findings.evidence import Rung
 from ..findings.exit_codes import FOUND
-from ..findings.findings import Edge
+from ..findings.findings import Edge, place_text
 from ..findings.text import finding_text
 from ..holding.chains import class_edge_text, held_names
 from ..holding.stacks import caller, resolve
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..findings.findings import Finding
-    from ..holding.chains import TrieNode
+    from ..holding.chains import Execution, TrieNode
     from ..holding.stacks import RawStack
     from .graph import Graph
     from .policy import Policy
 
-__all__ = ["act_on", "act_on_elsewhere", "edge_of", "log_briefly", "log_finding"]
+__all__ = ["act_on", "act_on_elsewhere", "edge_of", "log_briefly", "log_finding", "log_own_wait"]
 
 logger: Final = logging.getLogger("lockcheck")
 
@@ -57,6 +57,13 @@ def act_on(
 def log_finding(finding: Finding, report: str) -> None:
     """Log the whole report of a finding."""
     logger.log(_LOG_LEVELS.get(finding.rung, logging.ERROR), "%s", report)
+
+
+def log_own_wait(execution: Execution, held: TrieNode) -> None:
+    """Log that an execution begins to wait for a lock that it holds: nothing may come after that."""
+    text = "%s waits for %s, which it holds itself, taken at %s: only another thread can release it"
+    place = place_text(resolve(held.stack)) or "a place unknown"
+    logger.warning(text, execution.name, held.acquisition, place)
 
 
 def log_briefly(finding: Finding, _: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import linecache
 import os
 import sys
@@ -22,6 +23,7 @@ __all__ = [
     "caller_code_is",
     "caller_outside",
     "capture",
+    "enters",
     "is_ours",
     "resolve",
 ]
@@ -75,6 +77,16 @@ def caller_code_is(frame: FrameType | None, code: CodeType) -> bool:
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return frame is not None and frame.f_code is code
+
+
+def enters(code: CodeType, instruction: int) -> bool:
+    """Return whether the instruction of a code enters a `with` block."""
+    before = ""
+    for each in dis.get_instructions(code):
+        if each.offset == instruction:
+            return each.opname == "BEFORE_WITH" or (each.opname == "CALL" and before == "LOAD_SPECIAL")
+        before = each.opname
+    return False
 
 
 _WAITED_WITH: Final = frozenset({"threading", "concurrent", "queue", "asyncio", "pykka"})
