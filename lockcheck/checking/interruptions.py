@@ -8,29 +8,37 @@ A lock that ends with the object that is finalized is no such lock: what holds i
 not finalized then. So a finding over a finalizer waits until the next new acquisition, or the end of the
 session, and is dropped if the lock is gone by then.
 
-A finalizer is recognized by the stack: `__del__`, `weakref.finalize`, or anything that the garbage collector
-calls, such as callbacks of weak references; a handler by its function, which the program gave to `signal`.
+A finalizer is recognized by the stack: `__del__`, `weakref.finalize`, a generator that ends unasked, or
+anything that the garbage collector calls, such as callbacks of weak references; a handler by its function,
+which the program gave to `signal`.
+
+What was taken at a place before is known there, and is not looked at again: while the garbage collector runs,
+the thread knows nothing. Other finalizers and handlers begin without a notice: what functions take that they
+may call by name is looked at each time.
 """
 
 from __future__ import annotations
 
+import dis
 import gc
+import inspect
 import weakref
 from dataclasses import dataclass
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final
 
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
-from ..holding.chains import Acquisition, class_edge_text
-from ..holding.handlers import handlers
+from ..holding.chains import Acquisition, TrieNode, class_edge_text
+from ..holding.handlers import handlers, handling_functions
 from ..holding.interpreter import Interpreter
-from ..holding.runtime import fails_open
+from ..holding.runtime import fails_open, runtime
 from ..holding.stacks import resolve
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ..holding.chains import TrieNode
+    from ..holding.chains import Execution
     from ..holding.stacks import RawStack
     from .watch import Watch
 
@@ -44,8 +52,24 @@ INTERRUPTIONS_MAX: Final = 4096
 
 _HANDLER: Final = "a signal handler"
 _FINALIZE: Final = weakref.finalize.__call__.__code__
-_collecting: Final[set[int]] = set()
-"""The threads in which the garbage collector runs now."""
+_collecting: Final[dict[int, tuple[TrieNode, TrieNode] | None]] = {}
+"""The threads in which the garbage collector runs now: what the execution there held, and has instead."""
+_GENERATOR: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_DROPS: Final = (
+    "DELETE_",
+    "STORE_FAST",
+    "STORE_NAME",
+    "STORE_GLOBAL",
+    "POP_TOP",
+    "POP_ITER",
+    "END_FOR",
+    "RETURN_",
+)
+"""How the names of instructions begin that drop a reference and call nothing: a generator that runs then ends."""
+_names: Final[dict[CodeType, set[str]]] = {}
+"""What was found of functions that may interrupt others."""
+REACHED_MAX: Final = 1000
+"""How many functions are looked at that a finalizer or handler may call."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +87,24 @@ class Interruption:
 
 @fails_open(None)
 def _note_collection(phase: str, _: dict[str, int]) -> None:
-    (_collecting.add if phase == "start" else _collecting.discard)(Interpreter.thread_number())
+    number = Interpreter.thread_number()
+    if phase == "start":
+        execution = runtime.running.get(number)
+        _collecting[number] = None if execution is None else _forgetful(execution)
+        return
+    nodes = _collecting.pop(number, None)
+    if nodes is not None and nodes[1].execution.node is nodes[1]:
+        nodes[1].execution.node = nodes[0]
+
+
+def _forgetful(execution: Execution) -> tuple[TrieNode, TrieNode]:
+    """Have an execution hold what it holds, and know nothing of what it took there before."""
+    known = execution.node
+    node = TrieNode(execution, known.parent, known.acquisition, known.owner)
+    node.code, node.instruction, node.stack = known.code, known.instruction, known.stack
+    node.since, node.tally, node.holds = known.since, known.tally, known.holds
+    execution.node = node
+    return known, node
 
 
 @fails_open(None)
@@ -96,7 +137,7 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
             lock.elsewhere = acquisition.mode, node.stack
         interruption = watch.interruptions.get(lock.serial)
         sound = interruption is None or _report(watch, interruption)
-        return sound and not _finalizes(frame)
+        return sound and not _finalizes(frame) and not _is_named_in_interruptions(frame)
     if acquisition.attempt == "block" and lock.fresh_for is None:
         interruption = Interruption(what, acquisition, node.execution.name, node.execution.serial, node.stack)
         if len(watch.interruptions) >= INTERRUPTIONS_MAX:
@@ -137,6 +178,8 @@ def _interruption(frame: FrameType) -> str | None:
             return "a finalizer"
         if at.f_code in handling:
             return _HANDLER
+        if at.f_code.co_flags & _GENERATOR and at.f_back is not None and _drops(at.f_back):
+            return "a finalizer"
         at = at.f_back
     return "the garbage collector" if Interpreter.thread_number() in _collecting else None
 
@@ -158,6 +201,43 @@ def _finalizes(frame: FrameType) -> bool:
     finalizer = next((vars(one)["__del__"] for one in classes if "__del__" in vars(one)), None)
     code = getattr(finalizer, "__code__", None)
     return code is not None and name in code.co_names
+
+
+def _drops(frame: FrameType) -> bool:
+    """Return whether a frame drops a reference: a generator that runs below it has not been asked to."""
+    return frame.f_lasti >= 0 and dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(_DROPS)
+
+
+def _is_named_in_interruptions(frame: FrameType) -> bool:
+    """Return whether a signal handler, or a finalizer in its module, may call a function by its name."""
+    name, names = frame.f_code.co_name, frame.f_globals
+    found = [vars(one).get("__del__") for one in list(names.values()) if type(one) is type]
+    functions = [one for one in found if type(one) is FunctionType]
+    return any(name in _reached(function) for function in (*functions, *handling_functions()))
+
+
+def _reached(function: FunctionType) -> set[str]:
+    """Return the names that a function has, and those of the functions of its module that it may call."""
+    known = _names.get(function.__code__)
+    if known is not None:
+        return known
+    pending, names = [function], set[str]()
+    seen = {function.__code__}
+    for each in pending:
+        names |= _names_in(each.__code__)
+        for name in each.__code__.co_names:
+            called = each.__globals__.get(name)
+            if type(called) is FunctionType and called.__code__ not in seen and len(seen) < REACHED_MAX:
+                seen.add(called.__code__)
+                pending.append(called)
+    if len(_names) >= REACHED_MAX:
+        _names.clear()
+    _names[function.__code__] = names
+    return names
+
+
+def _names_in(code: CodeType) -> set[str]:
+    return {*code.co_names}.union(*(_names_in(one) for one in code.co_consts if isinstance(one, CodeType)))
 
 
 def _report(watch: Watch, interruption: Interruption) -> bool:

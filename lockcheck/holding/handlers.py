@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
 from .interpreter import Interpreter
@@ -12,22 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
 
-__all__ = ["handlers", "raised_by_handler"]
+__all__ = ["handlers", "handling_functions", "raised_by_handler"]
 
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 _GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
 """The function below the one of `signal`, which makes an enumeration of each result."""
 
 
-def handlers() -> set[CodeType]:
+def handling_functions() -> list[FunctionType]:
     """Return the functions that handle signals; only the main thread runs them."""
     if Interpreter.thread_number() != threading.main_thread().ident:
-        return set()
+        return []
     every = list(map(_GETSIGNAL, _SIGNALS))
     # Few signals have handlers of their own; there are many, so nothing is done in Python for each of them.
     distinct = dict(zip(map(id, every), every, strict=True)).values()
-    found = (getattr(handler, "__code__", None) for handler in distinct if callable(handler))
-    return {code for code in found if code is not None}
+    found = (getattr(handler, "__func__", handler) for handler in distinct if callable(handler))
+    return [function for function in found if type(function) is FunctionType]
+
+
+def handlers() -> set[CodeType]:
+    """Return the code of the functions that handle signals; only the main thread runs it."""
+    return {function.__code__ for function in handling_functions()}
 
 
 def raised_by_handler(error: BaseException) -> bool:

@@ -15,6 +15,7 @@ import functools
 import io
 import os
 import queue
+import signal
 import socket
 import subprocess
 import threading
@@ -71,6 +72,7 @@ def _put_all() -> None:
     for name in _OF_SOCKETS:
         HOOKS.wrap(socket.socket, name, _of_socket)
     HOOKS.wrap(time, "sleep", _sleep)
+    HOOKS.wrap(signal, "signal", _signal)
     HOOKS.wrap(thread, "start", _start)
     HOOKS.wrap(thread, "join", _join)
     HOOKS.wrap(threading.Condition, "wait", _condition_wait)
@@ -104,6 +106,19 @@ def _marked(function: Callable[..., Result], kind: str) -> Callable[..., Result]
         return function(*given, **named)
 
     return marked
+
+
+def _signal(function: Callable[[int, object], Result]) -> Callable[[int, object], Result]:
+    """Wrap `signal.signal`: what was taken before may now be taken in a handler, and is looked at again."""
+
+    @functools.wraps(function)
+    def set_handler(number: int, handler: object) -> Result:
+        before = function(number, handler)
+        cut = runtime.cut_tries()
+        del cut  # keys of locks may have finalizers, which are not to run under the latch
+        return before
+
+    return set_handler
 
 
 def _sleep(function: Callable[[float], None]) -> Callable[[float], None]:
