@@ -65,7 +65,7 @@ _DROPS: Final = (
     "END_FOR",
     "RETURN_",
 )
-"""How the names of instructions begin that drop a reference and call nothing: a generator that runs then ends."""
+"""How the names of instructions begin that drop a reference and call nothing: what runs then, ends."""
 _names: Final[dict[CodeType, set[str]]] = {}
 """What was found of functions that may interrupt others."""
 REACHED_MAX: Final = 1000

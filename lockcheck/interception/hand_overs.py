@@ -182,6 +182,8 @@ class _Items:
         self.puts: list[Segment] = []
         self.gets: dict[int, int] = {}
         """How many each execution took."""
+        self.done: dict[int, Segment] = {}
+        """The last segment of each execution that said that an item is done."""
 
     @property
     def over(self) -> bool:
@@ -236,6 +238,32 @@ def _get(method: Callable[..., object]) -> Callable[..., object]:
         return found
 
     return get
+
+
+def _task_done(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
+    @functools.wraps(method)
+    def task_done(self: queue.Queue[object]) -> None:
+        items, execution = _queues.get(self), local.execution
+        if items is not None and not items.over and is_checked():
+            items.done[execution.serial] = execution.segment
+            next_segment(execution)
+        method(self)
+
+    return task_done
+
+
+def _join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
+    """Wrap the wait for all items: the one that has put all of them comes after what was done."""
+
+    @functools.wraps(method)
+    def join(self: queue.Queue[object]) -> None:
+        method(self)
+        items, execution = _queues.get(self), local.execution
+        if items is not None and not items.over and items.producer == execution.serial and is_checked():
+            done = together(list(items.done.values()))
+            next_segment(execution, done, "by a queue of which all items are done")
+
+    return join
 
 
 # --------------------------------------------------------------------------------------------- barriers
@@ -353,6 +381,8 @@ def _put_all() -> None:
     HOOKS.wrap(event, "is_set", _is_set)
     HOOKS.wrap(queue.Queue, "put", _put)
     HOOKS.wrap(queue.Queue, "get", _get)
+    HOOKS.wrap(queue.Queue, "task_done", _task_done)
+    HOOKS.wrap(queue.Queue, "join", _join)
     HOOKS.wrap(threading.Barrier, "wait", _pass)
     HOOKS.wrap(future, "add_done_callback", _add_done_callback)
     HOOKS.wrap(concurrent.futures, "wait", _wait_all)

@@ -75,6 +75,7 @@ def _put_all() -> None:
     HOOKS.wrap(signal, "signal", _signal)
     HOOKS.wrap(thread, "start", _start)
     HOOKS.wrap(thread, "join", _join)
+    HOOKS.wrap(thread, "is_alive", _is_alive)
     HOOKS.wrap(threading.Condition, "wait", _condition_wait)
     HOOKS.wrap(threading.Condition, "wait_for", _condition_wait_for)
     HOOKS.wrap(threading.Event, "wait", _event_wait)
@@ -241,13 +242,31 @@ def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[
         if waits_with(timeout) and IS_ALIVE(self):
             blocks("join", self.name)
         method(self, timeout)
-        ended = runtime.segment_of_ended(self)
-        if ended is not None and not IS_ALIVE(self):
-            next_segment(
-                local.execution, together([ended, *(_tasks.get(self) or ())]), "by the end of a thread"
-            )
+        if not IS_ALIVE(self):
+            _follows(self)
 
     return join
+
+
+def _is_alive(method: Callable[[threading.Thread], bool]) -> Callable[[threading.Thread], bool]:
+    """Wrap the question whether a thread runs: who knows that it does not comes after it."""
+
+    @functools.wraps(method)
+    def is_alive(self: threading.Thread) -> bool:
+        alive = method(self)
+        if not alive:
+            _follows(self)
+        return alive
+
+    return is_alive
+
+
+def _follows(thread: threading.Thread) -> None:
+    """Note that the calling execution goes on after the end of a thread."""
+    ended = runtime.segment_of_ended(thread)
+    if ended is not None:
+        tasks = _tasks.get(thread) or ()
+        next_segment(local.execution, together([ended, *tasks]), "by the end of a thread")
 
 
 def _result(method: Callable[..., Result]) -> Callable[..., Result]:

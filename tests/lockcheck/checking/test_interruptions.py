@@ -128,7 +128,8 @@ def handle_by_reference_count(pool: Pool) -> None:
 def callback_in_a_cycle(pool: Pool) -> None:
     """A function of which no finalizer knows the name."""
     node = Node()
-    reference = weakref.ref(node, lambda _, call=pool.give_back: call())
+    functions = [pool.give_back]
+    reference = weakref.ref(node, lambda _: functions[0]())
     del node
     gc.collect()
     assert reference() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import queue
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from functools import partial
 from typing import TYPE_CHECKING
@@ -111,6 +112,27 @@ def an_item(locks: Crossed) -> None:
     run_all(in_a_row(locks.down, partial(items.put, 1)), in_a_row(items.get, locks.up))
 
 
+def all_items(locks: Crossed) -> None:
+    """The one that waits for them has put all of them."""
+    items, go_on = queue.Queue[int](), threading.Event()
+    worker = threading.Thread(target=in_a_row(items.get, locks.down, items.task_done, go_on.wait))
+    worker.start()
+    items.put(1)
+    items.join()
+    locks.up()
+    go_on.set()
+    worker.join()
+
+
+def a_thread_that_is_seen_to_have_ended(locks: Crossed) -> None:
+    """By asking until it has."""
+    thread = threading.Thread(target=locks.down)
+    thread.start()
+    while thread.is_alive():
+        time.sleep(0.001)
+    locks.up()
+
+
 def a_barrier(locks: Crossed) -> None:
     """Two threads meet, as many as it is for."""
     both = threading.Barrier(2)
@@ -139,6 +161,8 @@ def a_thread_that_is_started_after(locks: Crossed) -> None:
         (a_callback, "by a callback after a task"),
         (an_event, "by an event that is set once at test_hand_overs.py:"),
         (an_item, "by a queue with one producer at test_hand_overs.py:"),
+        (all_items, "by a queue of which all items are done at test_hand_overs.py:"),
+        (a_thread_that_is_seen_to_have_ended, "by the end of a thread at test_hand_overs.py:"),
         (a_barrier, "by a barrier at test_hand_overs.py:"),
         (a_thread_then_another, "by the end of a thread at test_hand_overs.py:"),
         (a_thread_that_is_started_after, "by the start of a thread or task"),
@@ -201,6 +225,16 @@ def an_item_of_two(locks: Crossed) -> None:
     in_turn(partial(items.put, 1), in_a_row(locks.down, partial(items.put, 1)), in_a_row(items.get, locks.up))
 
 
+def all_items_of_another(locks: Crossed) -> None:
+    """They may be done before the other one puts any."""
+    items = queue.Queue[int]()
+    in_turn(
+        partial(items.put, 1),
+        in_a_row(items.get, locks.down, items.task_done),
+        in_a_row(items.join, locks.up),
+    )
+
+
 def a_barrier_for_fewer(locks: Crossed) -> None:
     """Three threads come to one for two, so that any two may meet."""
     both = threading.Barrier(1)
@@ -226,6 +260,7 @@ def the_first_of_a_wait(locks: Crossed) -> None:
         an_event_that_is_cleared,
         an_event_within_a_limit,
         an_item_of_two,
+        all_items_of_another,
         a_barrier_for_fewer,
         the_first_of_a_wait,
     ],
