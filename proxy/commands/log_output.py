@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_args
 
@@ -16,11 +17,11 @@ from ...model.errors import LicorneError
 from ..terminal.bad_input import write_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from loguru import Message, Record
 
-__all__ = ["JsonHandler", "LogFormat", "log_format_named", "reporter", "write_log", "write_record"]
+__all__ = ["JsonHandler", "LogFormat", "log_format_named", "log_written", "reporter", "write_record"]
 
 LogFormat: TypeAlias = Literal["text", "json"]
 
@@ -50,8 +51,9 @@ def log_format_named(name: str) -> LogFormat:
     return cast("LogFormat", name)
 
 
-def write_log(log_format: LogFormat) -> None:
-    """Write the log of this process to standard error.
+@contextmanager
+def log_written(log_format: LogFormat) -> Iterator[None]:
+    """Write the log of this process to standard error while the body runs.
 
     As JSON lines it is all of it, with what goes through Python's `logging`; as text it is what an operator
     has to know: warnings, errors, and the lives of resource managers.
@@ -59,12 +61,19 @@ def write_log(log_format: LogFormat) -> None:
     from loguru import logger
 
     logger.remove()
-    logger.enable("licorne")
     if log_format == "text":
-        logger.add(_write_text, level="INFO", format="{message}", filter=_is_for_operators, catch=True)
-        return
-    logger.add(write_record, level="DEBUG", format="{message}", catch=True)
-    logging.basicConfig(handlers=[JsonHandler()], level=logging.WARNING, force=True)
+        handler = logger.add(
+            _write_text, level="INFO", format="{message}", filter=_is_for_operators, catch=True
+        )
+    else:
+        handler = logger.add(write_record, level="DEBUG", format="{message}", catch=True)
+        logging.basicConfig(handlers=[JsonHandler()], level=logging.WARNING, force=True)
+    logger.enable("licorne")
+    try:
+        yield
+    finally:
+        logger.disable("licorne")
+        logger.remove(handler)
 
 
 def reporter(log_format: LogFormat, who: str) -> Callable[[str], None]:

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from ...model.errors import LicorneError
 from ..server.addresses import Address
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
-from .log_output import log_format_named, reporter, write_log
+from .log_output import log_format_named, log_written, reporter
 from .options import EngineOption, ThreadsOption
 
 if TYPE_CHECKING:
@@ -117,10 +118,8 @@ def serve(
 
     Prints the addresses when it listens. SIGHUP reads the configuration again; so does a change of the file.
     """
-    with ends_on(LicorneError, "licorne serve"):
+    with ends_on(LicorneError, "licorne serve"), ExitStack() as stack:
         _check_installed()
-        from contextlib import ExitStack
-
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
         from ...model.configuration.durations import parse_duration_ns
         from ..dumps.periodic import PeriodicDumps
@@ -128,7 +127,7 @@ def serve(
         from ..scheduler.scheduler import Scheduler
 
         chosen_format = log_format_named(log_format)
-        write_log(chosen_format)
+        stack.enter_context(log_written(chosen_format))
         settings = _settings(
             config=config,
             address=address,
@@ -163,11 +162,10 @@ def serve(
         # new objects takes up to a seventh of its time.
         gc.set_threshold(_GARBAGE_AFTER)
 
-        with ExitStack() as stack:
-            stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
-            if state_dumps is not None:
-                stack.enter_context(PeriodicDumps(scheduler, state_dumps, interval_seconds))
-            _run(scheduler, settings, rest, as_json=as_json, report=report)
+        stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
+        if state_dumps is not None:
+            stack.enter_context(PeriodicDumps(scheduler, state_dumps, interval_seconds))
+        _run(scheduler, settings, rest, as_json=as_json, report=report)
 
 
 def _run(
