@@ -74,7 +74,7 @@ def ran(tmp_path: Path, program: str) -> subprocess.CompletedProcess[str]:
     file = tmp_path / "program.py"
     file.write_text(program, encoding="utf-8")
     command = [sys.executable, "-m", "licorne.lockcheck", "run", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)  # noqa: S603 - our own
 
 
 @pytest.mark.parametrize(
