@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .requests.reconfiguring import Savepoint
     from .values.messages import Registration
 
-__all__ = ["Cluster", "PartitionMaker", "Reconfigured"]
+__all__ = ["Cluster", "PartitionMaker", "Reconfigured", "check_manager_id"]
 
 
 class PartitionMaker(Protocol):
@@ -59,6 +59,17 @@ class Reconfigured:
     """Partitions that it no longer has; they are to be shut down."""
     warnings: tuple[Problem, ...] = ()
     """Warnings about the configuration; none if it was in effect already."""
+
+
+def check_manager_id(rm_id: str) -> None:
+    """Refuse what cannot be the id of a resource manager.
+
+    Raises:
+        RequestError: It is empty, too long, or has control characters.
+    """
+    refusal = id_refusal("the rmID", rm_id) if rm_id else "the rmID is empty"
+    if refusal is not None:
+        raise RequestError(refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +108,7 @@ class Cluster:
             RequestError: the RM gives no id.
         """
         rm_id = registration.rm_id
-        if not rm_id:
-            raise RequestError("the rmID is empty")
-        bad = id_refusal("the rmID", rm_id)
-        if bad is not None:
-            raise RequestError(bad)
+        check_manager_id(rm_id)
         config = config or load(registration.configuration or DEFAULT_CONFIGURATION)
         maker.prepare(config)
         known = self._managers.get(rm_id)

@@ -29,16 +29,17 @@ from typing import TYPE_CHECKING, Final
 
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
-from ..holding.chains import Acquisition, TrieNode, class_edge_text
-from ..holding.handlers import handlers, handling_functions
+from ..holding.chains import Acquisition, class_edge_text, copied
+from ..holding.handlers import handling_functions
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open, runtime
 from ..holding.stacks import resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
 
-    from ..holding.chains import Execution
+    from ..holding.chains import Execution, TrieNode
     from ..holding.stacks import RawStack
     from .watch import Watch
 
@@ -100,11 +101,8 @@ def _note_collection(phase: str, _: dict[str, int]) -> None:
 def _forgetful(execution: Execution) -> tuple[TrieNode, TrieNode]:
     """Have an execution hold what it holds, and know nothing of what it took there before."""
     known = execution.node
-    node = TrieNode(execution, known.parent, known.acquisition, known.owner)
-    node.code, node.instruction, node.stack = known.code, known.instruction, known.stack
-    node.since, node.tally, node.holds = known.since, known.tally, known.holds
-    execution.node = node
-    return known, node
+    execution.node = copied(known, known.parent, known.owner)
+    return known, execution.node
 
 
 @fails_open(None)
@@ -130,14 +128,15 @@ def check_interruption(watch: Watch, node: TrieNode, frame: FrameType) -> bool:
         return True
     if (acquisition.lock.permits or 1) > 1:
         return True
-    lock, what = acquisition.lock, _interruption(frame)
+    handling = handling_functions()
+    lock, what = acquisition.lock, _interruption(frame, handling)
     if what is None:
         report_survivors(watch, node.execution.serial)
         if lock.elsewhere is None:
             lock.elsewhere = acquisition.mode, node.stack
         interruption = watch.interruptions.get(lock.serial)
         sound = interruption is None or _report(watch, interruption)
-        return sound and not _finalizes(frame) and not _is_named_in_interruptions(frame)
+        return sound and not _finalizes(frame) and not _is_named_in_interruptions(frame, handling)
     if acquisition.attempt == "block" and lock.fresh_for is None:
         interruption = Interruption(what, acquisition, node.execution.name, node.execution.serial, node.stack)
         if len(watch.interruptions) >= INTERRUPTIONS_MAX:
@@ -167,16 +166,16 @@ def report_survivors(watch: Watch, serial: int | None = None) -> None:
             _report(watch, interruption)
 
 
-def _interruption(frame: FrameType) -> str | None:
-    """Return what interrupts a thread in a frame, or nothing."""
-    handling = handlers()
+def _interruption(frame: FrameType, handling: Sequence[FunctionType]) -> str | None:
+    """Return what interrupts a thread in a frame, or nothing; given the functions that handle signals."""
+    codes = {function.__code__ for function in handling}
     at: FrameType | None = frame
     for _ in range(FRAMES_MAX):
         if at is None:
             break
         if at.f_code.co_name == "__del__" or at.f_code is _FINALIZE:
             return "a finalizer"
-        if at.f_code in handling:
+        if at.f_code in codes:
             return _HANDLER
         if at.f_code.co_flags & _GENERATOR and at.f_back is not None and _drops(at.f_back):
             return "a finalizer"
@@ -208,12 +207,12 @@ def _drops(frame: FrameType) -> bool:
     return frame.f_lasti >= 0 and dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(_DROPS)
 
 
-def _is_named_in_interruptions(frame: FrameType) -> bool:
+def _is_named_in_interruptions(frame: FrameType, handling: Sequence[FunctionType]) -> bool:
     """Return whether a signal handler, or a finalizer in its module, may call a function by its name."""
     name, names = frame.f_code.co_name, frame.f_globals
     found = [vars(one).get("__del__") for one in list(names.values()) if type(one) is type]
     functions = [one for one in found if type(one) is FunctionType]
-    return any(name in _reached(function) for function in (*functions, *handling_functions()))
+    return any(name in _reached(function) for function in (*functions, *handling))
 
 
 def _reached(function: FunctionType) -> set[str]:

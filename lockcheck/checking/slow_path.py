@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..findings.evidence import Kind, Rung
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import NONE_BELOW, SWEEP_MIN, Acquisition, TrieNode, held_nodes, holds_of
+from ..holding.chains import NONE_BELOW, SWEEP_MIN, Acquisition, TrieNode, copied, held_nodes, holds_of
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller
 from .acquisition_checks import check_acquisition
@@ -186,16 +186,8 @@ def _moved(execution: Execution, watch: Watch) -> TrieNode:
     """Return nodes of the active session for what an execution holds."""
     at = TrieNode(execution, None, None, watch)
     for old in reversed(list(held_nodes(execution.node))):
-        at = _copied(old, at, watch)
+        at = copied(old, at, watch)
     return at
-
-
-def _copied(old: TrieNode, parent: TrieNode, owner: object) -> TrieNode:
-    node = TrieNode(old.execution, parent, old.acquisition, owner)
-    node.code, node.instruction, node.stack = old.code, old.instruction, old.stack
-    if owner is old.owner:
-        node.since, node.tally, node.holds = old.since, old.tally, old.holds
-    return node
 
 
 def entered(node: TrieNode, after: TrieNode) -> None:
@@ -294,7 +286,7 @@ def take_out(execution: Execution, lock: LockIdentity, mode: Mode) -> bool:
         if node.acquisition is not None and node.acquisition.lock is lock and node.acquisition.mode == mode:
             at = node.parent
             for old in reversed(above):
-                at = _copied(old, at, old.owner) if at is not None else None
+                at = copied(old, at, old.owner) if at is not None else None
             if at is not None:
                 execution.node = at
             if node.tally is not None and node.since:

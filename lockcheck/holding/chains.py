@@ -42,6 +42,7 @@ __all__ = [
     "SemaphoreIdentity",
     "TrieNode",
     "class_edge_text",
+    "copied",
     "held_names",
     "held_nodes",
     "holds_of",
@@ -234,6 +235,15 @@ class TrieNode:
         """The record for an acquisition."""
         self.left = b""
         """The record for a release."""
+
+
+def copied(old: TrieNode, parent: TrieNode | None, owner: object) -> TrieNode:
+    """Return the node of a held lock below another parent, or for another session; nothing is below it."""
+    node = TrieNode(old.execution, parent, old.acquisition, owner)
+    node.code, node.instruction, node.stack = old.code, old.instruction, old.stack
+    if owner is old.owner:
+        node.since, node.tally, node.holds = old.since, old.tally, old.holds
+    return node
 
 
 class ExecutionWait(Protocol):

@@ -11,9 +11,8 @@ from .interpreter import Interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType
 
-__all__ = ["handlers", "handling_functions", "raised_by_handler"]
+__all__ = ["handling_functions", "raised_by_handler"]
 
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 _GETSIGNAL: Final[Callable[[int], object]] = signal._signal.getsignal  # type: ignore[attr-defined] # noqa: SLF001
@@ -31,14 +30,9 @@ def handling_functions() -> list[FunctionType]:
     return [function for function in found if type(function) is FunctionType]
 
 
-def handlers() -> set[CodeType]:
-    """Return the code of the functions that handle signals; only the main thread runs it."""
-    return {function.__code__ for function in handling_functions()}
-
-
 def raised_by_handler(error: BaseException) -> bool:
     """Return whether a handler of the program raised an error, or code that it called."""
-    codes, at = handlers(), error.__traceback__
+    codes, at = {function.__code__ for function in handling_functions()}, error.__traceback__
     while at is not None:
         if at.tb_frame.f_code in codes:
             return True

@@ -14,6 +14,7 @@ from ... import __version__
 from ...actors.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
+from ..si.keepalive import keepalive_options
 from ..si.merging import MERGED_MAX, merges_into
 from .errors import ConnectionLostError
 
@@ -191,10 +192,8 @@ class Connection:
             for message in self._stream:
                 self._take(message)
         except grpc.RpcError as error:
-            reason, is_passing = (
-                _reason(error),
-                not isinstance(error, grpc.Call) or error.code() not in _LASTING,
-            )
+            reason = _reason(error)
+            is_passing = not isinstance(error, grpc.Call) or error.code() not in _LASTING
         finally:
             self._lose(reason, is_passing=is_passing)
             self._channel.close()
@@ -230,14 +229,10 @@ class Connection:
 
 
 def _options() -> tuple[tuple[str, int], ...]:
-    sign_ms = int(_SIGN_SECONDS * 1000)
     return (
         ("grpc.max_receive_message_length", -1),
         ("grpc.max_send_message_length", -1),
-        ("grpc.keepalive_time_ms", int(_KEEPALIVE_SECONDS * 1000)),
-        ("grpc.keepalive_timeout_ms", sign_ms),
-        # gRPC pings to measure a connection, too, and does not ask for a sign of life meanwhile.
-        ("grpc.http2.ping_timeout_ms", sign_ms),
+        *keepalive_options(_KEEPALIVE_SECONDS, _SIGN_SECONDS),
         ("grpc.use_local_subchannel_pool", 1),  # Each connection is one of its own.
     )
 

@@ -25,9 +25,8 @@ __all__ = ["JsonHandler", "LogFormat", "log_format_named", "log_written", "repor
 
 LogFormat: TypeAlias = Literal["text", "json"]
 
-MANAGERS_LOG: Final = "core.rmproxy"
+_MANAGERS_LOG: Final = "core.rmproxy"
 """The logger for the lives of resource managers."""
-_WARNING: Final = 30
 _FIELDS: Final = {
     "logger": "logger",
     "rm_id": "rmID",
@@ -99,7 +98,7 @@ def write_record(message: Message) -> None:
 
 
 def _is_for_operators(record: Record) -> bool:
-    return record["level"].no >= _WARNING or record["extra"].get("logger") == MANAGERS_LOG
+    return record["level"].no >= logging.WARNING or record["extra"].get("logger") == _MANAGERS_LOG
 
 
 def _write_text(message: Message) -> None:

@@ -283,7 +283,7 @@ def _seconds(option: str, text: str) -> float:
     """Return the seconds of a duration.
 
     Raises:
-        LicorneError: It is none, or negative.
+        LicorneError: The text is no duration, or it is negative.
     """
     from ...model.configuration.durations import parse_duration_ns
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import ExitStack
 from http import HTTPStatus
 from typing import IO, TYPE_CHECKING, Final
@@ -91,7 +92,9 @@ def _manager_document(
 def _managers(request: Request) -> Response:
     """Show all RMs: those that have not stopped first, by id."""
     scheduler = scheduler_of(request)
-    figures = scheduler.figures().partitions
+    partitions: defaultdict[str, list[PartitionFigures]] = defaultdict(list)
+    for figures in scheduler.figures().partitions:
+        partitions[figures.rm_id].append(figures)
     builds = {build.rm_id: build.information for build in scheduler.views.builds()}
     known = sorted(scheduler.resource_managers(), key=lambda each: each.state is ManagerState.STOPPED)
     documents = [
@@ -99,7 +102,7 @@ def _managers(request: Request) -> Response:
             status,
             builds.get(status.rm_id, {}),
             scheduler.callbacks_waiting(status.rm_id),
-            [partition for partition in figures if partition.rm_id == status.rm_id],
+            partitions[status.rm_id],
         )
         for status in known
     ]

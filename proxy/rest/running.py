@@ -153,7 +153,8 @@ class RestServer:
                     return
                 self._scheduler.broken_interfaces[_NAME] = repr(error)
                 logger.opt(exception=error).error("the REST server has ended, and starts again")
-            self._stopping.wait(_AGAIN_SECONDS)
+            if self._stopping.wait(_AGAIN_SECONDS):
+                return
             with suppress(OSError):  # Without descriptors it cannot be made: the old one ends, and says so.
                 self._server = self._made()
 

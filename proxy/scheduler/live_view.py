@@ -78,9 +78,9 @@ class Answering(Protocol):
 class LiveView:
     """Reads what watchers see. Any thread may use it; nothing is kept between two readings."""
 
-    def __init__(self, answer: Answering, managers: Callable[[], Sequence[ManagerStatus]]) -> None:
+    def __init__(self, answer: Answering, life_of: Callable[[str], ManagerStatus | None]) -> None:
         self._answer = answer
-        self._managers = managers
+        self._life_of = life_of
 
     def rows(self, known: Callable[[str], KnownRows], *, with_usages: bool = True) -> tuple[LiveRows, ...]:
         """Return the rows of all partitions.
@@ -92,10 +92,9 @@ class LiveView:
         Raises:
             RequestError: The scheduler has been stopped, or a predicate asks.
         """
-        managers = {status.rm_id: status for status in self._managers()}
 
         def read(partition: Partition) -> LiveRows:
-            manager = managers.get(partition.rm_id)
+            manager = self._life_of(partition.rm_id)
             return _rows(partition, known(partition.name), manager, with_usages=with_usages)
 
         return self._answer("a look at everything", lambda partitions: tuple(_each(partitions, read)))

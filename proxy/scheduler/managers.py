@@ -220,7 +220,13 @@ class Managers:
 
     def lost(self) -> list[str]:
         """Return which RMs are lost, and why, sorted by id."""
-        return [f"{each.rm_id}: {each.reason}" for each in self.statuses() if each.is_lost]
+        lives = (manager.life.status for manager in self.registered())
+        return [f"{each.rm_id}: {each.reason}" for each in lives if each.is_lost]
+
+    def life_of(self, rm_id: str) -> ManagerStatus | None:
+        """Return the state of an RM without its partitions and its connection, `None` for one not known."""
+        manager = self._table.get(rm_id)
+        return None if manager is None else manager.life.status
 
     def registered(self) -> tuple[Manager, ...]:
         """Return all RMs, sorted by id."""

@@ -202,7 +202,7 @@ class QuestionSide(ABC):
 
     def live_view(self) -> LiveView:
         """Return what watchers read the state with, see `docs/page.md`."""
-        return LiveView(self._answer_question, self._managers.statuses)
+        return LiveView(self._answer_question, self._managers.life_of)
 
     def _answer_question(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
         """Put a question to all partitions.

@@ -7,17 +7,17 @@ point are logged, since the change has happened.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, final
 
 from ...actors.errors import ActorEndedError
 from ...lockcheck import Lock, excludes
+from ...model.cluster import check_manager_id
 from ...model.configuration.extra import parse_extra_config
 from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
 from ...model.errors import LicorneError, RequestError
-from ...model.values.identifiers import id_refusal
 from ...model.values.manager_state import ManagerEvent
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class Registrations:
         change: _Transaction | None = None
         self._check_running()
         with _refusing("registration of RM"):
-            is_id = rm_id and id_refusal("", rm_id) is None  # The cluster refuses another one.
-            config = load(registration.configuration or DEFAULT_CONFIGURATION) if is_id else None
+            check_manager_id(rm_id)
+            config = load(registration.configuration or DEFAULT_CONFIGURATION)
         try:
             with self._lock:
                 self._check_running()
@@ -114,10 +114,14 @@ class Registrations:
         settings = self._read(configuration, extra_configuration)
         change: _Transaction | None = None
         config: SchedulerConfig | None = None
-        known = self._managers.find(rm_id)
-        if known is not None and not known.life.has_stopped:
+        text = configuration or DEFAULT_CONFIGURATION
+        self._check_running()
+        known, is_new = self._managers.find(rm_id), True
+        with suppress(ActorEndedError):  # The scheduler is being stopped, which is said below.
+            is_new = text != self._cluster.configuration_text(rm_id)
+        if is_new and known is not None and not known.life.has_stopped:
             with _refusing("update of configuration"):
-                config = load(configuration or DEFAULT_CONFIGURATION)
+                config = load(text)
         try:
             with self._lock:
                 self._check_running()

@@ -126,12 +126,9 @@ class ServerCore:
     def _turn_to_read(self, configuration: str) -> AbstractContextManager[object]:
         return self._large_turn if len(configuration) > _LARGE else nullcontext()
 
-    async def with_file(self, step: Callable[[ConfigurationFile], T]) -> T | None:
-        """Run a step with the configuration file, if there is one, on a thread that may wait for ever."""
-        file = self._configuration
-        if file is None:
-            return None
-        return await self.loop.run_in_executor(self._reloads, lambda: step(file))
+    async def on_thread_of_file(self, step: Callable[[], T]) -> T:
+        """Run a step that looks at the configuration file, whose file system may not answer."""
+        return await self.loop.run_in_executor(self._reloads, step)
 
     def check_not_stepped(self) -> None:
         """Refuse streams that a stepped scheduler cannot serve.
@@ -174,6 +171,10 @@ class ServerCore:
             self.scheduler.update_configuration(completed)
         manager.extra = dict(request.extraConfig)
         manager.uses_file = not request.config
+
+    def file_has_changed(self) -> bool:
+        """Return whether there is a configuration file, and it is another one than at the last look."""
+        return self._configuration is not None and self._configuration.has_changed()
 
     def reload(self) -> list[str]:
         """Read the server's configuration again, on a thread that may wait.

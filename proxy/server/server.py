@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 from ...model.errors import LicorneError
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
+from ..si.keepalive import keepalive_options
 from .access import AccessRules
 from .addresses import Address
 from .buffers import call_soon
@@ -78,19 +79,11 @@ class ServerSettings:
 
     def options(self) -> list[tuple[str, int]]:
         """Return the options of gRPC."""
-        timeout_ms = _milliseconds(self.keepalive_timeout_seconds)
         return [
             *_OPTIONS,
-            ("grpc.keepalive_time_ms", _milliseconds(self.keepalive_seconds)),
-            ("grpc.keepalive_timeout_ms", timeout_ms),
-            # gRPC pings to measure a connection, too, and does not ask for a sign of life meanwhile.
-            ("grpc.http2.ping_timeout_ms", timeout_ms),
-            ("grpc.server_handshake_timeout_ms", _milliseconds(self.handshake_seconds)),
+            *keepalive_options(self.keepalive_seconds, self.keepalive_timeout_seconds),
+            ("grpc.server_handshake_timeout_ms", max(1, round(self.handshake_seconds * 1_000))),
         ]
-
-
-def _milliseconds(seconds: float) -> int:
-    return max(1, round(seconds * 1_000))
 
 
 @final
@@ -145,11 +138,11 @@ class Server:
         Raises:
             FileRefusedError: The file is refused, and nothing has changed.
         """
-        return await self._core.with_file(lambda _: self._core.reload()) or []
+        return await self._core.on_thread_of_file(self._core.reload)
 
     async def file_has_changed(self) -> bool:
         """Return whether there is a configuration file, and it is another one than at the last look."""
-        return bool(await self._core.with_file(lambda file: file.has_changed()))
+        return await self._core.on_thread_of_file(self._core.file_has_changed)
 
     async def stop(self) -> None:
         """Refuse new calls, stop the scheduler, deliver what is queued, and end all streams; within 5 s."""
