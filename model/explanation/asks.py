@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ..applications.pending_asks import shape_of
-from ..resources.resource import fits
+from ..preemption.claims import committed_resources
+from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
+from ..resources.quantity_texts import resource_text
+from ..resources.resource import EMPTY, Resource, fits
 from ..values.refusals import RefusalReason
 from .blockers import Blocker, SubjectKind
 from .node_summary import NodeSummary, node_lacks, summarise
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from ..values.allocation import Ask
     from ..values.users import User
 
-__all__ = ["AskChecker", "AskObstacles"]
+__all__ = ["AskChecker", "AskObstacles", "not_entitled"]
 
 
 class AskObstacles(NamedTuple):
@@ -151,3 +154,16 @@ def _other_holders(node: NodeEntry, ask: Ask, reserved_node: str) -> tuple[str, 
         return ()
     keys = node.node.facts().reservations
     return tuple(key for key in keys if key != ask.allocation_key)
+
+
+def not_entitled(state: PartitionState, leaf: Queue, ask: Ask) -> str:
+    """Return of which types a queue has too little left of its guarantee; else nothing may end for it."""
+    facts = QueueFactsOf(leaf, committed_resources(state, ask.allocation_key))(leaf)
+    left = ProjectedUsage(facts).remaining(facts) or EMPTY
+    short = [
+        f"it asks for {resource_text(Resource({name: asked}))}, and {leaf.path} has "
+        f"{resource_text(Resource({name: max(0, left[name])}))} left of its guarantee"
+        for name, asked in ask.resource.items()
+        if asked > 0 and left.has(name) and asked > left[name]
+    ]
+    return "; ".join(short) or "no other queue uses more than its guarantee of what is asked for"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..applications.state import ApplicationState
 from ..configuration.queue_properties import BACKOFF
+from ..preemption.guarantee.decision import NoPreemption
 from ..resources.comparisons import is_zero
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason
-from .asks import AskChecker
+from .asks import AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
 from .quotas import application_count_blockers
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..applications.handle import ApplicationHandle
-    from ..applications.report import ApplicationReport
+    from ..applications.report import ApplicationReport, Noted
     from ..placement.requests import RuleOutcome
     from ..queues.application_entry import ApplicationEntry
     from ..queues.queue import Queue
@@ -214,8 +215,15 @@ def _waiting(
             place=place_in(keys, places[ask.allocation_key], entry.application_id, _ASK_ORDER),
             blockers=obstacles.blockers,
             nodes=obstacles.nodes,
-            noted=waiting.noted,
+            noted=tuple(_with_shortage(state, entry.queue, ask, noted) for noted in waiting.noted),
         )
+
+
+def _with_shortage(state: PartitionState, leaf: Queue, ask: Ask, noted: Noted) -> Noted:
+    """Return what was noted; where a guarantee forbids to preempt, with what it has too little of now."""
+    if noted.text != NoPreemption.GUARANTEE.text:
+        return noted
+    return replace(noted, text=f"{noted.text}; now {not_entitled(state, leaf, ask)}")
 
 
 def _held(report: ApplicationReport, only_key: str | None) -> Iterator[AskExplanation]:

@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..preemption.acts import is_still_ending
-from ..preemption.claims import committed_resources
 from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
-from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
 from ..queues.quota import has_guarantee
-from ..resources.quantity_texts import resource_text
-from ..resources.resource import EMPTY, Resource
 from ..state.preemption_log import PreemptionRecord
 from ..values.refusals import RefusalReason
-from .asks import AskChecker
+from .asks import AskChecker, not_entitled
 from .explain import entry_blockers
 
 if TYPE_CHECKING:
     from ..applications.report import WaitingAsk
-    from ..queues.application_entry import ApplicationEntry
     from ..state.partition_state import PartitionState
     from ..values.allocation import Ask
 
@@ -83,25 +78,12 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
         if isinstance(planned, NoPreemption):
             why = planned.text
             if planned is NoPreemption.GUARANTEE:
-                why += f": {_not_entitled(state, entry, ask)}"
+                why += f": {not_entitled(state, entry.queue, ask)}"
             found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
             continue
         due_ns = ask.created_at_ns + entry.queue.settings.preemption_delay_ns
         found.append(Prospect(allocation_key=key, record=planned, why_not="", due_ns=due_ns))
     return tuple(found)
-
-
-def _not_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> str:
-    """Return of which types a queue has too little left of its guarantee; else nothing may end for it."""
-    facts = QueueFactsOf(entry.queue, committed_resources(state, ask.allocation_key))(entry.queue)
-    left = ProjectedUsage(facts).remaining(facts) or EMPTY
-    short = [
-        f"it asks for {resource_text(Resource({name: asked}))}, and {entry.queue.path} has "
-        f"{resource_text(Resource({name: max(0, left[name])}))} left of its guarantee"
-        for name, asked in ask.resource.items()
-        if asked > 0 and left.has(name) and asked > left[name]
-    ]
-    return "; ".join(short) or "no other queue uses more than its guarantee of what is asked for"
 
 
 def _is_ending(state: PartitionState, allocation_key: str, application_id: str) -> bool:

@@ -21,7 +21,14 @@ from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..values.events import ChangeDetail, ChangeType
 from ..values.identifiers import id_refusal
-from ..values.messages import AllocationsReleased, ApplicationsAnswered, Rejection, Release, TerminationType
+from ..values.messages import (
+    AllocationsReleased,
+    ApplicationChanged,
+    ApplicationsAnswered,
+    Rejection,
+    Release,
+    TerminationType,
+)
 from ..values.object_state import ObjectState
 from ..values.users import User
 from .older_asks import timeout_ns
@@ -65,16 +72,19 @@ def add_applications(
     """Add new applications, in order; return which were accepted and why others were not."""
     accepted: list[str] = []
     rejected: list[Rejection] = []
+    warnings: list[ApplicationChanged] = []
     for submission in submissions:
-        reason = _add(state, submission)
-        if reason is None:
-            accepted.append(submission.application_id)
-        else:
-            rejected.append(Rejection(submission.application_id, reason))
-    return ApplicationsAnswered(tuple(accepted), tuple(rejected))
+        outcome = _add(state, submission)
+        if isinstance(outcome, str):
+            rejected.append(Rejection(submission.application_id, outcome))
+            continue
+        accepted.append(submission.application_id)
+        warnings += outcome
+    return ApplicationsAnswered(tuple(accepted), tuple(rejected), tuple(warnings))
 
 
-def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None:
+def _add(state: PartitionState, submission: ApplicationSubmission) -> str | list[ApplicationChanged]:
+    """Add an application; return why it is rejected, or the warnings about its tags."""
     decision = decide(state, submission)
     if state.state is ObjectState.ACTIVE:
         state.events.note(ChangeType.ADD, ChangeDetail.APP_NEW, submission.application_id)
@@ -84,7 +94,8 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None
     queue = _queue_at(state, placed.queue_path)
     quota_before = quota_of(queue)
     was_guaranteed = queue.guaranteed is not None
-    if quota_tags(submission, queue).apply(queue):
+    quotas = quota_tags(submission, queue)
+    if quotas.apply(queue):
         state.tree.limits_changed()
         state.changes += 1
         if queue.guaranteed is not None and not was_guaranteed:
@@ -95,7 +106,11 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | None
         return _reject(state, submission, Refused(user, queue.path, reason, placed.tried))
     application = make_application(state, submission, user, queue.path)
     state.add_entry(application, state.host.adopt_application(application), queue)
-    return None
+    state_text, now_ns = ApplicationState.NEW.value, state.now_ns()
+    return [
+        ApplicationChanged(submission.application_id, state_text, now_ns, warning)
+        for warning in quotas.warnings
+    ]
 
 
 # --------------------------------------------------------------------------------------- the decision
@@ -208,11 +223,15 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None:
 
 
 class QuotaTags(NamedTuple):
-    """The settings of a namespace in the tags of an application; `None` for what they do not name."""
+    """The settings of a namespace in the tags of an application; `None` for what they do not name.
+
+    A tag that cannot be read is a warning, and counts as one that is not there.
+    """
 
     guaranteed: Resource | None = None
     maximum: Resource | None = None
     applications: int | None = None
+    warnings: tuple[str, ...] = ()
 
     def apply(self, queue: Queue) -> bool:
         """Give a queue these quotas; return whether they limit its resources."""
@@ -232,22 +251,32 @@ def quota_tags(submission: ApplicationSubmission, queue: Queue) -> QuotaTags:
     """
     if queue.managed or queue.path == RECOVERY_QUEUE:
         return QuotaTags()
+    warnings: list[str] = []
+    guaranteed, maximum = (_quota(submission, tag, warnings) for tag in (GUARANTEED_TAG, QUOTA_TAG))
     count = _tag(submission, APPLICATIONS_TAG)
-    valid = re.fullmatch(r"[0-9]+", count) and int(count) <= _UINT64_MAX
-    return QuotaTags(
-        _quota(submission, GUARANTEED_TAG), _quota(submission, QUOTA_TAG), int(count) if valid else None
-    )
+    valid = re.fullmatch(r"[0-9]{1,20}", count) and int(count) <= _UINT64_MAX
+    if count and not valid:
+        warnings.append(_ignored(APPLICATIONS_TAG, f"{count!r} is no whole number below 2^64"))
+    return QuotaTags(guaranteed, maximum, int(count) if valid else None, tuple(warnings))
 
 
-def _quota(submission: ApplicationSubmission, tag: str) -> Resource | None:
+def _quota(submission: ApplicationSubmission, tag: str, warnings: list[str]) -> Resource | None:
     text = _tag(submission, tag)
     if not text:
         return None
     try:
         resource = resource_from_json(text)
-    except LicorneError:
+    except LicorneError as error:
+        warnings.append(_ignored(tag, str(error)))
         return None
-    return resource if strictly_greater_than_zero(resource) else None
+    if strictly_greater_than_zero(resource):
+        return resource
+    warnings.append(_ignored(tag, f"no quantity of {text!r} may be zero or less"))
+    return None
+
+
+def _ignored(tag: str, why: str) -> str:
+    return f"tag {tag} is ignored: {why}"
 
 
 def _queue_at(state: PartitionState, path: str) -> Queue:

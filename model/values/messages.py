@@ -319,14 +319,6 @@ class NodesAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationsAnswered:
-    """The answer to the new applications of one application request."""
-
-    accepted: tuple[str, ...]
-    rejected: tuple[Rejection, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ApplicationChanged:
     """An application entered a state; `message` is the event's name or the reason given with it."""
 
@@ -334,6 +326,18 @@ class ApplicationChanged:
     state: str
     time_ns: int
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationsAnswered:
+    """The answer to the new applications of one application request.
+
+    A warning names an accepted application, its state and what was ignored of it.
+    """
+
+    accepted: tuple[str, ...]
+    rejected: tuple[Rejection, ...]
+    warnings: tuple[ApplicationChanged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

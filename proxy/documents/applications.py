@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from ...model.values.documents import compact, quantities_shown
 from ...model.values.messages import short_partition_name
-from .times import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,15 +79,12 @@ def application_document(shown: ShownApplication) -> Document:
 def application_info(shown: ShownApplication) -> Document:
     """Return the ApplicationInfo document of the REST interface.
 
-    It differs from that of a snapshot in what is empty, and in the times `startTime` (always there,
-    milliseconds) and `backoffDeadline` (RFC 3339).
+    It differs from that of a snapshot in what is empty, and in `startTime`, which is always there.
     """
     document = application_document(shown)
     if not document["usedResource"]:
         del document["usedResource"]
     document.setdefault("startTime", _NEVER_MS)
-    if shown.backoff_until_ns is not None:
-        document["backoffDeadline"] = time_text(shown.backoff_until_ns)
     return document
 
 

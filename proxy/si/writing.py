@@ -72,7 +72,7 @@ def dispatch(  # noqa: C901, PLR0912 - one case an announcement
                 _tell(callback, write_allocations_released(announcement, older=older), older=older)
         case ApplicationChanged():
             callback.update_application(write_application_changed(announcement))
-        case ApplicationsAnswered(accepted, rejected):
+        case ApplicationsAnswered(accepted, rejected, _):
             if accepted or rejected:
                 callback.update_application(write_applications_answered(announcement))
         case AllocationsRejected(rejections):
@@ -196,18 +196,22 @@ def write_applications_answered(announcement: ApplicationsAnswered) -> si.Applic
             si.RejectedApplication(applicationID=rejection.subject_id, reason=shortened(rejection.reason))
             for rejection in announcement.rejected
         ],
+        updated=[_updated(warning) for warning in announcement.warnings],
     )
 
 
 def write_application_changed(announcement: ApplicationChanged) -> si.ApplicationResponse:
     """Write that an application entered a state."""
-    response = si.ApplicationResponse()
-    message = response.updated.add()
-    message.applicationID = announcement.application_id
-    message.state = announcement.state
-    message.stateTransitionTimestamp = announcement.time_ns
-    message.message = shortened(announcement.message)
-    return response
+    return si.ApplicationResponse(updated=[_updated(announcement)])
+
+
+def _updated(announcement: ApplicationChanged) -> si.UpdatedApplication:
+    return si.UpdatedApplication(
+        applicationID=announcement.application_id,
+        state=announcement.state,
+        stateTransitionTimestamp=announcement.time_ns,
+        message=shortened(announcement.message),
+    )
 
 
 def write_nodes_answered(announcement: NodesAnswered) -> si.NodeResponse:

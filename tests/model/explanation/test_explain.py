@@ -9,6 +9,7 @@ from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.explanation.places import AHEAD_MAX
+from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.state.preemption_log import PreemptionCause
 
 THREE_DAYS = 3 * 24 * 3600
@@ -236,6 +237,22 @@ def test_a_preemption_is_part_of_the_explanation_of_its_ask() -> None:
     assert all(victim.reason for victim in record.victims)
     assert () == explanation.preemptions_of("a1")
     assert 0 == explanation.loops
+
+
+def test_what_a_guarantee_forbids_is_explained_with_what_is_left_of_it() -> None:
+    """The note of the cycle names neither a type nor an amount."""
+    scene = Scene(TWO_QUEUES.replace("memory: 20", "memory: 100"))
+    scene.nodes("n1", capacity=a_resource(memory=30))
+    scene.runs("b1", "b2", "b3")
+    scene.asks("a1")
+    scene.advance(10)
+    scene.cycle()
+
+    (ask,) = explained(scene, "root.a").asks
+
+    refused = NoPreemption.GUARANTEE.text
+    expected = f"{refused}; now no other queue uses more than its guarantee of what is asked for"
+    assert [expected] == [noted.text for noted in ask.noted if noted.text.startswith(refused)]
 
 
 def test_a_preemption_is_part_of_the_explanation_of_its_victim() -> None:

@@ -8,7 +8,7 @@ from support.model.harness import Harness
 
 from licorne.model.applications.gang import GangSettings
 from licorne.model.resources.resource import EMPTY
-from licorne.model.values.messages import Rejection, TerminationType
+from licorne.model.values.messages import ApplicationsAnswered, Rejection, TerminationType
 from licorne.model.values.object_state import ObjectState
 
 DYNAMIC = "- name: parent\n  parent: true\n- name: default"
@@ -236,6 +236,27 @@ def test_a_quota_that_is_none_is_ignored(text: str) -> None:
     h.submit(queue_name="root.parent.x", tags={"namespace.resourcequota": text})
 
     assert h.queue("root.parent.x").maximum is None
+
+
+@pytest.mark.parametrize(
+    ("tags", "why"),
+    [
+        ({"namespace.resourcequota": "nonsense"}, "resourcequota is ignored: invalid resource JSON"),
+        ({"namespace.resourceguaranteed": quota(memory=0)}, "no quantity of"),
+        ({"namespace.resourcemaxapps": "many"}, "'many' is no whole number below 2^64"),
+        ({"namespace.resourcemaxapps": "9" * 5_000}, "is no whole number below 2^64"),
+    ],
+)
+def test_a_quota_that_is_ignored_is_a_warning_in_the_answer(tags: dict[str, str], why: str) -> None:
+    """The application is accepted; the warning stands where its changes of state do."""
+    h = dynamic()
+
+    h.submit("app", "root.parent.x", tags=tags)
+
+    (answer,) = [entry for entry in h.announcements if isinstance(entry, ApplicationsAnswered)]
+    (warning,) = answer.warnings
+    assert (("app",), "app", "New") == (answer.accepted, warning.application_id, warning.state)
+    assert why in warning.message
 
 
 @pytest.mark.parametrize("text", ["", "-1", "many", "1.5", str(2**64)])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-_TEXTS = {"InstanceUUID", "backoffDeadline", "reason", "message", "description"}
+_TEXTS = {"InstanceUUID", "reason", "message", "description"}
 """What is a text where recordings leave a value out; all others are times."""
 ANSWERS = {answer.name: answer for answer in golden_answers()}
 TOKEN = "a-token-of-the-tests"  # noqa: S105 - no secret

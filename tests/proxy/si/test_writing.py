@@ -204,12 +204,18 @@ def test_rejected_allocations_are_sent_in_the_current_generation() -> None:
 
 
 def test_answers_to_applications_are_sent_in_one_message() -> None:
-    """Accepted and rejected ones of one request come together."""
-    announcement = ApplicationsAnswered(("a", "b"), (Rejection("c", "no queue"),))
+    """Accepted and rejected ones of one request come together, with the warnings about the accepted."""
+    warning = ApplicationChanged("a", "New", 7, "a tag is ignored")
+    announcement = ApplicationsAnswered(("a", "b"), (Rejection("c", "no queue"),), (warning,))
 
     expected = si.ApplicationResponse(
         accepted=[si.AcceptedApplication(applicationID="a"), si.AcceptedApplication(applicationID="b")],
         rejected=[si.RejectedApplication(applicationID="c", reason="no queue")],
+        updated=[
+            si.UpdatedApplication(
+                applicationID="a", state="New", stateTransitionTimestamp=7, message="a tag is ignored"
+            )
+        ],
     )
 
     assert [("update_application", expected)] == _sent(announcement)
