@@ -15,7 +15,7 @@ from .rules.queue_warnings import queue_effects
 from .rules.resource_warnings import type_effects
 from .schema import SchedulerConfig
 from .text.composing import compose
-from .text.shapes import read_document
+from .text.shapes import read_document, with_partitions
 from .words import did_you_mean
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
     node = compose(text, errors)
     if node is None and errors:
         return ()
-    document = read_document(node, errors, warnings)
+    document = read_document(with_partitions(node, text, errors), errors, warnings)
     # A value that could not be read counts as absent. A finding of the rules about that place, for example
     # that a name is missing, would only repeat it.
     unreadable = {(finding.position.line, finding.position.column) for finding in errors}

@@ -317,7 +317,9 @@ def test_help_loads_nothing_of_the_scheduler(tmp_path: Path) -> None:
 
 def test_a_configuration_is_checked_without_a_scheduler(tmp_path: Path) -> None:
     """By what reads configurations alone."""
-    (tmp_path / "queues.yaml").write_text("partitions: [{name: default, queues: [{name: root}]}]")
+    (tmp_path / "queues.yaml").write_text(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]"
+    )
     code = _COMMANDS.format(commands=[["validate", "queues.yaml"]], heavy=SCHEDULER)
 
     assert ("queues.yaml: valid\nloaded:\n", "") == run_python(code, tmp_path)

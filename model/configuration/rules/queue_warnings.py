@@ -37,6 +37,7 @@ _LEAF_ONLY: Final = (APPLICATION_SORT_POLICY, PREEMPTION_DELAY)
 def queue_effects(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Yield the warnings about all queues of a partition."""
     yield from _walk(partition.root, partition.preemption)
+    yield from access_lists_have_effect(partition.root)
 
 
 def _walk(queue: QueueConfig, preemption: PreemptionConfig) -> Iterator[RuleFinding]:
@@ -65,6 +66,46 @@ def names_in_access_lists_match(queue: QueueConfig) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 queue.positions.get(key, queue.position), f"{names} in the ACL {text!r} can match nobody"
             )
+
+
+def access_lists_have_effect(root: QueueConfig) -> Iterator[RuleFinding]:
+    """Warn of queues to which no user may submit, and of lists below a queue that is open to all users."""
+    yield from _submitting(root, "", is_open=False)
+
+
+def _submitting(queue: QueueConfig, above: str, *, is_open: bool) -> Iterator[RuleFinding]:
+    """Walk the queues below those that no list allows a user to submit to, or `is_open` to all users."""
+    path = f"{above}.{queue.name}" if above else queue.name
+    lists = [_access_list(queue.submit_acl), _access_list(queue.admin_acl)]
+    if is_open and queue.submit_acl.strip() and not lists[0].everyone:
+        position = queue.positions.get("submitacl", queue.position)
+        yield RuleFinding(position, f"submitacl has no effect: a queue above {path} lets every user submit")
+    is_open = is_open or any(one.everyone for one in lists)
+    if not is_open and any(one.users or one.groups for one in lists):
+        return
+    if not is_open and not any(_lets_some_submit(child) for child in queue.queues):
+        below = " or below it" if queue.queues else ""
+        yield RuleFinding(
+            queue.position, f"no user may submit to {path}{below}: no submitacl or adminacl allows one"
+        )
+        return
+    for child in queue.queues:
+        yield from _submitting(child, path, is_open=is_open)
+
+
+def _lets_some_submit(queue: QueueConfig) -> bool:
+    lists = (_access_list(queue.submit_acl), _access_list(queue.admin_acl))
+    return any(one.everyone or one.users or one.groups for one in lists) or any(
+        _lets_some_submit(child) for child in queue.queues
+    )
+
+
+def _access_list(text: str) -> AccessControlList:
+    """Return a list; one that cannot be read, which is an error of its own, allows all users."""
+    try:
+        return AccessControlList.parse(text)
+    except AccessControlError:
+        return AccessControlList(everyone=True)
 
 
 def zero_resources_limit(queue: QueueConfig) -> Iterator[RuleFinding]:

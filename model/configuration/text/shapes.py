@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -11,16 +12,18 @@ from ..documents import Reading, SchedulerDocument
 from ..positions import NOWHERE, Position
 from ..problems import RuleFinding
 from ..words import did_you_mean
-from .nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, key_path
+from .composing import compose
+from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, key_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pydantic_core import ErrorDetails
 
-__all__ = ["read_document"]
+__all__ = ["read_document", "with_partitions"]
 
 _UNKNOWN_KEY: Final = "extra_forbidden"
+_PARTITIONS: Final = re.compile(r"^[ \t]*partitions:", re.MULTILINE)
 _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 
 
@@ -49,6 +52,69 @@ def read_document(
         document = SchedulerDocument.model_validate(top, context=reading)
     warnings.extend(reading.warnings)
     return document
+
+
+def with_partitions(top: Node | None, text: str, errors: list[RuleFinding]) -> Node | None:
+    """Return the node of the partitions where the top level of a file is another one, which is an error.
+
+    That is a ConfigMap of Kubernetes or the values of a Helm chart, with the configuration as a text in it, a
+    list of partitions, or the contents of one partition. What they hold is read on, at its place in the file.
+
+    Args:
+        top: The top node of the file, or `None` for a file without a document.
+        text: The text of the file.
+        errors: What is wrong with the top level, and with an embedded text, is appended here.
+    """
+    if top is None or (isinstance(top, MappingNode) and "partitions" in top.entries):
+        return top
+    if isinstance(top, SequenceNode):
+        errors.append(RuleFinding(top.position, "partitions are listed under the key 'partitions'"))
+        return _mapping("partitions", top)
+    if not isinstance(top, MappingNode):
+        return top
+    embedded = next(_embedded(top), None)
+    if embedded is not None:
+        what = "a ConfigMap of Kubernetes" if "kind" in top.entries else "a file of installation settings"
+        place = embedded.position
+        errors.append(
+            RuleFinding(top.position, f"this is {what}: the configuration is the text of {place.path} alone")
+        )
+        alone = _alone(embedded, text)
+        return compose(alone, errors) if alone else None
+    if "queues" in top.entries:
+        position = top.entries["queues"].key_position
+        errors.append(RuleFinding(position, "queues belong to a partition, in the list 'partitions'"))
+        one = MappingNode({"name": _named(position), **top.entries}, top.position, top.size + 1, top.height)
+        return _mapping("partitions", SequenceNode((one,), top.position, one.size + 1, top.height + 1))
+    return top
+
+
+def _mapping(key: str, value: Node) -> MappingNode:
+    entry = Entry(value.position, value)
+    return MappingNode({key: entry}, value.position, value.size + 1, value.height + 1)
+
+
+def _named(position: Position) -> Entry:
+    return Entry(position, ScalarNode("default", ScalarTag.TEXT, position))
+
+
+def _embedded(node: Node) -> Iterator[ScalarNode]:
+    """Yield the texts below a node that are configurations."""
+    for entry in node.entries.values() if isinstance(node, MappingNode) else ():
+        value = entry.value
+        if isinstance(value, ScalarNode) and _PARTITIONS.search(value.text):
+            yield value
+        yield from _embedded(value)
+
+
+def _alone(embedded: ScalarNode, text: str) -> str:
+    """Return an embedded text alone, each line where it is in the file; an empty one where it is no block."""
+    lines = embedded.text.rstrip().splitlines()
+    first = embedded.position.line  # That of the sign `|`: the text begins in the next one.
+    there = text.splitlines()[first : first + len(lines)]
+    if [line.strip() for line in there] != [line.strip() for line in lines]:
+        return ""
+    return "\n" * first + "\n".join(there) + "\n"
 
 
 def _finding(top: Node, detail: ErrorDetails, reading: Reading) -> RuleFinding:

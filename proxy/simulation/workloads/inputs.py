@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["InputKind", "InputOptions", "kind_of_input", "load_input"]
 
 _COLUMNS_OF_A_JOB: Final = 18
+_FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and a scenario"
 
 
 class InputKind(Enum):
@@ -70,6 +71,9 @@ def load_input(options: InputOptions) -> Workload | Transcript:
     match kind:
         case InputKind.OPENB:
             if options.nodes_path is None:
+                _kind_of_text(
+                    options.path, read_text(options.path)
+                )  # A CSV of another kind is refused as such.
                 raise InputError(
                     options.path,
                     "the nodes of an openb trace stand in a file of their own: name it (--nodes)",
@@ -100,7 +104,7 @@ def _kind_of_text(path: Path, text: str) -> InputKind:
     first = next((line for line in lines if line and line[0] not in ";#"), "")
     if first.startswith("{"):
         return InputKind.TRANSCRIPT
-    if set(POD_COLUMNS) <= set(first.split(",")):
+    if len(set(POD_COLUMNS) & set(first.split(","))) > 1:
         return InputKind.OPENB
     if len(first.split()) >= _COLUMNS_OF_A_JOB:
         return InputKind.SWF
@@ -108,4 +112,4 @@ def _kind_of_text(path: Path, text: str) -> InputKind:
         return InputKind.SCENARIO
     if not first:
         raise InputError(path, "there is nothing in the file but comments")
-    raise InputError(path, f"neither openb pods, SWF, a transcript nor a scenario starts with {first[:60]!r}")
+    raise InputError(path, f"the format is not known: {first[:60]!r} begins none of {_FORMATS}")

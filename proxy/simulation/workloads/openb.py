@@ -39,8 +39,8 @@ __all__ = ["POD_COLUMNS", "OpenbMode", "read_openb"]
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu")
 """The columns that a file of nodes must have; if it has the `model` of devices, that becomes an attribute."""
 
-POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "qos")
-"""The columns that a file of pods must have; if it has `gpu_spec`, that is counted; others are ignored."""
+POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+"""The columns that a file of pods must have; a `qos` names the queue, a `gpu_spec` is counted."""
 
 TIME_COLUMNS: Final = ("creation_time", "deletion_time")
 """The further columns that pods with their own times need; if it has `scheduled_time`, that is used, too."""
@@ -48,6 +48,7 @@ TIME_COLUMNS: Final = ("creation_time", "deletion_time")
 _BYTES_IN_MIB: Final = 2**20
 _MILLI: Final = 1000
 _USER: Final = "openb"
+_NO_QOS: Final = "default"
 # All three types count the same, so that the fullest node is the one with the least of everything left.
 _RESOURCE_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0, "gpu": 1.0}
 
@@ -195,7 +196,7 @@ def _pod(row: _Row) -> _Pod:
     }
     return _Pod(
         name=row.text("name"),
-        queue=f"root.{queue_name(row.text('qos'))}",
+        queue=f"root.{queue_name(row.optional('qos') or _NO_QOS)}",
         resources={name: quantity for name, quantity in resources.items() if quantity},
         node_model=row.optional("gpu_spec"),
     )

@@ -183,10 +183,10 @@ def test_limits_and_rules_know_their_places() -> None:
     )
 
     (limit,), (rule,) = partition.limits, partition.placement_rules
-    assert Position(6, 18, "partitions[0].limits[0].users[1]") == limit.positions["users[1]"]
-    assert Position(10, 13, "partitions[0].placementrules[0].parent") == rule.positions["parent"]
+    assert Position(7, 18, "partitions[0].limits[0].users[1]") == limit.positions["users[1]"]
+    assert Position(11, 13, "partitions[0].placementrules[0].parent") == rule.positions["parent"]
     assert rule.parent is not None
-    assert str(rule.parent.position) == "10:13"
+    assert str(rule.parent.position) == "11:13"
 
 
 def test_places_take_no_part_in_comparisons() -> None:

@@ -70,7 +70,7 @@ def test_an_error_has_its_problems_as_values() -> None:
 
 def test_a_problem_with_the_whole_file_is_one_of_the_document() -> None:
     """Where nothing has a path."""
-    assert ["1:1: document: a mapping is wanted here, not a list"] == errors_of("- a\n")
+    assert ["1:1: document: a mapping is wanted here, not the text 'a'"] == errors_of("a\n")
 
 
 def test_an_error_can_be_sent_elsewhere() -> None:

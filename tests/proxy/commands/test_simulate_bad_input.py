@@ -14,7 +14,7 @@ from licorne.proxy.simulation.workloads.inputs import InputOptions, load_input
 from licorne.proxy.simulation.workloads.openb import POD_COLUMNS
 
 _VALID = {
-    "pods.csv": f"{','.join(POD_COLUMNS)},gpu_spec,creation_time\np0,12000,16,1,460,LS,,100\n",
+    "pods.csv": f"{','.join(POD_COLUMNS)},qos,gpu_spec,creation_time\np0,12000,16,1,460,LS,,100\n",
     "log.swf": "; MaxNodes: 2\n; MaxProcs: 4\n"
     "7 10 3 60 4 59.5 -1 8 100 2048 1 12 5 -1 2 1 -1 -1 {1} q 2:ppn=2\n",
     "day.yaml": (

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from licorne.proxy.scheduler.scheduler import EngineName
 
-ONE: Final = "partitions: [{name: default, queues: [{name: root, queues: [{name: q}]}]}]"
-OTHER: Final = "partitions: [{name: default, queues: [{name: root, queues: [{name: r}]}]}]"
+ONE: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+OTHER: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: r}]}]}]"
 BROKEN: Final = "partitions: [{name: default, queues: [{name: 'no.dots'}]}]"
 
 
@@ -284,8 +284,7 @@ def test_the_log_says_what_an_application_has_used(scheduler: Scheduler, said: l
     fields: list[dict[str, object]] = []
     sink = logger.add(lambda message: fields.append(dict(message.record["extra"])), level="INFO")
     for rm_id, extra in (("rm", {}), ("quiet", {"log.core.scheduler.application.usage.level": "warn"})):
-        queues = ONE.replace("name: root,", "name: root, submitacl: '*',")
-        scheduler.register(rm_id, ResourceManager(), configuration=queues, extra_configuration=extra)
+        scheduler.register(rm_id, ResourceManager(), configuration=ONE, extra_configuration=extra)
         run_an_application(scheduler, rm_id)
     scheduler.advance_to(scheduler.now_ns() + 31 * 10**9)
     logger.remove(sink)

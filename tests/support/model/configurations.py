@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 HEAD = "partitions:\n- name: default\n  queues:\n  - name: root\n"
 """The lines above the queues; a queue of `below_root` begins in line 6, in column 5."""
 
+OPEN = "    submitacl: '*'\n"
+"""The line below the queues: the root queue is open to all users."""
+
 BELOW = "partitions[0].queues[0].queues"
 """The path of the list that `below_root` fills."""
 
 
 def below_root(queues: str, partition: str = "") -> str:
-    """Return a configuration with queues below the root queue, and lines for the partition."""
+    """Return a configuration with queues below the root queue, which is open, and lines for the partition."""
     text = HEAD
     if queues:
         text += "    queues:\n" + indent(dedent(queues).strip("\n"), "    ") + "\n"
+    text += OPEN
     return text + indent(dedent(partition).strip("\n"), "  ") + "\n"
 
 

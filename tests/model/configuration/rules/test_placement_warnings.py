@@ -48,7 +48,7 @@ def test_rules_that_cannot_be_used_are_known_to_those_who_update() -> None:
     (problem,) = unusable_rule_problems(config, source="conf.yaml")
 
     assert (
-        "conf.yaml:7:27: partitions[0].placementrules[0].name: unknown rule name specified usr, "
+        "conf.yaml:8:27: partitions[0].placementrules[0].name: unknown rule name specified usr, "
         "failing placement rule config; did you mean 'user'?"
     ) == str(problem)
 

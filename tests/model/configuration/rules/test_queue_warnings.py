@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.model.configurations import below_root, warnings_at_marks, warnings_of
+from support.model.configurations import OPEN, below_root, warnings_at_marks, warnings_of
 
 
 def test_a_sensible_queue_has_no_warnings() -> None:
@@ -14,8 +14,7 @@ def test_a_sensible_queue_has_no_warnings() -> None:
           parent: true
           properties: {application.sort.policy: fair, priority.policy: Fence, priority.offset: -5}
           childtemplate: {maxapplications: 2}
-          submitacl: "bob,dan dev"
-          adminacl: "*"
+          adminacl: "bob,dan dev"
           queues:
           - name: a
             resources: {guaranteed: {memory: 0, vcore: 1}}
@@ -32,7 +31,7 @@ def test_a_sensible_queue_has_no_warnings() -> None:
 
 def test_names_that_no_user_can_have_are_remarked_on_in_access_lists() -> None:
     """They are stricter than names in limits."""
-    text = below_root("- {name: a, submitacl: §'bob,b!b dev:x,*', adminacl: §'* dev'}")
+    text = below_root("- {name: a, submitacl: §'bob,b!b dev:x,*', adminacl: §'* dev'}").replace(OPEN, "")
 
     assert [
         "'b!b', 'dev:x', '*' in the ACL 'bob,b!b dev:x,*' can match nobody",
@@ -151,3 +150,34 @@ def test_a_resolver_that_is_not_built_is_remarked_on(kind: str) -> None:
     (remark,) = warnings_of(below_root("", f"usergroupresolver: {{type: {kind}}}"))
 
     assert f"the user group resolver {kind!r} is not known, the default is used" in remark
+
+
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [
+        ("§- name: root\n  queues: [{name: a}]", ["no user may submit to root or below it"]),
+        (
+            "- name: root\n  queues: [{name: a, submitacl: ' dev'}, §{name: b}]",
+            ["no user may submit to root.b"],
+        ),
+        ("- name: root\n  queues: [{name: a, adminacl: bob, queues: [{name: c}]}, §{name: b}]", ["root.b"]),
+        ("- {name: root, adminacl: bob, queues: [{name: a}]}", []),
+        ("- {name: root, submitacl: '*', queues: [{name: a, submitacl: §bob}]}", ["submitacl has no effect"]),
+        (
+            "- {name: root, adminacl: '*', queues: [{name: a, queues: [{name: b, submitacl: §bob}]}]}",
+            ["above root.a.b"],
+        ),
+        ("- {name: root, submitacl: '*', queues: [{name: a, submitacl: '*'}]}", []),
+    ],
+)
+def test_queues_without_submitters_and_lists_without_effect_are_remarked_on(
+    queues: str, expected: list[str]
+) -> None:
+    """Whoever may submit above may submit below, and whoever administers a queue may submit to it."""
+    text = "partitions:\n- queues:\n" + "".join(f"  {line}\n" for line in queues.split("\n"))
+
+    found = warnings_at_marks(text.replace("§- name: root", "- §name: root"))
+
+    assert [True] * len(expected) == [
+        wanted in warning for wanted, warning in zip(expected, found, strict=True)
+    ]

@@ -35,11 +35,11 @@ def test_an_unknown_key_is_refused_where_it_stands() -> None:
         ),
         (
             below_root("", "preemption: {enable: true}"),
-            "5:16: partitions[0].preemption.enable: unknown key 'enable'; did you mean 'enabled'?",
+            "6:16: partitions[0].preemption.enable: unknown key 'enable'; did you mean 'enabled'?",
         ),
         (
             below_root("", "placementrules: [{name: user, filters: {}}]"),
-            "5:33: partitions[0].placementrules[0].filters: unknown key 'filters'; did you mean 'filter'?",
+            "6:33: partitions[0].placementrules[0].filters: unknown key 'filters'; did you mean 'filter'?",
         ),
     ],
 )
@@ -101,7 +101,7 @@ def test_all_errors_are_reported_at_once_in_order_of_the_file() -> None:
         "13:18",
         "15:9",
         "15:17",
-        "16:26",
+        "17:26",
     ] == [":".join(error.split(":")[:2]) for error in errors_of(text)]
 
 
@@ -159,3 +159,57 @@ def test_what_is_merged_is_read_like_what_is_written() -> None:
 
     assert {"x": "1", "y": "2"} == dict(second.properties)
     assert str(second.positions["properties.x"]) == "6:36"
+
+
+# -------------------------------------------------------------------------------- another top level
+
+_INDENTED = (
+    "    partitions:\n    - queues:\n      - name: root\n        submitacl: '*'\n        maxapplication: 1\n"
+)
+_UNKNOWN = "maxapplication: unknown key 'maxapplication'; did you mean 'maxapplications'?"
+_ALONE = "the configuration is the text of {} alone"
+
+
+@pytest.mark.parametrize(
+    ("text", "top", "below"),
+    [
+        (
+            f"kind: ConfigMap\ndata:\n  queues.yaml: |\n{_INDENTED}",
+            f"1:1: document: this is a ConfigMap of Kubernetes: {_ALONE.format('data.queues.yaml')}",
+            "8:9: partitions[0].queues[0].",
+        ),
+        (
+            f"defs:\n  service.x: 1\n  queues.yaml: |\n{_INDENTED}\nother: 1\n",
+            f"1:1: document: this is a file of installation settings: {_ALONE.format('defs.queues.yaml')}",
+            "8:9: partitions[0].queues[0].",
+        ),
+        (
+            "queues:\n- name: root\n  submitacl: '*'\n  maxapplication: 1\n",
+            "1:1: document: queues belong to a partition, in the list 'partitions'",
+            "4:3: queues[0].",
+        ),
+        (
+            "- queues:\n  - name: root\n    submitacl: '*'\n    maxapplication: 1\n",
+            "1:1: document: partitions are listed under the key 'partitions'",
+            "4:5: [0].queues[0].",
+        ),
+    ],
+)
+def test_a_wrong_top_level_hides_nothing_below_it(text: str, top: str, below: str) -> None:
+    """What is wrong further down stands at its place in the file."""
+    assert [top, f"{below}{_UNKNOWN}"] == errors_of(text)
+
+
+def test_a_text_that_is_written_in_one_line_has_no_places_in_the_file() -> None:
+    """So what is in it is not reported."""
+    (error,) = errors_of('data: {queues.yaml: "partitions:\\n- queues: [{nme: root}]"}\n')
+
+    assert error.endswith("the configuration is the text of data.queues.yaml alone")
+
+
+def test_other_files_are_not_taken_for_configurations() -> None:
+    """Their keys are unknown."""
+    assert [
+        "1:1: kind: unknown key 'kind'",
+        "2:1: data: unknown key 'data'",
+    ] == errors_of("kind: ConfigMap\ndata: {a: b}\n")

@@ -46,14 +46,17 @@ def test_a_file_that_is_nothing_known_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="there is nothing in the file but comments"):
         kind_of_input(written(tmp_path / "empty", "# none\n"))
-    with pytest.raises(InputError, match="starts with 'hello'"):
+    with pytest.raises(InputError, match="the format is not known: 'hello"):
         kind_of_input(path)
 
 
 def test_pods_need_nodes(tmp_path: Path) -> None:
-    """They stand in a file of their own."""
+    """They stand in a file of their own; a table of something else is said to be no openb."""
+    pods = written(tmp_path / "pods.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n")
     with pytest.raises(InputError, match="the nodes of an openb trace"):
-        load_input(InputOptions(path=tmp_path / "pods.csv"))
+        load_input(InputOptions(path=pods))
+    with pytest.raises(InputError, match="the format is not known: 'JobID,State'"):
+        load_input(InputOptions(path=written(tmp_path / "jobs.csv", "JobID,State\n")))
 
 
 def test_a_scenario_has_its_own_nodes(tmp_path: Path) -> None:

@@ -75,9 +75,8 @@ def test_what_is_ignored_is_reported(tmp_path: Path) -> None:
     [
         ("12000", "12k", "pods.csv:2: cpu_milli: '12k' is not a whole number"),
         ("p1,", "p0,", "pods.csv:3: name: 'p0' stands already in line 2"),
-        ("BE", "", "pods.csv:3: qos: the field is empty"),
         (",LS", "", "pods.csv:2: 10 fields where the header has 11: 'p0' ..."),
-        ("qos,", "kind,", "pods.csv:1: the header 'name,cpu_milli,"),
+        ("num_gpu,", "gpus,", "pods.csv:1: the header 'name,cpu_milli,"),
         ("gpu_spec", "qos", "pods.csv:1: the header"),
         ("LS", '"LS" ', "pods.csv:2: no CSV: "),
     ],
@@ -112,6 +111,16 @@ def test_columns_that_are_ignored_may_be_missing(tmp_path: Path) -> None:
 
     assert ({}, ()) == (packed.nodes[0].attributes, packed.notes)
     assert [None, 60 * SECOND] == [one.applications[0].tasks[0].duration_ns for one in (packed, replayed)]
+
+
+def test_pods_without_a_class_of_service_are_in_the_default_queue(tmp_path: Path) -> None:
+    """Some of the published files have no such column."""
+    without = _read(
+        tmp_path, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,12000,16,1,460\n", _SHORT_NODES
+    )
+    empty = _read(tmp_path, _SHORT_PODS.format("", "").replace("LS", ""), _SHORT_NODES)
+
+    assert ["root.default"] * 2 == [one.applications[0].queue for one in (without, empty)]
 
 
 def test_times_are_needed_where_pods_have_their_own(tmp_path: Path) -> None:
