@@ -10,7 +10,7 @@ from typing import Final
 
 from ..errors import LicorneError
 
-__all__ = ["DurationError", "duration_text", "parse_duration_ns"]
+__all__ = ["DurationError", "duration_text", "parse_duration_ns", "short_duration_text"]
 
 _INT64_MAX: Final = 2**63 - 1
 _SECOND: Final = 10**9
@@ -29,6 +29,8 @@ _UNITS: Final = {
     "d": _DAY,
 }
 """Both characters for micro, the sign and the Greek letter, are in use."""
+
+_SHORT_UNITS: Final = tuple((unit, _UNITS[unit]) for unit in ("d", "h", "m", "s", "ms", "us", "ns"))
 
 _PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h|d)")
 _DIGITS_MAX: Final = 19
@@ -93,6 +95,22 @@ def duration_text(duration_ns: int) -> str:
     if hours or minutes:
         text = f"{minutes}m{text}"
     return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def short_duration_text(duration_ns: int) -> str:
+    """Write a duration or an age for a person, in its two largest units: `3d4h`, `2m30s`, `250ms`, `0s`.
+
+    What is smaller than the second unit is cut off; so is what is below zero.
+    """
+    for index, (unit, unit_ns) in enumerate(_SHORT_UNITS):
+        if duration_ns >= unit_ns:
+            whole, rest = divmod(duration_ns, unit_ns)
+            if unit_ns <= _SECOND:
+                return f"{whole}{unit}"
+            smaller, smaller_ns = _SHORT_UNITS[index + 1]
+            part = rest // smaller_ns
+            return f"{whole}{unit}{part}{smaller}" if part else f"{whole}{unit}"
+    return "0s"
 
 
 def _decimal(size: int, unit: int) -> str:

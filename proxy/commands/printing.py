@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ...model.configuration.durations import duration_text
+from ...model.configuration.durations import short_duration_text
 from ..terminal.standard_output import write_line
 from ..terminal.tables import output_console
 
@@ -25,7 +25,9 @@ def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
     """Print the moment, and below it the lines about it."""
     console = output_console()
     played = f", after line {played_input.line}" if played_input.line is not None else ""
-    console.print(Text(f"at {duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True)
+    console.print(
+        Text(f"at {short_duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True
+    )
     for line in lines:
         console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
 

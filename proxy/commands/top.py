@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +17,8 @@ from ..terminal.tables import is_for_people
 from ..top.views import View
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..top.client import RestClient
     from ..top.reading import ServerReading
 
@@ -96,7 +100,20 @@ def top(
         from ..top.screen_state import ScreenState
 
         state = ScreenState(view=view, partition=partition, resource=resource)
-        TopApp(client, state, interval_seconds=interval).run()
+        with _drawn_on_standard_output():
+            TopApp(client, state, interval_seconds=interval).run()
+
+
+@contextmanager
+def _drawn_on_standard_output() -> Iterator[None]:
+    """Have Textual, which draws on standard error, draw where the terminal is: `2>file` is for errors."""
+    errors = sys.__stderr__
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]  # the original stream is what Textual takes
+    try:
+        yield
+    finally:
+        sys.__stderr__ = errors  # type: ignore[misc]
 
 
 def _check_installed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...model.configuration.durations import duration_text
+from ...model.configuration.durations import short_duration_text
 from ...model.explanation import SubjectKind
 from ...model.resources.quantity_texts import quantity_text
 from ...model.values.refusals import RefusalReason
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Where",
-    "age_text",
     "changes_of",
     "lack_line",
     "miss_line",
@@ -47,12 +46,6 @@ _CHANGES: Final = {
 """What would have to change, for reasons that say it alone."""
 
 
-def age_text(duration_ns: int) -> str:
-    """Return a duration as a person reads it: whole seconds from one second on, below milliseconds."""
-    unit = 1_000_000_000 if duration_ns >= 1_000_000_000 else 1_000_000
-    return duration_text(duration_ns - duration_ns % unit)
-
-
 def place_of(position: Position | None, where: Where) -> str:
     """Return the place of a setting; the empty text for one that is in no file."""
     return where(position) if position is not None else ""
@@ -61,7 +54,7 @@ def place_of(position: Position | None, where: Where) -> str:
 def what_blocks(blocker: Blocker, now_ns: int) -> str:
     """Return one line that says what blocks."""
     detail = f": {blocker.detail}" if blocker.detail else ""
-    since = "" if blocker.since_ns is None else f" {age_text(now_ns - blocker.since_ns)} ago"
+    since = "" if blocker.since_ns is None else f" {short_duration_text(now_ns - blocker.since_ns)} ago"
     until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
     return f"{_sentence(blocker)}{since}{detail}{until}"
 
@@ -164,7 +157,7 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
 
 
 def _in_time(duration_ns: int) -> str:
-    return f"in {age_text(duration_ns)}" if duration_ns > 0 else "now"
+    return f"in {short_duration_text(duration_ns)}" if duration_ns > 0 else "now"
 
 
 # ------------------------------------------------------------------------------------ nodes and orders

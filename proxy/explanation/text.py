@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...model.configuration.durations import short_duration_text
 from ...model.explanation import AskStatus
 from ...model.resources.quantity_texts import resource_text
 from ..terminal.tables import counted
 from .sentences import (
-    age_text,
     changes_of,
     lack_line,
     miss_line,
@@ -76,7 +76,7 @@ def headline(explanation: Explanation) -> str:
     since_ns = explanation.state_since_ns
     since = ""
     if since_ns is not None:
-        since = f" for {age_text(explanation.time_ns - since_ns)} ({explanation.state_text})"
+        since = f" for {short_duration_text(explanation.time_ns - since_ns)} ({explanation.state_text})"
     group = f", group {explanation.limit_group}" if explanation.limit_group else ""
     queue = f" in {explanation.queue_path}" if explanation.queue_path else ""
     user = f", user {explanation.user.name}" if explanation.user.name else ""
@@ -151,7 +151,7 @@ def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]
             yield from node_lines(ask.nodes, 1)
         for noted in ask.noted:
             times = "once" if noted.count == 1 else f"{noted.count} times"
-            ago = age_text(explanation.time_ns - noted.last_ns)
+            ago = short_duration_text(explanation.time_ns - noted.last_ns)
             whose = f" on {ask.allocation_key}" if len(asks) > 1 else ""
             yield TextLine(f"noted{whose} {times}, last {ago} ago: {noted.text}", 1, "dim")
 
@@ -182,7 +182,7 @@ def ask_headline(asks: Sequence[AskExplanation], explanation: Explanation) -> st
     assert last is not None, "an ask that waits has a place: please report"
     numbers = f"{first.number}" if first is last else f"{first.number} to {last.number}"
     parts.append(f"place {numbers} of {first.of}")
-    age = age_text(max(0, explanation.time_ns - ask.created_at_ns))
+    age = short_duration_text(max(0, explanation.time_ns - ask.created_at_ns))
     verb = "waits" if len(asks) == 1 else "wait"
     return f"{names}{more} {verb} for {age}: {'; '.join(parts)}"
 
@@ -212,7 +212,7 @@ def _preemption_lines(explanation: Explanation) -> Iterator[TextLine]:
 
 def preemption_headline(record: PreemptionRecord, explanation: Explanation) -> str:
     """Return one line about a preemption that the application took part in."""
-    ago = age_text(explanation.time_ns - record.time_ns)
+    ago = short_duration_text(explanation.time_ns - record.time_ns)
     serves = "as preemptor" if record.application_id == explanation.application_id else ""
     suffers = any(victim.application_id == explanation.application_id for victim in record.victims)
     role = " and ".join(part for part in (serves, "as victim" if suffers else "") if part)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, final
 
+from ...model.configuration.durations import short_duration_text
 from ...model.explanation import AskStatus
 from ...model.resources.quantity_texts import resource_text
-from ..explanation.sentences import age_text, changes_of, lack_line, place_line, what_blocks
+from ..explanation.sentences import changes_of, lack_line, place_line, what_blocks
 from ..explanation.text import answer_of, ask_headline, headline, node_lines, other_asks, preemption_headline
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _prospect(prospect: Prospect, now_ns: int) -> Document:
     if record is None:
         return {"text": prospect.allocation_key, "why": prospect.why_not, "victims": []}
     due_ns = prospect.due_ns or 0
-    when = f", from in {age_text(due_ns - now_ns)} on" if due_ns > now_ns else ""
+    when = f", from in {short_duration_text(due_ns - now_ns)} on" if due_ns > now_ns else ""
     return {
         "text": f"{prospect.allocation_key} on {record.node_id}{when}",
         "why": record.reason,

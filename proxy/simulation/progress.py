@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TextIO, final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from ...model.configuration.durations import short_duration_text
 from .driver import NoProgress
-from .report_table import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,4 +54,4 @@ class TerminalProgress:
         permille = done * 1000 // total if total else 0
         if permille != self._shown_permille:
             self._shown_permille = permille
-            self._bar.update(self._task, completed=permille, moment=format_duration(now_ns))
+            self._bar.update(self._task, completed=permille, moment=short_duration_text(now_ns))

@@ -12,6 +12,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from ...model.configuration.durations import short_duration_text
 from ..terminal.tables import counted, print_table
 
 if TYPE_CHECKING:
@@ -22,22 +23,13 @@ if TYPE_CHECKING:
     from .report import SimulationReport, TallyReport, Utilization
     from .workloads.workload import InputNote
 
-__all__ = ["chart_line", "format_duration", "print_report"]
+__all__ = ["chart_line", "print_report"]
 
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS: Final = " .:-=+*#@"
 _LINES_OF_NOTES_MAX: Final = 8
 _ROWS_MAX: Final = 20
 _SECOND: Final = 10**9
-_UNITS_NS: Final = (
-    ("d", 86_400 * _SECOND),
-    ("h", 3_600 * _SECOND),
-    ("m", 60 * _SECOND),
-    ("s", _SECOND),
-    ("ms", 10**6),
-    ("us", 10**3),
-    ("ns", 1),
-)
 _COUNTS: Final = (
     "submitted",
     "placed",
@@ -91,22 +83,6 @@ def print_report(report: SimulationReport, console: Console, *, plain: bool = Fa
     )
 
 
-def format_duration(nanoseconds: int) -> str:
-    """Write a duration for a person, in its two largest units: `3d4h`, `2m30s`, `250ms`, `0s`.
-
-    What is smaller than the second unit is cut off.
-    """
-    for index, (unit, unit_ns) in enumerate(_UNITS_NS):
-        if nanoseconds >= unit_ns:
-            whole, rest = divmod(nanoseconds, unit_ns)
-            if unit_ns <= _SECOND:
-                return f"{whole}{unit}"
-            smaller, smaller_ns = _UNITS_NS[index + 1]
-            part = rest // smaller_ns
-            return f"{whole}{unit}{part}{smaller}" if part else f"{whole}{unit}"
-    return "0s"
-
-
 def chart_line(series_permille: Sequence[int], columns: int, *, is_ascii: bool = False) -> str:
     """Draw a series as a line of blocks, one a column; a longer series is averaged.
 
@@ -131,7 +107,7 @@ def _headline(report: SimulationReport) -> Text:
         counted(report.total.submitted, "task"),
         counted(len(report.queues), "queue"),
     ]
-    time = f"{format_duration(report.end_ns)} of virtual time"
+    time = f"{short_duration_text(report.end_ns)} of virtual time"
     if report.is_interrupted:
         time = f"interrupted after {time}"
     text.append(f": {', '.join(sizes)}, {time}, engine {report.engine}", style="not bold")
@@ -178,7 +154,7 @@ def _waits(tally: TallyReport | None) -> list[str]:
     if tally is None or tally.waits is None:
         return ["-", "-", "-"]
     return [
-        format_duration(wait_ns)
+        short_duration_text(wait_ns)
         for wait_ns in (tally.waits.median_ns, tally.waits.p95_ns, tally.waits.max_ns)
     ]
 
@@ -212,7 +188,7 @@ def _print_chart(lines: Sequence[tuple[str, Utilization]], end_ns: int, console:
     label_width = min(max(len(label) for label, _ in lines), max(console.width // 3, 8))
     columns = max(console.width - label_width - 22 - max(len(one.resource) for _, one in lines), 8)
     is_ascii = not console.encoding.lower().startswith("utf")
-    console.print(f"use of the cluster over {format_duration(end_ns)}, mean and peak:", highlight=False)
+    console.print(f"use of the cluster over {short_duration_text(end_ns)}, mean and peak:", highlight=False)
     for label, one in lines:
         line = chart_line(one.series_permille, columns, is_ascii=is_ascii)
         shares = f"{_percent(one.mean_permille)} {_percent(one.peak_permille)}"

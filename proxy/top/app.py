@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import ClassVar
 
+    from textual.events import Key
+
     from .client import RestClient
 
 __all__ = ["TopApp"]
@@ -66,6 +68,14 @@ class TopApp(App[None]):
     def get_default_screen(self) -> MainScreen:
         """Return the screen with the views."""
         return self._main
+
+    def on_key(self, event: Key) -> None:
+        """Give the filter what was typed while it was being opened, such as `/queue` in one go.
+
+        Such a key went to the table, and would be taken for a command.
+        """
+        if self._main.filter_takes(event.character if event.is_printable else None):
+            event.prevent_default()
 
     async def on_unmount(self) -> None:
         """Close the connections."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .quantities import age_text
+from ...model.configuration.durations import short_duration_text
 from .tables import Cell, Column, ViewRow, ViewTable, name_cell, quantity_cell
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _row(application: ReadApplication, resource: str, now_ns: int) -> ViewRow:
             quantity_cell(resource, application.used_resource.get(resource, 0)),
             quantity_cell(resource, application.pending_resource.get(resource, 0)),
             Cell(waiting, str(waiting)),
-            Cell(age_ns, "-" if age_ns is None else age_text(age_ns)),
+            Cell(age_ns, "-" if age_ns is None else short_duration_text(age_ns)),
             name_cell(foremost_message(application)),
         ),
     )

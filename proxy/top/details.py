@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from ...model.configuration.durations import short_duration_text
 from .heading import health_lines
-from .quantities import age_text, short_resource, time_text
+from .quantities import short_resource, time_text
 from .tables import printable
 from .views import View
 
@@ -122,7 +123,7 @@ def _application(application: ReadApplication, now_ns: int) -> Iterator[str]:
     yield f"used: {short_resource(application.used_resource)}"
     yield f"pending: {short_resource(application.pending_resource)}"
     if application.submission_time > 0:
-        age = age_text(now_ns - application.submission_time)
+        age = short_duration_text(now_ns - application.submission_time)
         yield f"submitted: {time_text(application.submission_time)}, {age} ago"
     states = (f"{each.application_state} {time_text(each.time)}" for each in application.state_log)
     yield f"states: {', '.join(states) or '-'}"

@@ -70,6 +70,7 @@ class MainScreen(Screen[None]):
         self._now_ns = now_ns
         self._timer: Timer | None = None
         self._readings = ReadingLog()
+        self._is_filtering = False
 
     def compose(self) -> ComposeResult:
         """Make what the screen consists of."""
@@ -127,6 +128,13 @@ class MainScreen(Screen[None]):
         self._show()
         self.action_update()
 
+    def filter_takes(self, character: str | None) -> bool:
+        """Write a character into the filter; return whether that is open, and there is one."""
+        if character is None or not self._is_filtering:
+            return False
+        self.query_one(Input).insert_text_at_cursor(character)
+        return True
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether a key does something: queues are folded, and one partition has no next."""
         del parameters
@@ -138,6 +146,7 @@ class MainScreen(Screen[None]):
 
     def action_filter(self) -> None:
         """Let the user write a text that rows must have."""
+        self._is_filtering = True
         field = self.query_one(Input)
         field.value = self._state.filter
         field.add_class("shown")
@@ -217,6 +226,7 @@ class MainScreen(Screen[None]):
         self.query_one(TableWidget).show(table, state.orders.get(state.view), self.size.width)
 
     def _end_filter(self) -> None:
+        self._is_filtering = False
         field = self.query_one(Input)
         field.remove_class("shown")
         self.query_one(TableWidget).focus()

@@ -110,7 +110,8 @@ class ServerReader:
 
         Args:
             view: The view.
-            wanted: The partition: its name, or `[rm]name` if several have it. `None` for the first one.
+            wanted: The partition: its name, or `[rm]name`. If several have it, the first that is active;
+                `None` for the first one of all.
 
         Raises:
             ServerReadError: The server cannot be read, or has no such partition.
@@ -219,7 +220,8 @@ def partition_name(partition: ReadPartition, partitions: Sequence[ReadPartition]
 def _partition(partitions: Sequence[ReadPartition], wanted: str | None) -> ReadPartition:
     if wanted is None:
         return partitions[0]
-    names = [partition_name(partition, partitions) for partition in partitions]
-    if wanted not in names:
+    found = [each for each in partitions if wanted in (each.name, f"[{each.cluster_id}]{each.name}")]
+    if not found:
+        names = [partition_name(partition, partitions) for partition in partitions]
         raise ServerReadError(f"the server has no partition {wanted!r}, but {', '.join(names)}")
-    return partitions[names.index(wanted)]
+    return next((each for each in found if each.state == "Active"), found[0])

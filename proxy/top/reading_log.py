@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
+from ...model.configuration.durations import short_duration_text
 from .heading import pace_text
-from .quantities import age_text, time_text
+from .quantities import time_text
 
 if TYPE_CHECKING:
     from .reading import ServerReading
@@ -49,6 +50,6 @@ class ReadingLog:
         """Return that the server is lost, since when, and what is shown instead; empty if it is not."""
         if not self.error:
             return ""
-        since = age_text(now_ns - self._lost_at_ns)
+        since = short_duration_text(now_ns - self._lost_at_ns)
         shown = f"; shown is what it was at {time_text(self._read_at_ns)}" if self.last else ""
         return f"LOST for {since}, tried each {interval_seconds:g} s: {self.error}{shown}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from ..report_table import format_duration
+from ....model.configuration.durations import short_duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ def percent(permille: int | None) -> str:
 
 def time(nanoseconds: int | None) -> str:
     """Write a duration."""
-    return "–" if nanoseconds is None else format_duration(nanoseconds)  # noqa: RUF001 - likewise
+    return "–" if nanoseconds is None else short_duration_text(nanoseconds)  # noqa: RUF001 - likewise
 
 
 def change_of(now: int | None, before: int | None, kind: str) -> str:
@@ -74,7 +74,7 @@ def change_of(now: int | None, before: int | None, kind: str) -> str:
     sign = "+" if difference > 0 else "−"  # noqa: RUF001 - the sign for minus
     size = abs(difference)
     if kind == "time":
-        return f"{sign}{format_duration(size)}"
+        return f"{sign}{short_duration_text(size)}"
     return f"{sign}{size / 10:.1f} pp" if kind == "percent" else f"{sign}{size:,}"
 
 

@@ -9,12 +9,12 @@ from rich.console import Console
 from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import SECOND, a_node, a_task, an_application, run
 
-from licorne.model.configuration.durations import parse_duration_ns
+from licorne.model.configuration.durations import parse_duration_ns, short_duration_text
 from licorne.proxy.simulation.accounts import Owner
 from licorne.proxy.simulation.driver import RunResult
 from licorne.proxy.simulation.record import AskEntry, SimulationRecord
 from licorne.proxy.simulation.report import build_report
-from licorne.proxy.simulation.report_table import chart_line, format_duration, print_report
+from licorne.proxy.simulation.report_table import chart_line, print_report
 from licorne.proxy.simulation.workloads.workload import InputNote
 from licorne.proxy.terminal.tables import counted
 
@@ -178,7 +178,7 @@ def test_one_of_something_is_singular() -> None:
 @given(st.integers(0, 2**63 - 1))
 def test_a_duration_that_is_written_can_be_read(nanoseconds: int) -> None:
     """But for what is cut off, which is less than what is left."""
-    read_ns = parse_duration_ns(format_duration(nanoseconds))
+    read_ns = parse_duration_ns(short_duration_text(nanoseconds))
 
     assert read_ns <= nanoseconds <= max(2 * read_ns - 1, 0)
 
@@ -205,7 +205,7 @@ def test_names_are_no_markup() -> None:
 )
 def test_durations_are_written_in_their_two_largest_units(nanoseconds: int, expected: str) -> None:
     """The seconds of a week do not matter."""
-    assert expected == format_duration(nanoseconds)
+    assert expected == short_duration_text(nanoseconds)
 
 
 def test_a_chart_line_averages_what_does_not_fit() -> None:

@@ -173,8 +173,8 @@ def test_r_shows_another_type_of_resource(server: DocumentServer) -> None:
     """The types follow each other by name, in all views."""
 
     async def act(terminal: Terminal) -> None:
-        assert "memory 14.5G/48G (30 %)" in await terminal.press("r", "r")
-        assert "node-1           █████████████··     87     14G     16G      2G" in await terminal.press("3")
+        assert "memory 13.5Gi/44.7Gi (30 %)" in await terminal.press("r", "r")
+        assert "node-1           █████████████··     87    13Gi  14.9Gi  1.86Gi" in await terminal.press("3")
 
     in_terminal(server.address, act)
 
@@ -238,15 +238,15 @@ def test_q_ends_it(server: DocumentServer) -> None:
     [
         (
             ("1", "enter"),
-            ["queue root: parent, Active, managed", "headroom: ephemeral-storage 300G, memory 33.5G"],
+            ["queue root: parent, Active, managed", "headroom: ephemeral-storage 279Gi, memory 31.2Gi"],
         ),
         (
             ("2", "enter"),
             [
                 "application app-1: Running",
-                "ask a1-huge: memory 30G, vcore 15, priority 0",
+                "ask a1-huge: memory 27.9Gi, vcore 15, priority 0",
                 "  Not enough user quota (5 times)",
-                "allocation a1-pin on node-3: memory 500M, vcore 0.25",
+                "allocation a1-pin on node-3: memory 477Mi, vcore 0.25",
             ],
         ),
         (("3", "enter"), ["node node-1 (host-1): takes work", "reserved for: a2-big"]),

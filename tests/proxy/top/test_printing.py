@@ -145,13 +145,15 @@ def test_what_the_server_does_not_have_is_refused(
 
 
 def test_partitions_of_one_name_are_told_apart_by_their_managers(server: DocumentServer) -> None:
-    """Then a name alone is not enough."""
+    """A name alone means the first of them that is active, as over REST."""
     partitions: Any = server.documents["/ws/v1/partitions"]
     partitions.append({**partitions[0], "clusterId": "other"})
     server.documents["/ws/v1/partition/[other]default/nodes"] = [{"nodeID": "theirs", "schedulable": True}]
 
     assert "theirs" in lines(server, "--view", "nodes", "--partition", "[other]default")[3]
-    assert 2 == top(server, "--partition", "default")[0]
+    assert "theirs" not in "".join(lines(server, "--view", "nodes", "--partition", "default"))
+    partitions[0]["state"] = "Stopped"
+    assert "theirs" in lines(server, "--view", "nodes", "--partition", "default")[3]
 
 
 def test_once_prints_although_there_is_a_terminal(
