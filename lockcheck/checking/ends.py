@@ -58,8 +58,11 @@ class End:
         self._known = True
 
     @fails_open(None)
-    def awaited(self) -> None:
+    def awaited(self, *, besides: object = None) -> None:
         """Note that the calling execution waited for the end without a limit; the first such wait counts.
+
+        Args:
+            besides: a lock that it released meanwhile, as that of a condition.
 
         Raises:
             DeadlockPossibleError: that is the policy for what was found.
@@ -70,10 +73,12 @@ class End:
             return
         if watch.policy.order_disabled or watch.policy.level < Level.FULL:
             return
-        watch.guarded_on(execution, lambda: self._check(watch, execution), lambda: None)
+        watch.guarded_on(execution, lambda: self._check(watch, execution, besides), lambda: None)
 
-    def _check(self, watch: Watch, execution: Execution) -> None:
-        noted, held = has_room(watch, execution), list(held_nodes(execution.node))
+    def _check(self, watch: Watch, execution: Execution, besides: object) -> None:
+        nodes = held_nodes(execution.node)
+        held = [node for node in nodes if node.acquisition is None or node.acquisition.lock is not besides]
+        noted = has_room(watch, execution)
         if not noted and not held:
             return
         wanted = Acquisition(self._identity, "W")

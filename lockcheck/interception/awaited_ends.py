@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import queue
+import sys
 import threading
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from ..checking.ends import End
 from ..checking.taken import forget_taken, note_come, taken_by
 from ..findings.foreign import ByIdentity
+from ..holding.interpreter import this_thread
 from ..holding.runtime import fails_open, local, runtime
+from .hand_overs import is_checked
 from .hooks import Hooks, guarded, passed_on
 from .joins import result_text
 
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["HOOKS", "note_task_end"]
 
 Result = TypeVar("Result")
+
+TASKS_MAX: Final = 64
+"""The ends of how many tasks of a thread are known to who joins it."""
 _Future = concurrent.futures.Future[object]
 
 _ends: Final[ByIdentity[End]] = ByIdentity()
@@ -39,9 +47,28 @@ class _Last(threading.local):
     name = ""
     callback_of: _Future | None = None
     """The future of which a callback runs on the calling thread."""
+    waited = False
+    """Whether the calling thread has waited on a condition since it was last set."""
 
 
 _last: Final = _Last()
+
+_task_ends: Final[ByIdentity[deque[End]]] = ByIdentity()
+"""The ends of the last tasks that each thread of a pool ran: who joins the thread waits for them too."""
+_notifications: Final[ByIdentity[_Notifications]] = ByIdentity()
+
+
+@final
+class _Notifications:
+    """Who notifies a condition, and what that took before it last did so."""
+
+    __slots__ = ("end", "line", "number")
+
+    def __init__(self, line: int) -> None:
+        self.line: int | None = line
+        """The only execution that does so, `None` if there are several."""
+        self.number = 0
+        self.end: End | None = None
 
 
 @fails_open(None)
@@ -60,7 +87,12 @@ def _resolved(future: _Future) -> End | None:
     text = result_text(future) if task is None else f"the result of {_last.name}"
     end = End(text, text, taken)
     _ends.put(future, end)
-    return end if task is None else None
+    if task is None:
+        return end
+    ran = _task_ends.get(this_thread()) or deque(maxlen=TASKS_MAX)
+    _task_ends.put(this_thread(), ran)
+    ran.append(end)
+    return None
 
 
 @fails_open(cast("End | None", None))
@@ -90,6 +122,8 @@ def _join(method: Callable[..., None]) -> Callable[..., None]:
         method(self, timeout)
         if timeout is None:
             _awaited(_end_of(self))
+            for end in tuple(_task_ends.get(self) or ()):
+                _awaited(end)
 
     return join
 
@@ -174,12 +208,85 @@ def _notify(method: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(method)
     def notify(self: threading.Condition, n: int = 1) -> None:
+        if is_checked() and not _is_of_queue():
+            _note_notification(self)
         forget_taken()
         if _last.callback_of is not None:
             _noticed(_ends.get(_last.callback_of))
         method(self, n)
 
     return notify
+
+
+def _notify_all(method: Callable[[threading.Condition], None]) -> Callable[[threading.Condition], None]:
+    @functools.wraps(method)
+    def notify_all(self: threading.Condition) -> None:
+        if is_checked():
+            _note_notification(self)
+        method(self)
+
+    return notify_all
+
+
+@fails_open(None)
+def _note_notification(condition: threading.Condition) -> None:
+    """Note that the calling execution notifies a condition of the program, and what it took before."""
+    execution = local.execution
+    known = _notifications.get(condition)
+    if known is None:
+        known = _Notifications(execution.serial)
+        _notifications.put(condition, known)
+    known.line = execution.serial if known.line == execution.serial else None
+    known.number += 1
+    taken = [one for one in taken_by(execution) if one.wanted.lock is not _own_lock(condition)]
+    known.end = End("a notification", "a notification", taken) if taken else None
+
+
+def _own_lock(condition: threading.Condition) -> object:
+    return getattr(getattr(condition, "_lock", None), "identity", None)
+
+
+def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
+    """Wrap the wait of a condition: without a limit one for the last notification, if one thread makes all."""
+
+    @functools.wraps(method)
+    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
+        notified = method(self, timeout)
+        _last.waited = True
+        if timeout is None and is_checked() and not _is_of_queue():
+            _awaited_notification(self)
+        return notified
+
+    return wait
+
+
+def _condition_wait_for(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Wrap the wait for a predicate: it counts also if the only notification there was came before."""
+
+    @functools.wraps(method)
+    def wait_for(
+        self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
+    ) -> Result:
+        _last.waited = False
+        result = method(self, predicate, timeout)
+        if timeout is None and is_checked():
+            _awaited_notification(self, came_before=not _last.waited)
+        return result
+
+    return wait_for
+
+
+def _awaited_notification(condition: threading.Condition, *, came_before: bool = False) -> None:
+    """Note a wait for the last notification, which is known; one of several that came before is not."""
+    known = _notifications.get(condition)
+    if known is None or known.line is None or known.end is None or (came_before and known.number > 1):
+        return
+    known.end.awaited(besides=_own_lock(condition))
+
+
+def _is_of_queue() -> bool:
+    """Return whether a queue calls a hook: what its conditions order is known by its items."""
+    return sys._getframe(2).f_globals.get("__name__") == queue.__name__  # noqa: SLF001 - the documented way to the caller
 
 
 def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
@@ -208,6 +315,9 @@ def _put_all() -> None:
     HOOKS.wrap(thread, "join", _join)
     HOOKS.wrap(thread, "is_alive", _is_alive)
     HOOKS.wrap(threading.Condition, "notify", _notify)
+    HOOKS.wrap(threading.Condition, "notify_all", _notify_all)
+    HOOKS.wrap(threading.Condition, "wait", _condition_wait)
+    HOOKS.wrap(threading.Condition, "wait_for", _condition_wait_for)
     HOOKS.wrap(future, "result", _result)
     HOOKS.wrap(future, "exception", _result)
     HOOKS.wrap(future, "done", _done)

@@ -59,6 +59,25 @@ def _wait(method: Callable[..., bool], text: str) -> Callable[..., bool]:
     return wait
 
 
+def _wait_for(method: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(method)
+    def wait_for(
+        self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
+    ) -> object:
+        if timeout is not None or not is_checked():
+            return method(self, predicate, timeout)
+        met: list[object] = []
+
+        def attempt(seconds: float) -> bool:
+            met[:] = [method(self, predicate, seconds)]
+            return bool(met[0])
+
+        wait_in_slices(local.execution, _ThingWait("a notification"), attempt, -1)
+        return met[0]
+
+    return wait_for
+
+
 def _get(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def get(self: queue.Queue[object], block: bool = True, timeout: float | None = None) -> object:  # noqa: FBT001, FBT002 - as in queue
@@ -120,6 +139,7 @@ def _join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queu
 def _put_all() -> None:
     HOOKS.wrap(threading.Event, "wait", partial(_wait, text="an event"))
     HOOKS.wrap(threading.Condition, "wait", partial(_wait, text="a notification"))
+    HOOKS.wrap(threading.Condition, "wait_for", _wait_for)
     HOOKS.wrap(queue.Queue, "get", _get)
     HOOKS.wrap(queue.Queue, "put", _put)
     HOOKS.wrap(queue.Queue, "join", _join)

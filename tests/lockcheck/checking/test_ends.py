@@ -208,6 +208,67 @@ def all_tasks() -> None:
     thread.join()
 
 
+def end_of_pool() -> None:
+    """The same with the end of a pool, of whose task none has the result."""
+    lock = Lock("lock")
+    pool = ThreadPoolExecutor(2)
+    pool.submit(hold, lock)
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        pool.shutdown()
+
+
+def end_of_pool_of_one() -> None:
+    """The same with a pool of one thread, and by leaving it."""
+    lock = Lock("lock")
+    with ExitStack() as under, ThreadPoolExecutor(1) as pool:
+        pool.submit(hold, lock)
+        time.sleep(PAUSE_SECONDS)
+        under.enter_context(lock)
+
+
+def notification() -> None:
+    """The same with a notification, which one thread alone makes."""
+    lock, changed, ready = Lock("lock"), threading.Condition(), []
+
+    def work() -> None:
+        try:
+            hold(lock)
+            time.sleep(2 * PAUSE_SECONDS)
+        finally:
+            with changed:
+                ready.append(1)
+                changed.notify()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock, changed:
+        while not ready:
+            changed.wait()
+    thread.join()
+
+
+def notification_of_before() -> None:
+    """The same with the only notification, which came before the wait for what it tells."""
+    lock, changed, ready = Lock("lock"), threading.Condition(), []
+
+    def work() -> None:
+        try:
+            hold(lock)
+        finally:
+            with changed:
+                ready.append(1)
+                changed.notify_all()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock, changed:
+        changed.wait_for(lambda: bool(ready))
+    thread.join()
+
+
 def second_lock() -> None:
     """The joined thread never takes the lock under which it is joined, but one that comes after it."""
     outer, inner = Lock("outer"), Lock("inner")
@@ -222,7 +283,10 @@ def second_lock() -> None:
 
 @pytest.mark.parametrize(
     "program",
-    [join, result, failure, all_results, each_result, mapped, promise, event, item, room, all_tasks],
+    [
+        *(join, result, failure, all_results, each_result, mapped, promise, event, item, room, all_tasks),
+        *(end_of_pool, end_of_pool_of_one, notification, notification_of_before),
+    ],
     ids=lambda one: one.__name__,
 )
 def test_what_comes_before_an_end_that_is_awaited_under_the_same_lock_is_a_cycle(
@@ -235,7 +299,9 @@ def test_what_comes_before_an_end_that_is_awaited_under_the_same_lock_is_a_cycle
 
 
 @pytest.mark.parametrize(
-    "program", [join, result, event, item, room, all_tasks], ids=lambda one: one.__name__
+    "program",
+    [join, result, event, item, room, all_tasks, notification, notification_of_before],
+    ids=lambda one: one.__name__,
 )
 def test_threads_are_steered_to_such_a_wait(program: Callable[[], None], tmp_path: Path) -> None:
     (witness,) = filter(None, map(witness_of, checked(program).findings))
@@ -502,6 +568,59 @@ def joined_before(lock: Guard, _: ThreadPoolExecutor) -> None:
         thread.join()
 
 
+def pool_of_known_results(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """The results of all tasks were waited for before the end of their pool."""
+    for workers in (1, 2):
+        pool = ThreadPoolExecutor(workers)
+        for future in [pool.submit(hold, lock) for _ in range(5)]:
+            future.result()
+        with lock:
+            pool.shutdown()
+
+
+def two_notifiers(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """Another thread, which needs no lock, notifies as well."""
+    changed, ready = threading.Condition(), []
+
+    def work(*before: Guard) -> None:
+        for one in before:
+            hold(one)
+        time.sleep(2 * PAUSE_SECONDS)
+        with changed:
+            ready.append(1)
+            changed.notify()
+
+    threads = [threading.Thread(target=work, args=(lock,)), threading.Thread(target=work)]
+    for thread in threads:
+        thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock, changed:
+        changed.wait_for(lambda: len(ready) == len(threads))
+    for thread in threads:
+        thread.join()
+
+
+def notification_of_another(lock: Guard, _: ThreadPoolExecutor) -> None:
+    """Only the second notification comes after the lock."""
+    changed, ready = threading.Condition(), []
+
+    def work() -> None:
+        with changed:
+            ready.append(1)
+            changed.notify()
+        hold(lock)
+        with changed:
+            ready.append(2)
+            changed.notify()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(PAUSE_SECONDS)
+    with lock, changed:
+        changed.wait_for(lambda: bool(ready))
+    thread.join()
+
+
 def limited(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Who waits with a limit gives up."""
     thread = threading.Thread(target=hold, args=(lock,))
@@ -538,6 +657,7 @@ def began_under_it(lock: Guard, _: ThreadPoolExecutor) -> None:
         *(known_by_size, known_by_a_second_queue, another_producer, item_of_before, room_enough),
         *(known_by_is_alive, known_by_is_set, known_by_signal_lock, known_by_condition),
         *(joined_before, limited, another_lock, began_under_it),
+        *(pool_of_known_results, two_notifiers, notification_of_another),
     ],
     ids=lambda one: one.__name__,
 )
