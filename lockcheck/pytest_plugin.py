@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from .adoption.installation import Adoption
-from .adoption.scope import PROGRAM, VARIABLE, Scope
+from .adoption.scope import HELP, Scope
 from .checking.actions import log_briefly
 from .checking.policy import NOTE_ALL
 from .commands.describing import described
@@ -86,11 +86,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lockcheck-witness", metavar="DIR", default=str(FOLDER),
         help=f"where the files go by which a deadlock is replayed that was confirmed or happened ({FOLDER})",
     )  # fmt: skip
-    group.addoption(
-        "--lockcheck-adopt", metavar="WHOSE",
-        help="whose locks of `threading` are checked: program (all but those of the standard library), all, "
-        f"none, or patterns of modules ({VARIABLE}, else {PROGRAM})",
-    )  # fmt: skip
+    group.addoption("--lockcheck-adopt", metavar="WHOSE", help=HELP)
     group.addoption(
         "--lockcheck-order", metavar="ORDER", help='the declared order: "a < b < c", or module:NAME'
     )

@@ -19,6 +19,7 @@ from ..checking.taken import forget_taken
 from ..checking.waiting import refuse_own, wait_in_slices
 from ..findings.evidence import Kind
 from ..holding.chains import LockIdentity, PlainLockIdentity, holds_of
+from ..holding.interpreter import Interpreter
 from ..holding.runtime import local, runtime
 from ..holding.stacks import caller_code_is, enters
 from ..locks.checked import CheckedLock, CheckedRLock, FullLock, FullRLock
@@ -34,6 +35,8 @@ __all__ = ["LOCKS", "RLOCKS", "AdoptedLock", "AdoptedRLock", "is_adopted"]
 _PLAIN: Final = _thread.allocate_lock
 _plain_rlock: Final = threading.RLock
 _RESTORES: Final = threading.Condition._acquire_restore.__code__  # type: ignore[attr-defined] # noqa: SLF001 - no public name
+_FOREIGN_SECONDS: Final = 0.5
+"""How long a wait for an own lock lasts until all threads are taken to be known that could end it."""
 _SHUTS_DOWN: Final = threading._shutdown.__code__  # type: ignore[attr-defined] # noqa: SLF001 - no public name
 _TIMES: Final = frozenset({int, float})
 
@@ -49,6 +52,8 @@ class _OwnWait:
     What `with` has taken the same thread releases. Otherwise another thread may: each that is not stuck, and
     does not wait for the end of all others as the main thread does at the end of a program.
 
+    A thread that `threading` has not started may as well, and is known only once it runs.
+
     Args:
         held: where it was taken.
     """
@@ -59,6 +64,7 @@ class _OwnWait:
 
     def __init__(self, held: TrieNode) -> None:
         self._name = str(held.acquisition)
+        self._began = Interpreter.seconds()
         self.certain: Final = held.code is not None and enters(held.code, held.instruction)
         """Whether no other thread releases the lock."""
 
@@ -66,6 +72,9 @@ class _OwnWait:
         """Return the execution itself, with those on other threads that may release the lock."""
         if self.certain:
             return [[waiting]]
+        unknown = threading.active_count() <= _thread._count()  # noqa: SLF001 - no public name
+        if unknown or Interpreter.seconds() - self._began < _FOREIGN_SECONDS:
+            return []
         main, here = threading.main_thread(), threading.current_thread()
         group = [waiting]
         for thread in threading.enumerate():
@@ -201,7 +210,9 @@ class AdoptedLock(CheckedLock):
         watch = current()
         if watch is not None and not wait.certain and not execution.inside:
             watch.guarded_on(execution, lambda: log_own_wait(execution, held), lambda: None)
-        return wait_in_slices(execution, wait, lambda seconds: self._try(True, seconds), -1, closes=True)
+        return wait_in_slices(
+            execution, wait, lambda seconds: self._try(True, seconds), -1, closes=wait.certain
+        )
 
 
 class AdoptedRLock(AdoptedLock):

@@ -136,6 +136,8 @@ def _existing(scope: Scope) -> list[_Existing]:
                 for lock, where in _locks_of(value):
                     one = found.setdefault(id(lock), _Existing(lock, kind + key))
                     replaces = put if lock is value else None
+                    if any(place.names is names and place.key == key for place in one.places):
+                        continue  # of an instance that has several names
                     one.places.append(_FoundAt(f"{path}{key}{where}", names, key, replaces))
     return list(found.values())
 
@@ -153,6 +155,8 @@ def _locks_of(thing: object) -> list[tuple[threading.Lock, str]]:
 
 def _is_in(scope: Scope, name: str, module: object) -> bool:
     if type(module) is not ModuleType or name == _OURS or name.startswith(f"{_OURS}."):
+        return False
+    if module is threading:  # a thread takes its locks before it is known
         return False
     file = module.__dict__.get("__file__")
     return scope.has(name, of_library=not isinstance(file, str) or is_of_library(file))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self, cast, final
 from ..findings.levels import Level
 from ..holding.runtime import LATCH, fails_open
 from ..interception.hooks import Hooks, like_original
+from ..sessions.session import AT_OPENING
 from .adopted import LOCKS, RLOCKS
 from .existing import ExistingLocks
 from .makers import adopted_for
@@ -105,13 +106,15 @@ class Adoption:
 
     Args:
         scope: whose locks are adopted.
+        awaits_session: whether those that exist are taken over when the next session opens, not at once.
     """
 
     _open: Final[list[Adoption]] = []
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, *, awaits_session: bool = False) -> None:
         self.scope = scope
         self._existing = ExistingLocks()
+        self._awaits_session = awaits_session
 
     @classmethod
     def scope_now(cls) -> Scope | None:
@@ -126,7 +129,10 @@ class Adoption:
                     _SEMAPHORES.install()
                     _replace(_FACTORIES)
                 self._open.append(self)
-            self._existing.take_over(self.scope)
+            if self._awaits_session:
+                AT_OPENING.append(self._take_over)
+            else:
+                self._existing.take_over(self.scope)
         return self
 
     def __exit__(
@@ -134,8 +140,14 @@ class Adoption:
     ) -> None:
         self.close()
 
+    def _take_over(self) -> None:
+        AT_OPENING.remove(self._take_over)
+        self._existing.take_over(self.scope)
+
     def close(self) -> None:
         """Adopt no more locks; those that the program made meanwhile stay adopted."""
+        if self._take_over in AT_OPENING:
+            AT_OPENING.remove(self._take_over)
         self._existing.give_back()
         with LATCH:
             if self in self._open:
@@ -181,7 +193,7 @@ def adopt(what: str = "program") -> Adoption:
     result can be used as a context manager, or ended by `close`.
 
     Args:
-        what: whose locks: `program` for everything but the standard library and what runs tests, `all`, or
+        what: whose locks: `program`, `all` with the standard library, see `Scope`, `none`, or
             patterns of names of modules, separated by commas.
 
     Raises:

@@ -10,13 +10,19 @@ from typing import Final, Self, final
 
 from ..findings.errors import LockUsageError
 
-__all__ = ["ALL", "NONE", "PROGRAM", "VARIABLE", "Scope", "is_of_library"]
+__all__ = ["ALL", "HELP", "NONE", "PROGRAM", "VARIABLE", "Scope", "is_of_library"]
 
 PROGRAM: Final = "program"
 ALL: Final = "all"
 NONE: Final = "none"
 VARIABLE: Final = "LOCKCHECK_ADOPT"
 """The variable of the environment that has the default."""
+HELP: Final = (
+    "whose locks of `threading` are checked: program (all but those of the standard library, of which "
+    "logging, concurrent.futures and queue count), all, none, or patterns of modules "
+    f"({VARIABLE}, else {PROGRAM})"
+)
+"""What the options say that name a scope."""
 
 _LIBRARY: Final = tuple({sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")})
 _INSTALLED: Final = tuple(
@@ -25,6 +31,9 @@ _INSTALLED: Final = tuple(
 )
 """Folders inside of the standard library's with packages that are not of it."""
 
+
+_OF_PROGRAM: Final = frozenset({"logging", "concurrent", "queue"})
+"""Packages of the standard library whose locks programs meet with theirs: of handlers, pools and queues."""
 
 _RUNNERS: Final = frozenset({"_pytest", "pytest", "pluggy", "xdist", "execnet"})
 """Packages that run the tests of a program, and are not of it."""
@@ -43,8 +52,9 @@ class Scope:
     """The modules whose locks are adopted.
 
     Args:
-        text: `program`, which is everything but the standard library and what runs tests, `all`, `none`, or
-            patterns of names of modules, separated by commas, such as `shop.*,billing`.
+        text: `program`, which is everything but what runs tests and the standard library, of which `logging`,
+            `concurrent.futures` and `queue` count; `all`; `none`; or patterns of names of modules, separated
+            by commas, such as `shop.*,billing`.
     """
 
     text: str
@@ -75,6 +85,7 @@ class Scope:
     def has(self, module: str, *, of_library: bool) -> bool:
         """Return whether locks are adopted that a module makes."""
         if self.text in {PROGRAM, ALL, NONE}:
-            is_runner = module.partition(".")[0] in _RUNNERS
-            return self.text == ALL or (self.text == PROGRAM and not of_library and not is_runner)
+            package = module.partition(".")[0]
+            is_of_program = package not in _RUNNERS and (not of_library or package in _OF_PROGRAM)
+            return self.text == ALL or (self.text == PROGRAM and is_of_program)
         return any(fnmatchcase(module, pattern) for pattern in self.patterns)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..adoption.installation import Adoption
-from ..adoption.scope import PROGRAM, VARIABLE, Scope
+from ..adoption.scope import HELP, VARIABLE, Scope
 from .describing import described
 from .settings import project_settings
 
@@ -21,11 +21,7 @@ __all__ = ["add_adopt_option", "adopting"]
 
 def add_adopt_option(parser: argparse.ArgumentParser) -> None:
     """Add the option."""
-    parser.add_argument(
-        "--adopt", metavar="WHOSE",
-        help="whose locks of `threading` are checked: program (all but those of the standard library), all, "
-        f"none, or patterns of modules ({VARIABLE}, else {PROGRAM})",
-    )  # fmt: skip
+    parser.add_argument("--adopt", metavar="WHOSE", help=HELP)
 
 
 @contextmanager
@@ -41,7 +37,7 @@ def adopting(options: argparse.Namespace) -> Iterator[None]:
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = scope.text
     try:
-        with Adoption(scope), described(project_settings(Path.cwd()).descriptions):
+        with Adoption(scope, awaits_session=True), described(project_settings(Path.cwd()).descriptions):
             yield
     finally:
         if before is None:

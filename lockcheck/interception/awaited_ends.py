@@ -247,7 +247,7 @@ def _own_lock(condition: threading.Condition) -> object:
 
 
 def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
-    """Wrap the wait of a condition: without a limit one for the last notification, if one thread makes all."""
+    """Wrap the wait of a condition: without a limit, for the last notification if one thread makes all."""
 
     @functools.wraps(method)
     def wait(self: threading.Condition, timeout: float | None = None) -> bool:

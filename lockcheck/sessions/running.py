@@ -142,7 +142,7 @@ def _shut_pools_down() -> None:
     Pools of another program in this process can be used again afterwards.
     """
     pools = sys.modules.get("concurrent.futures.thread")
-    if pools is not None:
+    if pools is not None and pools._threads_queues:  # noqa: SLF001 - a pool has no public way
         before = pools._shutdown  # noqa: SLF001 - a pool has no public way
         try:
             pools._python_exit()  # noqa: SLF001 - likewise

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Final, Self, final
 
 from ..checking.actions import edge_of
 from ..checking.active import current
@@ -27,7 +27,7 @@ from .summaries import summary_of
 from .text import text_report
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from .summaries import Summary
 
 __all__ = ["Session", "session"]
+
+
+AT_OPENING: Final[list[Callable[[], None]]] = []
+"""What is called when a session has opened, in this order."""
 
 
 @final
@@ -151,6 +155,9 @@ class Session:
         early, runtime.early_fault = runtime.early_fault, None
         if early is not None:
             self.watch.note_fault(early)
+        if current() is self.watch:
+            for begin in tuple(AT_OPENING):
+                begin()
         return self
 
     def __exit__(

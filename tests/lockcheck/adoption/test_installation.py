@@ -120,6 +120,34 @@ def test_a_program_without_locks_is_not_acquitted(tmp_path: Path) -> None:
     assert "found nothing" not in ran.stderr
 
 
+INVERSION = """
+import logging, threading
+class Emits(logging.Handler):
+    def emit(self, record):
+        logging.getLogger("of " + record.getMessage())
+handler, log = Emits(), logging.getLogger("shop")
+log.addHandler(handler)
+def reports():
+    log.warning("it")
+thread = threading.Thread(target=reports)
+thread.start()
+logging._acquireLock() if hasattr(logging, "_acquireLock") else logging._lock.acquire()
+handler.acquire()
+handler.release()
+logging._releaseLock() if hasattr(logging, "_releaseLock") else logging._lock.release()
+"""
+
+
+def test_locks_of_the_standard_library_that_a_program_meets_are_checked(tmp_path: Path) -> None:
+    """That of `logging` was there before the program began."""
+    ran = run_alone(written(tmp_path, INVERSION))
+
+    assert "logging._lock #" in ran.stderr
+    assert "Handler.lock #" in ran.stderr
+    assert FOUND == ran.returncode
+    assert "Not watched" not in ran.stderr
+
+
 def test_with_none_nothing_is_adopted(tmp_path: Path) -> None:
     """Then only locks that the program made by this package are checked."""
     ran = run_alone("--adopt=none", written(tmp_path, "import threading\nwith threading.Lock(): pass\n"))
@@ -157,19 +185,23 @@ def test_what_the_program_makes_is_adopted(kind: str) -> None:
 
 @pytest.mark.usefixtures("adopting")
 def test_what_the_standard_library_makes_for_itself_is_not_adopted() -> None:
-    """Neither are locks of this package, nor those inside of a thread."""
+    """Neither are locks of this package, nor those inside of a thread; those of logs and pools are."""
+    from concurrent.futures import Future
     from logging import Handler
+    from sched import scheduler
 
-    assert not is_adopted(Handler().lock)
+    assert not is_adopted(scheduler()._lock)  # type: ignore[attr-defined]
+    assert is_adopted(Handler().lock)
+    assert is_adopted(Future()._condition._lock)  # type: ignore[attr-defined]
     assert not is_adopted(threading.Thread()._started._cond._lock)  # type: ignore[attr-defined]
 
 
 def test_with_all_the_standard_library_takes_part() -> None:
-    """A handler of `logging` makes a lock for itself."""
-    from logging import Handler
+    """A scheduler of events makes a lock for itself."""
+    from sched import scheduler
 
     with session(), adopt("all"):
-        assert is_adopted(Handler().lock)
+        assert is_adopted(scheduler()._lock)  # type: ignore[attr-defined]
         assert not is_adopted(threading.Thread()._started._cond._lock)  # type: ignore[attr-defined]
 
 
