@@ -25,7 +25,7 @@ from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.interpreter import Interpreter, this_thread
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..traces.trace import TracedThing
-from .hooks import IS_ALIVE, Hooks, passed_on
+from .hooks import IS_ALIVE, Hooks, guarded, passed_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -79,8 +79,10 @@ def _put_all() -> None:
     for owner, name, signals, awaits in _HEARD:
         _HOOKS.wrap(owner, name, partial(_heard, signals=signals, awaits=awaits))
     _HOOKS.wrap(thread, "join", _join)
+    _HOOKS.wrap(thread, "is_alive", _is_alive)
     _HOOKS.wrap(future, "result", _result)
     _HOOKS.wrap(future, "exception", _result)
+    _HOOKS.wrap(future, "add_done_callback", _add_done_callback)
     _HOOKS.wrap(future, "set_result", _ends)
     _HOOKS.wrap(future, "set_exception", _ends)
     _HOOKS.wrap(pool, "submit", _submit)
@@ -218,12 +220,51 @@ def _join(method: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(method)
     def join(self: threading.Thread, timeout: float | None = None) -> None:
         method(self, timeout)
-        recorder = runtime.recorder
-        ended = runtime.threads.get(self)
-        if recorder is not None and ended is not None and not IS_ALIVE(self):
-            recorder.joined(ended, endless=timeout is None)
+        _joined(self, endless=timeout is None)
 
     return join
+
+
+def _is_alive(method: Callable[[threading.Thread], bool]) -> Callable[[threading.Thread], bool]:
+    """Wrap the question whether a thread has ended: what follows the answer that it has comes after it."""
+
+    @functools.wraps(method)
+    def is_alive(self: threading.Thread) -> bool:
+        alive = method(self)
+        if not alive:
+            _joined(self, endless=False)
+        return alive
+
+    return is_alive
+
+
+@fails_open(None)
+def _joined(thread: threading.Thread, *, endless: bool) -> None:
+    recorder, ended = runtime.recorder, runtime.threads.get(thread)
+    if recorder is not None and ended is not None and not IS_ALIVE(thread):
+        recorder.joined(ended, endless=endless)
+
+
+def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
+    """Wrap what is called after a task: it comes after it, on whichever thread it is called."""
+
+    @functools.wraps(method)
+    def add_done_callback(
+        self: concurrent.futures.Future[object], fn: Callable[[concurrent.futures.Future[object]], object]
+    ) -> None:
+        method(self, guarded(fn, _callback))
+
+    return add_done_callback
+
+
+def _callback(
+    fn: Callable[[concurrent.futures.Future[object]], object],
+) -> Callable[[concurrent.futures.Future[object]], object]:
+    def callback(future: concurrent.futures.Future[object]) -> object:
+        _awaited_result(future, endless=False)
+        return fn(future)
+
+    return callback
 
 
 def _ends(method: Callable[..., None]) -> Callable[..., None]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import queue
 import threading
-from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
 from ..checking.waiting import wait_in_slices
+from ..findings.foreign import ByIdentity
 from ..holding.runtime import local, runtime
 from .hand_overs import is_checked
 from .hooks import Hooks
@@ -47,14 +47,43 @@ class _ThingWait:
         return self.signal
 
 
-def _wait(method: Callable[..., bool], text: str) -> Callable[..., bool]:
-    """Wrap the wait of an event or a condition."""
-
+def _event_wait(method: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(method)
     def wait(self: object, timeout: float | None = None) -> bool:
         if timeout is not None or not is_checked():
             return method(self, timeout)
-        return wait_in_slices(local.execution, _ThingWait(text), lambda seconds: method(self, seconds), -1)
+        waited = _ThingWait("an event")
+        return wait_in_slices(local.execution, waited, lambda seconds: method(self, seconds), -1)
+
+    return wait
+
+
+_notified: Final[ByIdentity[int]] = ByIdentity()
+"""How often each condition was notified."""
+
+
+def _notify(method: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(method)
+    def notify(self: threading.Condition, n: int = 1) -> None:
+        _notified.put(self, (_notified.get(self) or 0) + 1)
+        method(self, n)
+
+    return notify
+
+
+def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
+    """Wrap the wait of a condition: a notification counts too that comes just when a slice ends."""
+
+    @functools.wraps(method)
+    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
+        if timeout is not None or not is_checked():
+            return method(self, timeout)
+        before = _notified.get(self)
+
+        def attempt(seconds: float) -> bool:
+            return method(self, seconds) or _notified.get(self) != before
+
+        return wait_in_slices(local.execution, _ThingWait("a notification"), attempt, -1)
 
     return wait
 
@@ -137,8 +166,9 @@ def _join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queu
 
 
 def _put_all() -> None:
-    HOOKS.wrap(threading.Event, "wait", partial(_wait, text="an event"))
-    HOOKS.wrap(threading.Condition, "wait", partial(_wait, text="a notification"))
+    HOOKS.wrap(threading.Event, "wait", _event_wait)
+    HOOKS.wrap(threading.Condition, "notify", _notify)
+    HOOKS.wrap(threading.Condition, "wait", _condition_wait)
     HOOKS.wrap(threading.Condition, "wait_for", _wait_for)
     HOOKS.wrap(queue.Queue, "get", _get)
     HOOKS.wrap(queue.Queue, "put", _put)

@@ -8,15 +8,19 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import Lock, Rung, session
+from licorne.lockcheck.prediction.predicted_findings import findings_of
+from licorne.lockcheck.sessions.recording import recording
+from licorne.lockcheck.traces.file import read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from licorne.lockcheck import Finding
 
@@ -94,6 +98,18 @@ def the_end_of_as_completed(locks: Crossed) -> None:
         locks.up()
 
 
+def a_callback_after_the_end(locks: Crossed) -> None:
+    """It is called at once, by the thread that adds it."""
+    with ThreadPoolExecutor(2) as pool:
+        task, over = pool.submit(locks.down), threading.Lock()
+        over.acquire()
+        pool.submit(over.release)
+        assert over.acquire(timeout=SECONDS_MAX)
+        while task.running():
+            time.sleep(0.001)
+        task.add_done_callback(lambda _: locks.up())
+
+
 def a_callback(locks: Crossed) -> None:
     """It runs after its task, on whichever thread."""
     with ThreadPoolExecutor(2) as pool:
@@ -151,29 +167,42 @@ def a_thread_that_is_started_after(locks: Crossed) -> None:
     run_all(locks.up)
 
 
-@pytest.mark.parametrize(
-    ("program", "cause"),
-    [
-        (the_end_of_a_pool, "by the end of a thread at test_hand_overs.py:"),
-        (the_shutdown_of_a_pool, "by the end of a thread at test_hand_overs.py:"),
-        (a_wait_for_all, "by the end of all tasks at test_hand_overs.py:"),
-        (the_end_of_as_completed, "by the end of all tasks at test_hand_overs.py:"),
-        (a_callback, "by a callback after a task"),
-        (an_event, "by an event that is set once at test_hand_overs.py:"),
-        (an_item, "by a queue with one producer at test_hand_overs.py:"),
-        (all_items, "by a queue of which all items are done at test_hand_overs.py:"),
-        (a_thread_that_is_seen_to_have_ended, "by the end of a thread at test_hand_overs.py:"),
-        (a_barrier, "by a barrier at test_hand_overs.py:"),
-        (a_thread_then_another, "by the end of a thread at test_hand_overs.py:"),
-        (a_thread_that_is_started_after, "by the start of a thread or task"),
-    ],
+IN_EVERY_RUN: Final[tuple[tuple[Callable[[Crossed], None], str], ...]] = (
+    (the_end_of_a_pool, "by the end of a thread at test_hand_overs.py:"),
+    (the_shutdown_of_a_pool, "by the end of a thread at test_hand_overs.py:"),
+    (a_wait_for_all, "by the end of all tasks at test_hand_overs.py:"),
+    (the_end_of_as_completed, "by the end of all tasks at test_hand_overs.py:"),
+    (a_callback, "by a callback after a task"),
+    (a_callback_after_the_end, "by a callback after a task"),
+    (an_event, "by an event that is set once at test_hand_overs.py:"),
+    (an_item, "by a queue with one producer at test_hand_overs.py:"),
+    (all_items, "by a queue of which all items are done at test_hand_overs.py:"),
+    (a_thread_that_is_seen_to_have_ended, "by the end of a thread at test_hand_overs.py:"),
+    (a_barrier, "by a barrier at test_hand_overs.py:"),
+    (a_thread_then_another, "by the end of a thread at test_hand_overs.py:"),
+    (a_thread_that_is_started_after, "by the start of a thread or task"),
 )
+
+
+@pytest.mark.parametrize(("program", "cause"), IN_EVERY_RUN)
 def test_what_holds_in_every_run_guards_a_cycle(program: Callable[[Crossed], None], cause: str) -> None:
     """It is R1, with the reason, and the place where the later one waited."""
     (finding,) = found_in(program)
 
     assert Rung.R1 is finding.rung
     assert f"one after the other, in every run: {cause}" in "".join(finding.why)
+
+
+@pytest.mark.parametrize("program", [program for program, _ in IN_EVERY_RUN])
+def test_what_holds_in_every_run_is_in_the_trace_of_each(
+    program: Callable[[Crossed], None], tmp_path: Path
+) -> None:
+    """So that no run is steered against it."""
+    path = tmp_path / "locks.lct"
+    with recording(path):
+        program(Crossed())
+
+    assert () == tuple(findings_of(read_trace(path))[0])
 
 
 def found_in(program: Callable[[Crossed], None]) -> tuple[Finding, ...]:
