@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..checking.standing import report_on_signal
+from ..confirming.steered_runs import Program
+from ..confirming.steering import PAUSE_SECONDS
 from ..findings.errors import LockCheckError, fault_said
 from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
@@ -28,9 +33,10 @@ from ..reports.page import to_html
 from ..reports.usage_tables import GROUPS, usage_table
 from ..reports.writing import add_report_options, report_paths, write_reports
 from ..sessions.running import run_program
+from ..sessions.text import text_report
 from .adopting import add_adopt_option, adopting
 from .baseline import add_baseline_command
-from .confirm import add_confirm_commands
+from .confirm import TIMEOUT_SECONDS, add_confirm_commands, confirmed
 from .settings import project_settings
 from .traces import add_commands
 
@@ -104,8 +110,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--into", type=Path, default=FOLDER, metavar="DIR",
         help=f"for replay files of deadlocks that happen ({FOLDER})",
     )  # fmt: skip
+    run.add_argument(
+        "--confirm", action="store_true",
+        help="run it again for each possible deadlock, steered into it, as `confirm` does",
+    )  # fmt: skip
     run.add_argument("--by-key", action="store_true", help="note times by the key of the lock too")
-    run.set_defaults(work=_run)
+    run.set_defaults(work=_run, pause=PAUSE_SECONDS, timeout=TIMEOUT_SECONDS)
     graph = commands.add_parser("graph", help="draw the learned graph of a report")
     graph.add_argument("report", help="what `run --json` wrote")
     form = graph.add_mutually_exclusive_group(required=True)
@@ -141,6 +151,7 @@ def _run(options: argparse.Namespace) -> int:
     project = project.with_given(options.blocking, options.fail_on, "--blocking")
     fail_on = project.fail_on
     limit = max_hold_of(options.max_hold)
+    _report_on_signal()
     with adopting(options):
         session, code, printed = run_program(
             options.program, options.arguments, level, as_module=options.as_module,
@@ -148,9 +159,13 @@ def _run(options: argparse.Namespace) -> int:
             witnesses=options.into.absolute(),
             blocking=project.blocking,
         )  # fmt: skip
-    summary, today = session.summary(), _today()
+        summary, message = session.summary(), ""
+        if options.confirm:
+            program = Program(options.program, tuple(options.arguments), options.as_module)
+            summary, message = confirmed(summary, program, options)
+    today = _today()
     verdict = baseline.check(summary.findings, fail_on, today)
-    lines = [session.report_text(printed), *verdict.complaints, *baseline.notes()]
+    lines = [text_report(summary, printed), *verdict.complaints, *baseline.notes(), *filter(None, [message])]
     if verdict.accepted:
         lines.append(f"Accepted by {baseline.where}: {len(verdict.accepted)}.")
     sys.stderr.write("\n".join(lines) + "\n")
@@ -158,6 +173,14 @@ def _run(options: argparse.Namespace) -> int:
     if not verdict.clean:
         return FOUND
     return FAULT if summary.faults else code
+
+
+def _report_on_signal() -> None:
+    """Have a signal say where the threads are, unless the environment names another one or none."""
+    name = os.environ.get("LOCKCHECK_SIGNAL", "USR1")
+    if name and hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
+        report_on_signal(name)
+        _say(f"`kill -{name.removeprefix('SIG')} {os.getpid()}` says what each thread holds and waits for")
 
 
 def _graph(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ..checking.scheduling_points import witness_of
@@ -29,15 +30,16 @@ from .adopting import add_adopt_option, adopting
 from .settings import project_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..confirming.confirmation import ConfirmationOutcome
     from ..findings.findings import Finding
     from ..findings.witness import Witness
 
-__all__ = ["add_confirm_commands"]
+__all__ = ["TIMEOUT_SECONDS", "add_confirm_commands", "confirmed"]
 
 TIMEOUT_SECONDS: Final = 60.0
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def add_confirm_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -92,17 +94,31 @@ def _confirm(given: argparse.Namespace) -> int:
     paths = report_paths(given)
     with adopting(given):
         before, contradicted = _found(sources, program, given.timeout)
-        open_ones = ways_to_confirm(before.findings)
-        rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
-        tried = [_tried(ways, program, given, contradicted.get(ways[0].fingerprint)) for ways in open_ones]
-    after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
+        after, message = confirmed(before, program, given, contradicted)
     fails = project_settings(Path.cwd()).with_given((), given.fail_on, "").fail_on
-    names = {ways[0].fingerprint for ways in open_ones}
-    confirmed = sum(_is_confirmed(one) for one in after.findings if one.fingerprint in names)
-    message = f"Confirmed: {confirmed} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
     sys.stderr.write(f"{text_report(after)}\n{message}\n")
     write_reports(paths, after, root=Path.cwd(), fail_on=fails, accepted={})
     return FOUND if any(finding.rung in fails for finding in after.findings) else CLEAN
+
+
+def confirmed(
+    before: Summary, program: Program, given: argparse.Namespace, contradicted: Mapping[str, str] = NOTHING
+) -> tuple[Summary, str]:
+    """Run a program again for what can be confirmed; return all findings then, and how many were confirmed.
+
+    Args:
+        before: what was found.
+        program: what is run.
+        given: `pause`, `timeout` and `into` of the command.
+        contradicted: what contradicts findings, by fingerprint.
+    """
+    open_ones = ways_to_confirm(before.findings)
+    rest = tuple(finding for finding in before.findings if witness_of(finding) is None)
+    tried = [_tried(ways, program, given, contradicted.get(ways[0].fingerprint)) for ways in open_ones]
+    after = merged([replace(before, findings=rest), *(Summary("confirm", findings) for findings in tried)])
+    names = {ways[0].fingerprint for ways in open_ones}
+    count = sum(_is_confirmed(one) for one in after.findings if one.fingerprint in names)
+    return after, f"Confirmed: {count} of {len(open_ones)}." if open_ones else "There was nothing to confirm."
 
 
 def _is_confirmed(finding: Finding) -> bool:

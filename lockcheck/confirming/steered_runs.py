@@ -6,6 +6,8 @@ program that hangs after one of its threads gave way can be ended.
 
 from __future__ import annotations
 
+import ctypes
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +40,8 @@ __all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
 GRACE_SECONDS: Final = 3.0
 """How long a program may go on after its deadlock was confirmed and broken."""
 POLL_SECONDS: Final = 0.02
+_PARENT_DEATH_SIGNAL: Final = 1
+"""`PR_SET_PDEATHSIG`."""
 _REPORT, _TRACE, _NEXT, _REASONS = "report.json", "locks.lct", "next", "reasons"
 
 
@@ -58,8 +62,16 @@ class Program:
 # ---------------------------------------------------------------------------- in the process that runs
 
 
+def _end_with_parent() -> None:
+    """Have Linux end this process with the command that started it, also if that is killed."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # another C library, or one that refuses
+            ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 def observe_here(program: Program, folder: Path) -> int:
     """Run a program and write its trace and its report to a folder."""
+    _end_with_parent()
     with recording(folder / _TRACE) as session:
         code = execute(program.name, program.arguments, as_module=program.as_module)
     (folder / _REPORT).write_text(to_json(session.summary()), encoding="utf-8")
@@ -70,6 +82,7 @@ def steer_here(
     program: Program, folder: Path, path: Path, kept: Path | None, *, attempt: int, pause: float
 ) -> int:
     """Run a program steered to a witness; write the outcome and the replay file to two folders."""
+    _end_with_parent()
 
     def confirmed(finding: Finding) -> None:
         _leave(folder / _REPORT, to_json(Summary("confirm", (finding,))))

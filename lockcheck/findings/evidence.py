@@ -7,6 +7,7 @@ guard, R2 is one without any guard that we know of, R5 has happened.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -27,6 +28,9 @@ __all__ = [
     "failing_from",
     "failing_of",
 ]
+
+_INSTALLED: Final = f"{os.sep}site-packages{os.sep}"
+_LIBRARY: Final = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - likewise
 
 Mode: TypeAlias = Literal["R", "W"]
 """How a lock is held or wanted; an exclusive lock knows W alone."""
@@ -110,4 +114,13 @@ class Frame:
     source: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} in {self.function}: {self.source}"
+        return f"{_shown(self.file)}:{self.line} in {self.function}: {self.source}"
+
+
+def _shown(file: str) -> str:
+    """Return the name of a file from the working directory on, or from that of its library."""
+    for folder in (os.getcwd() + os.sep, _INSTALLED, _LIBRARY):  # noqa: PTH109 - names of code are texts
+        before, found, after = file.partition(folder)
+        if found and (not before or folder == _INSTALLED):
+            return after
+    return file

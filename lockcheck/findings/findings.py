@@ -8,13 +8,32 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from .evidence import Kind, Rung
 
-    from .evidence import Frame, Kind, Rung
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .evidence import Frame
     from .witness import SchedulingPoint
 
 __all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_cycle", "fingerprint_of_steps", "place_text"]
+
+_WORDS: Final[Mapping[tuple[Kind | None, Rung], str]] = {
+    (Kind.CYCLE, Rung.R1): "No deadlock, since something guards it",
+    (Kind.CYCLE, Rung.R2): "Possible deadlock, not seen yet",
+    (Kind.CYCLE, Rung.R3): "Predicted deadlock, not seen yet",
+    (Kind.CYCLE, Rung.R4): "Deadlock, confirmed",
+    (Kind.DEADLOCK, Rung.R4): "Deadlock, confirmed",
+    (Kind.DEADLOCK, Rung.R5): "Deadlock, which happened",
+    (None, Rung.RB): "May block others",
+    (None, Rung.R0): "Broken rule",
+    (None, Rung.R1): "Allowed",
+    (None, Rung.R2): "Possible fault, not seen yet",
+    (None, Rung.R3): "Predicted fault, not seen yet",
+    (None, Rung.R4): "Fault, confirmed",
+    (None, Rung.R5): "Fault, which happened",
+}
+"""What a finding is, by kind and rung."""
 
 _LINE: Final = re.compile(r"(\.pyw?):\d+")
 """The line in the name of a lock that was named after its place."""
@@ -80,8 +99,31 @@ class Finding:
         """The points, under their name in documents, which is kept."""
         return self.points
 
+    @property
+    def rung_text(self) -> str:
+        """The rung and the kind, such as `R2 cycle`."""
+        return f"{self.rung.name} {self.kind.value}"
+
+    @property
+    def sentence(self) -> str:
+        """What it is, in words: `Possible deadlock, not seen yet: a then b in f(), b then a in g()`."""
+        what = _WORDS.get((self.kind, self.rung)) or _WORDS[None, self.rung]
+        steps = [_step(edge) for edge in self.edges]
+        is_cycle = self.kind is Kind.CYCLE and self.text.startswith("a cycle of ") and all(steps)
+        return f"{what}: {', '.join(steps) if is_cycle else self.text}"
+
     def __str__(self) -> str:
-        return f"{self.rung.name} {self.kind.value}: {self.text}"
+        return f"{self.sentence} [{self.rung_text}]"
+
+
+def _step(edge: Edge) -> str:
+    """Return a step of a cycle with its place in the code; the empty text if that is not known."""
+    if not edge.want_stack or edge.held is None:
+        return ""
+    place = edge.want_stack[0]
+    is_named = place.function.rpartition(".")[2].isidentifier()
+    where = f"in {place.function}()" if is_named else f"at {PurePath(place.file).name}:{place.line}"
+    return f"{edge.held} then {edge.wanted} {where}"
 
 
 def fingerprint_of(*parts: str) -> str:

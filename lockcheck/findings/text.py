@@ -30,7 +30,7 @@ def finding_text(finding: Finding, sites: Mapping[str, int]) -> str:
 def _lines(finding: Finding, sites: Mapping[str, int]) -> Iterator[str]:
     times = f", {finding.count} times" if finding.count > 1 else ""
     test = f", first in {finding.test}" if finding.test else ""
-    yield f"{finding}  [{finding.fingerprint}{times}{test}]"
+    yield f"{finding.sentence}  [{finding.rung_text}, {finding.fingerprint}{times}{test}]"
     if finding.clause is not None:
         yield f"  declared: {finding.clause}"
     for edge in finding.edges:

@@ -8,6 +8,7 @@ import linecache
 import os
 import sys
 import threading
+from itertools import takewhile
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
@@ -36,6 +37,8 @@ _CONTEXTS: Final = frozenset(
 )
 """Files whose functions take locks for their caller; compared with names of code, as text."""
 _THREADING: Final = threading.__file__
+_STARTS_THREAD: Final = frozenset({"Thread.run", "Thread._bootstrap_inner", "Thread._bootstrap"})
+_PYTEST: Final = f"{os.sep}_pytest{os.sep}"
 _METHODS_OF_CONDITIONS: Final = frozenset(
     method.__code__ for method in vars(threading.Condition).values() if isinstance(method, FunctionType)
 )
@@ -140,8 +143,16 @@ def capture(frame: FrameType | None) -> RawStack:
 
 
 def resolve(stack: RawStack) -> tuple[Frame, ...]:
-    """Return the lines of a raw stack."""
-    return tuple(_resolved(code, instruction) for code, instruction in stack)
+    """Return the lines of a raw stack, without the outer ones of what runs the program or its tests."""
+    program = list(takewhile(lambda entry: not _runs_program(entry[0]), stack[1:]))
+    return tuple(_resolved(code, instruction) for code, instruction in (*stack[:1], *program))
+
+
+def _runs_program(code: CodeType) -> bool:
+    file = code.co_filename
+    if file == _THREADING:
+        return code.co_qualname in _STARTS_THREAD
+    return file == "<frozen runpy>" or _PYTEST in file
 
 
 def line_of(code: CodeType, instruction: int) -> int:

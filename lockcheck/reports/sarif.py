@@ -69,7 +69,7 @@ def _result(
 ) -> dict[str, JsonValue]:
     advice = suggestion(finding, sites)
     lines = [f"{finding}.", *finding.why, *([f"Suggestion: {advice}."] if advice else [])]
-    places = [edge.place for edge in finding.edges if edge.place]
+    places = [place for edge in finding.edges if (place := _place(edge, root))]
     stacks = [stack for edge in finding.edges for stack in _stacks(edge, root)]
     flows: list[JsonValue] = [
         {"id": edge.execution, "locations": steps}
@@ -101,6 +101,14 @@ def _result(
     if reason is not None:
         result["suppressions"] = [{"kind": "external", "justification": reason}]
     return result
+
+
+def _place(edge: Edge, root: Path) -> Frame | None:
+    """Return the innermost place of a step that is inside of the root; that of a library if there is none."""
+    inside = (
+        frame for frame in edge.want_stack or edge.hold_stack if "uriBaseId" in _artifact(frame.file, root)
+    )
+    return next(inside, edge.place)
 
 
 def _stacks(edge: Edge, root: Path) -> Iterator[JsonValue]:

@@ -31,7 +31,8 @@ def text_report(summary: Summary, reported: Mapping[str, str] | None = None) -> 
     """
     sites, before = summary.sites, reported or {}
     blocks = [
-        f"{finding}  [{finding.fingerprint}, reported in full in {before[finding.fingerprint]}]"
+        f"{finding.sentence}  [{finding.rung_text}, {finding.fingerprint}, reported in full in "
+        f"{before[finding.fingerprint]}]"
         if finding.fingerprint in before
         else finding_text(finding, sites)
         for finding in summary.findings

@@ -41,7 +41,7 @@ def test_the_unchanged_program_of_the_page_gives_its_report(tmp_path: Path) -> N
     )  # fmt: skip
 
     assert 1 == done.returncode
-    assert re.search(r"^R[25] ", done.stderr, re.MULTILINE)
+    assert re.search(r"\[R[25] ", done.stderr, re.MULTILINE)
     assert "transfer.py:11 in move: with source.lock:" in done.stderr
     assert "transfer.py:12 in move: with target.lock:" in done.stderr
 

@@ -148,7 +148,7 @@ def test_the_same_finding_in_forty_tests_is_reported_in_full_once(
     assert "40 errors" in said
     assert 1 == said.count("how it comes to a standstill")
     assert 39 == said.count("reported in full in test_locks.py::test_cross[0]]\n\nlockcheck, ")
-    assert 80 == said.count("R2 cycle: ")
+    assert 80 == said.count("Possible deadlock, not seen yet: ")
     assert "found 1 at R2" in said
 
 
@@ -212,7 +212,7 @@ def test_what_fails_outside_of_tests_fails_the_run(tmp_path: Path) -> None:
 
     assert "1 passed" in said
     assert "level full: 1 kind of edges, found 1 at R0" in said
-    assert "outside of tests: R0 contract: test_locks.call: excludes all locks, but held #" in said
+    assert "outside of tests: Broken rule: test_locks.call: excludes all locks, but held #" in said
 
 
 def test_what_fails_after_a_test_was_reported_fails_the_run(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_what_fails_after_a_test_was_reported_fails_the_run(tmp_path: Path) -> N
 
     assert "1 passed" in said
     assert (
-        "outside of tests: test_locks.py::test_nothing, after its end: R0 contract: conftest.call: " in said
+        "outside of tests: test_locks.py::test_nothing, after its end: Broken rule: conftest.call: " in said
     )
 
 

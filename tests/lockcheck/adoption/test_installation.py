@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import queue
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -98,7 +101,7 @@ def test_an_unchanged_program_that_takes_two_locks_both_ways_is_found_at_r2(tmp_
     ran = run_alone(written(tmp_path, program))
 
     assert (FOUND, "") == (ran.returncode, ran.stdout)
-    assert "R2 cycle: " in ran.stderr
+    assert "R2 cycle" in ran.stderr
     assert "wanted b #" in ran.stderr
 
 
@@ -107,7 +110,7 @@ def test_a_real_deadlock_of_an_unchanged_program_is_broken(tmp_path: Path) -> No
     ran = run_alone(written(tmp_path, BOTH_WAYS))
 
     assert FOUND == ran.returncode
-    assert "R5 deadlock: " in ran.stderr
+    assert "R5 deadlock" in ran.stderr
     assert "Account.lock #" in ran.stderr
 
 
@@ -376,3 +379,65 @@ def test_a_source_that_cannot_be_read_at_once_is_read_again(
     assert by_name == name.endswith(".local")
     assert by_name != name.startswith(f"{Path(__file__).name}:")
     assert [] == opened.faults
+
+
+# ------------------------------------------------------------------------------- reports of a program
+
+
+def test_a_report_begins_with_words_and_shows_the_program_alone(tmp_path: Path) -> None:
+    """No frame of what runs it, and names of files from the working directory or their package on."""
+    ran = run_alone(written(tmp_path, INVERSION))
+
+    said = ran.stderr.splitlines()
+    places = [line.strip() for line in said if re.match(r"    \S+:\d+ in ", line)]
+    assert said[1].startswith(("Possible deadlock, not seen yet: ", "Deadlock, which happened: "))
+    assert {"logging/__init__.py", "shop.py"} == {place.partition(":")[0] for place in places}
+
+
+def test_the_place_of_a_finding_in_sarif_is_in_the_program(tmp_path: Path) -> None:
+    """Where the lock is taken by a library, the program that called it is shown beside the code."""
+    run_alone("--sarif=out.sarif", written(tmp_path, INVERSION))
+
+    (run,) = json.loads((tmp_path / "out.sarif").read_text("utf-8"))["runs"]
+    (result,) = [one for one in run["results"] if one["level"] == "error"]
+    (location,) = result["locations"]
+    artifact = {"uri": "shop.py", "uriBaseId": "ROOT"}
+    assert artifact == location["physicalLocation"]["artifactLocation"]
+
+
+def test_run_can_confirm_what_it_found(tmp_path: Path) -> None:
+    """As `confirm` would, without a second first run."""
+    text = "import threading, time\na, b = threading.Lock(), threading.Lock()\n"
+    text += "def f():\n    with a, b: pass\ndef g():\n    with b, a: pass\n"
+    text += "for one in f, g:\n    threading.Thread(target=one).start(); time.sleep(0.1)\n"
+
+    ran = run_alone("--confirm", written(tmp_path, text))
+
+    assert FOUND == ran.returncode
+    assert "Deadlock, confirmed: " in ran.stderr
+    assert "Confirmed: 1 of 1." in ran.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this platform has no such signal")
+def test_a_running_program_says_where_its_threads_are(tmp_path: Path) -> None:
+    """On a signal, which its start names."""
+    text = "import os, signal, threading\nlock = threading.Lock()\n"
+    text += "with lock:\n    os.kill(os.getpid(), signal.SIGUSR1)\n"
+
+    ran = run_alone(written(tmp_path, text))
+
+    assert re.match(r"lockcheck: `kill -USR1 \d+` says what each thread holds and waits for\n", ran.stderr)
+    assert re.search(r"MainThread holds lock #\d+", ran.stderr)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems leave it running")
+def test_what_confirm_runs_ends_with_it(tmp_path: Path) -> None:
+    """Also if it is killed."""
+    text = "import os, pathlib, time\npathlib.Path('number').write_text(str(os.getpid()))\ntime.sleep(600)\n"
+    number = tmp_path / "number"
+    command = (sys.executable, "-m", "licorne.lockcheck", "confirm", written(tmp_path, text))
+    with subprocess.Popen(command, cwd=tmp_path) as confirming:  # noqa: S603 - our own interpreter
+        until(lambda: number.exists() and bool(number.read_text("utf-8")))
+        confirming.kill()
+
+    until(lambda: not Path("/proc", number.read_text("utf-8")).exists())

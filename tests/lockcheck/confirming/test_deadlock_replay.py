@@ -268,7 +268,7 @@ def test_run_leaves_a_file_that_replay_forces_the_same_with(
     assert f"replay file: {happened.replay}" in capfd.readouterr().err
 
     assert FOUND == main(["replay", happened.replay, str(program)])
-    assert "R4 deadlock: 2 threads were stuck" in capfd.readouterr().err
+    assert "Deadlock, confirmed: 2 threads were stuck" in capfd.readouterr().err
 
 
 def test_confirm_leaves_what_happened_at_its_rung(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

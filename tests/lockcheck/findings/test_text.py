@@ -71,7 +71,9 @@ def test_the_report_begins_with_the_strongest_evidence_and_ends_with_what_was_lo
     """Findings carry the test in which they were seen first."""
     lines = report().splitlines()
 
-    assert lines[0].startswith("R2 cycle: a cycle of 2 steps")
+    assert lines[0].startswith(
+        "Possible deadlock, not seen yet: application app-1 [W] then queue root.a [W] in "
+    )
     assert "first in test_it" in lines[0]
     assert lines[-2].startswith("lockcheck, level full: found ")
 

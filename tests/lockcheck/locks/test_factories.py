@@ -210,7 +210,7 @@ def test_with_detection_by_the_environment_a_program_goes_on_and_findings_are_lo
     ran = run_python(_AMBIENT, tmp_path, DEADLOCK_DETECTION_ENABLED="true")
 
     assert "=== Deadlock detection enabled (timeout: 60 seconds, exit on deadlock: False" in ran.stderr
-    assert "R0 recursion: twice" in ran.stderr
+    assert "Broken rule: twice" in ran.stderr
     assert ["LockUsageError", "alive FullLock"] == ran.stdout.splitlines()
     assert 0 == ran.returncode
 

@@ -87,5 +87,5 @@ def test_a_comparison_names_what_came_and_what_went() -> None:
 
     assert new.findings == there.findings_new == back.findings_gone
     assert ["partition[R] -> queue[W]"] == list(map(str, there.class_edges_gone))
-    assert "+ R2 cycle: " in there.text()
+    assert "+ Possible deadlock, not seen yet: " in there.text()
     assert "No difference." == differences(old, old).text()
