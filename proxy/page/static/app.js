@@ -1,18 +1,22 @@
 // The frame of the page: what there is to choose, the summary, the views, the theme, the connection.
 
+import { address, settle, takesFocus } from "./address.js";
 import * as applications from "./applications.js";
-import { closeDetail } from "./detail.js";
+import { closeDetail, focusDetail, whenLeft } from "./detail.js";
 import { h, setText, setVariable } from "./dom.js";
 import * as events from "./events.js";
+import { openApplication } from "./explain.js";
 import { counted, label, number, percent, quantity } from "./format.js";
 import * as locks from "./locks.js";
 import * as nodes from "./nodes.js";
+import { openQueue } from "./queue.js";
 import * as queues from "./queues.js";
 import { QUEUE, choose, isPaused, open, partition, pause, store, watch } from "./store.js";
 import { setToken, token } from "./stream.js";
 import * as timeline from "./timeline.js";
 import * as usage from "./usage.js";
 
+const PANELS = { queues: openQueue, nodes: nodes.openNode, applications: openApplication };
 const VIEWS = { queues, nodes, applications, timeline, usage, events, locks };
 const TITLES = {
   queues: "Queues",
@@ -36,15 +40,29 @@ const HIDDEN_MS = 30000;
 const element = (id) => document.getElementById(id);
 let leave = null;
 let shown = "";
+let opened = "";
 
 // ------------------------------------------------------------------------------------------------ views
 
 function show() {
-  const wanted = location.hash.slice(1).split("/")[0];
-  const name = wanted in VIEWS ? wanted : "queues";
-  if (name === shown) return;
+  const wanted = address();
+  const name = wanted.view in VIEWS ? wanted.view : "queues";
+  if (wanted.partition in store.partitions && wanted.partition !== store.name) choose({ name: wanted.partition });
+  if (name !== shown) showView(name);
+  const id = name in PANELS ? wanted.id : "";
+  if (partition() === null) return; // What the panel is of comes with the first data.
+  if (id && id !== opened) {
+    PANELS[name](id);
+    if (takesFocus()) focusDetail();
+  } else if (!id && opened) closeDetail();
+  opened = id;
+  settle(name, id);
+}
+
+function showView(name) {
   leave?.();
   closeDetail();
+  opened = "";
   shown = name;
   const view = element("view");
   view.replaceChildren();
@@ -68,12 +86,25 @@ function fillTabs() {
 
 // -------------------------------------------------------------------------------------------- the choices
 
+/** Show another partition, where what the panel shows is not, or another type. */
+function moveTo(chosen) {
+  if (chosen.name) closeDetail();
+  if (chosen.name) opened = "";
+  choose(chosen);
+  settle(shown, opened);
+}
+
 function fillSelect(select, options, chosen, text) {
   const known = [...select.options].map((option) => `${option.value} ${option.text}`).join("\n");
   if (known !== options.map((option) => `${option} ${text(option)}`).join("\n")) {
     select.replaceChildren(...options.map((option) => h("option", { value: option }, text(option))));
   }
   select.value = chosen;
+}
+
+/** The lock graph is of an engine with locks. */
+function showTabs() {
+  element("tabs").querySelector('[data-view="locks"]').hidden = store.engine !== "threads" && shown !== "locks";
 }
 
 function showChoices() {
@@ -200,8 +231,8 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   showTheme();
   choose({});
 });
-element("partition").addEventListener("change", (event) => choose({ name: event.target.value }));
-element("resource").addEventListener("change", (event) => choose({ type: event.target.value }));
+element("partition").addEventListener("change", (event) => moveTo({ name: event.target.value }));
+element("resource").addEventListener("change", (event) => moveTo({ type: event.target.value }));
 element("token").addEventListener("cancel", (event) => event.preventDefault()); // Without a token there is nothing to see.
 element("token").addEventListener("close", () => {
   setToken(element("token-text").value);
@@ -211,13 +242,20 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   element("view").focus();
 });
+whenLeft(() => {
+  opened = "";
+  settle(shown, "");
+});
 watch(() => {
+  if (!opened) show();
+  showTabs();
   showConnection();
   showChoices();
   showHalted();
   showSummary();
 });
 addEventListener("hashchange", show);
+store.wanted = { name: address().partition, type: address().type };
 show();
 watchVisibility();
 open();

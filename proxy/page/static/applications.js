@@ -1,13 +1,14 @@
 // The applications: a table with a filter, and why the chosen one waits.
 
-import { closeDetail, focusDetail } from "./detail.js";
+import { go } from "./address.js";
+import { leaveDetail } from "./detail.js";
 import { h, setText } from "./dom.js";
-import { explain } from "./explain.js";
-import { age, counted, natural, number, resource } from "./format.js";
+import { age, clock, counted, natural, number, resource } from "./format.js";
 import { APP, ENDED, has, now, partition, waits, watch } from "./store.js";
 import { Table } from "./table.js";
 
 const ORDER_MS = 1000;
+const DAY_MS = 24 * 60 * 60 * 1000;
 const COLUMNS = [
   { key: "id", title: "Application" },
   { key: "state", title: "State" },
@@ -16,6 +17,12 @@ const COLUMNS = [
   { key: "age", title: "Age", numeric: true },
   { key: "uses", title: "Uses", numeric: true },
   { key: "waits", title: "Waits for", numeric: true },
+];
+const ENDED_COLUMNS = [
+  ...COLUMNS.slice(0, 4),
+  { key: "ended", title: "Ended", numeric: true },
+  { key: "lasted", title: "Lasted", numeric: true },
+  { key: "reason", title: "Reason" },
 ];
 const KINDS = [
   ["active", "Active"],
@@ -34,13 +41,23 @@ export function show(view) {
     ),
   );
   let kind = "active";
-  let [order, descending] = ["age", true];
+  const orders = { active: ["age", true], waiting: ["age", true], ended: ["ended", true] };
   let laid = 0;
   let timer = 0;
 
-  const table = new Table({ columns: COLUMNS, label: "Applications", cells, onOpen, onOrder });
-  view.append(h("h1", { class: "visually-hidden" }, "Applications"), h("div", { class: "tools" }, filter, kinds, says), h("div", { class: "table-frame" }, table.element));
-  table.showOrder(order, descending);
+  const frame = h("div", { class: "table-frame" });
+  let table = null;
+  view.append(h("h1", { class: "visually-hidden" }, "Applications"), h("div", { class: "tools" }, filter, kinds, says), frame);
+  makeTable();
+
+  /** What has ended has other columns than what is active. */
+  function makeTable() {
+    table?.close();
+    table = new Table({ columns: kind === "ended" ? ENDED_COLUMNS : COLUMNS, label: "Applications", cells, onOpen, onOrder });
+    table.element.dataset.of = kind === "ended" ? "ended" : "active";
+    frame.replaceChildren(table.element);
+    table.showOrder(...orders[kind]);
+  }
 
   function rowsOfKind() {
     const known = partition();
@@ -66,24 +83,33 @@ export function show(view) {
   }
 
   function endedCells(row) {
-    if (!row) return { kind: "gone", id: "", state: "gone", queue: "", user: "", age: "", uses: "", waits: "" };
+    if (!row) return { kind: "gone", id: "", state: "gone", queue: "", user: "", ended: "", lasted: "", reason: "" };
+    const finished = row[ENDED.finished];
     return {
       kind: row[ENDED.state] === "Completed" ? "calm" : "failed",
       id: row[ENDED.id],
       state: row[ENDED.state],
       queue: row[ENDED.queue],
       user: row[ENDED.user],
-      age: age((row[ENDED.finished] ?? now()) - row[ENDED.submitted]),
-      uses: "",
-      waits: row[ENDED.state] === "Completed" ? "" : row[ENDED.reason],
+      ended: finished === null ? "" : now() - finished < DAY_MS ? clock(finished, true) : `${age(now() - finished)} ago`,
+      lasted: finished === null ? "" : age(finished - row[ENDED.submitted]),
+      reason: row[ENDED.state] === "Completed" ? "" : row[ENDED.reason],
     };
   }
 
   /** The function that returns by what a row is ordered. */
   function ordering() {
+    const [order] = orders[kind];
     if (kind === "ended") {
-      const column = { id: ENDED.id, state: ENDED.state, queue: ENDED.queue, user: ENDED.user, waits: ENDED.reason }[order];
-      return column === undefined ? (_, row) => -row[ENDED.submitted] : (_, row) => row[column];
+      return {
+        id: (_, row) => natural(row[ENDED.id]),
+        state: (_, row) => row[ENDED.state],
+        queue: (_, row) => row[ENDED.queue],
+        user: (_, row) => row[ENDED.user],
+        ended: (_, row) => row[ENDED.finished] ?? row[ENDED.submitted],
+        lasted: (_, row) => (row[ENDED.finished] ?? row[ENDED.submitted]) - row[ENDED.submitted],
+        reason: (_, row) => row[ENDED.reason],
+      }[order];
     }
     const capacity = partition()?.capacity ?? [];
     const size = (values) => (values ?? []).reduce((most, each, at) => Math.max(most, (each ?? 0) / (capacity[at] || 1)), 0);
@@ -116,7 +142,7 @@ export function show(view) {
       }
       found.push([keyOf(id, row), id]);
     }
-    const turn = descending ? -1 : 1;
+    const turn = orders[kind][1] ? -1 : 1;
     found.sort(([a, x], [b, y]) => (a < b ? -turn : a > b ? turn : x < y ? -1 : 1));
     table.lay(found.map(([, id]) => id));
     const all = kind === "ended" ? (partition()?.endedTotal ?? 0) : total;
@@ -130,21 +156,21 @@ export function show(view) {
   }
 
   function onOrder(key) {
-    [order, descending] = [key, key === order ? !descending : key === "age" || key === "uses" || key === "waits"];
-    table.showOrder(order, descending);
+    const [order, descending] = orders[kind];
+    orders[kind] = [key, key === order ? !descending : table.columns.some((column) => column.key === key && column.numeric)];
+    table.showOrder(...orders[kind]);
     lay();
   }
 
   function onOpen(id, byKey = false) {
-    explain(kind === "ended" ? partition().ended[id][ENDED.id] : id);
-    if (byKey) focusDetail();
+    go("applications", kind === "ended" ? partition().ended[id][ENDED.id] : id, byKey);
   }
 
   filter.addEventListener("input", lay);
   kinds.addEventListener("change", (event) => {
     kind = event.target.value;
-    table.element.scrollTop = 0;
-    closeDetail();
+    leaveDetail();
+    makeTable();
     lay();
   });
   lay();

@@ -3,6 +3,7 @@
 import { h } from "./dom.js";
 
 let onClose = null;
+let onLeave = () => {};
 let returnTo = null;
 
 const panel = () => document.getElementById("detail");
@@ -19,7 +20,7 @@ export function openDetail(title, closed = () => {}) {
       "div",
       { class: "detail-head" },
       h("h2", { tabindex: "-1" }, title),
-      h("button", { class: "button", type: "button", "aria-label": "Close", onclick: closeDetail }, "✕"),
+      h("button", { class: "button", type: "button", "aria-label": "Close", onclick: leaveDetail }, "✕"),
     ),
     content,
   );
@@ -45,6 +46,16 @@ export function closeDetail() {
   was?.();
 }
 
+/** Be told when the reader closes the panel. */
+export function whenLeft(listener) {
+  onLeave = listener;
+}
+
+export function leaveDetail() {
+  closeDetail();
+  onLeave();
+}
+
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !panel().hidden && !document.querySelector("dialog[open]")) closeDetail();
+  if (event.key === "Escape" && !panel().hidden && !document.querySelector("dialog[open]")) leaveDetail();
 });

@@ -1,43 +1,21 @@
-// Why an application waits: all reasons at once, each with the line of the configuration behind it.
+// The panel of an application: why it waits, all reasons at once, each with the line of the configuration
+// behind it; then what it has and has been through.
 
-import { openDetail } from "./detail.js";
 import { h } from "./dom.js";
-import { counted } from "./format.js";
-import { partition } from "./store.js";
+import { age, clock, counted } from "./format.js";
+import { facts, folded, named, openPanel, quantities } from "./panel.js";
+import { now, partition, store } from "./store.js";
 import { ask } from "./stream.js";
 
-const REFRESH_MS = 3000;
-
-export function explain(id) {
-  const asking = new AbortController();
-  let timer = 0;
-  let before = "";
-  const content = openDetail(id, () => {
-    clearTimeout(timer);
-    asking.abort();
-  });
-  content.append(h("p", { class: "empty" }, "asking …"));
-
-  async function refresh() {
-    const known = partition();
-    try {
-      const found = await ask("licorne/v1/explain/sentences", { rm: known.rm, partition: known.name, application: id }, asking.signal);
-      const text = JSON.stringify(found);
-      if (text !== before) {
-        const opened = new Set([...content.querySelectorAll("details[open]")].map((each) => each.dataset.key));
-        content.replaceChildren(...parts(found));
-        for (const each of content.querySelectorAll("details")) if (opened.has(each.dataset.key)) each.open = true;
-        before = text;
-      }
-    } catch (error) {
-      if (asking.signal.aborted) return;
-      content.replaceChildren(h("p", { class: "empty" }, error.message));
-      before = "";
-    }
-    timer = setTimeout(refresh, REFRESH_MS);
-  }
-
-  refresh();
+export function openApplication(id) {
+  const known = partition();
+  const of = { rm: known.rm, partition: known.name, application: id };
+  const where = `ws/v1/partition/${encodeURIComponent(store.name)}/application/${encodeURIComponent(id)}`;
+  openPanel(id, async (signal) => {
+    const found = await ask("licorne/v1/explain/sentences", of, signal);
+    const isActive = partition()?.applications[id] !== undefined; // Of others nothing but what has become of them is known.
+    return { ...found, whole: isActive ? await ask(where, {}, signal) : null };
+  }, parts);
 }
 
 function parts(found) {
@@ -56,7 +34,34 @@ function parts(found) {
     ...preemptions(found),
     found.places.length ? lines("places", "Its place in the orders", found.places, false) : null,
     found.others.length ? lines("others", "What does not wait", found.others.map((text) => ({ text })), false) : null,
-  ].filter((part) => part !== null);
+    ...whole(found.whole),
+  ];
+}
+
+/** What the application has: its use, its gang, its allocations, and the states that it was in. */
+function whole(application) {
+  if (!application) return [];
+  const states = application.stateLog ?? [];
+  const held = application.allocations ?? [];
+  const gang = application.placeholderData ?? [];
+  return [
+    h("h3", {}, "What it has"),
+    facts([
+      ["Queue", named("queues", application.queueName)],
+      ["User", [application.user, ...(application.groups ?? [])].join(", ")],
+      ["In use", quantities(application.usedResource)],
+      ["At most", quantities(application.maxUsedResource)],
+      ["Waits", quantities(application.pendingResource)],
+    ]),
+    folded("gang", "Its gang", gang, (each) => `${each.taskGroupName}: ${each.count ?? 0} placeholders of ${quantities(each.minResource)}, ${each.replaced ?? 0} replaced, ${each.timedout ?? 0} timed out`),
+    folded("allocations", counted(held.length, "allocation"), held, (each) => [
+      h("strong", {}, each.allocationKey),
+      " on ",
+      named("nodes", each.nodeId),
+      h("span", { class: "note" }, [quantities(each.resource), `for ${age(now() - each.allocationTime / 1e6)}`, each.placeholder ? "placeholder" : "", each.preempted ? "being preempted" : ""].filter(Boolean).join(" · ")),
+    ]),
+    folded("states", "Its states", states, (each) => `${clock(each.time / 1e6, true)} ${each.applicationState}`),
+  ];
 }
 
 function waiting(group) {

@@ -1,13 +1,13 @@
 // The nodes as a heat map, with the detail of the one that is chosen.
 
-import { closeDetail, focusDetail, openDetail } from "./detail.js";
+import { go } from "./address.js";
+import { closeDetail } from "./detail.js";
 import { h, setText } from "./dom.js";
 import { counted, label, natural, number, percent, quantity } from "./format.js";
 import { HeatMap } from "./heatmap.js";
+import { facts, named, openPanel } from "./panel.js";
 import { NODE, RESERVED, SCHEDULABLE, has, partition, place, store, watch } from "./store.js";
 import { ask } from "./stream.js";
-
-const REFRESH_MS = 2000;
 
 function shareOf(row, at) {
   const capacity = row[NODE.capacity]?.[at];
@@ -114,15 +114,14 @@ export function show(view) {
       choose(Math.max(0, Math.min(map.nodes.length - 1, moves[event.key])));
     } else if ((event.key === "Enter" || event.key === " ") && map.nodes[map.selected]) {
       event.preventDefault();
-      detail(map.nodes[map.selected].id);
-      focusDetail();
+      go("nodes", map.nodes[map.selected].id, true);
     }
   });
   canvas.addEventListener("click", (event) => {
     const at = map.at(event.offsetX, event.offsetY);
     if (at < 0) return;
     choose(at);
-    detail(map.nodes[at].id);
+    go("nodes", map.nodes[at].id);
   });
   canvas.addEventListener("pointermove", (event) => {
     const at = map.at(event.offsetX, event.offsetY);
@@ -171,31 +170,13 @@ export function show(view) {
 
 // ------------------------------------------------------------------------------------------- the detail
 
-function detail(id) {
-  const asking = new AbortController();
-  let timer = 0;
-  const content = openDetail(id, () => {
-    clearTimeout(timer);
-    asking.abort();
-  });
-
-  async function refresh() {
-    const known = partition();
-    try {
-      const node = await ask("licorne/v1/page/node", { rm: known.rm, partition: known.name, node: id }, asking.signal);
-      content.replaceChildren(...nodeParts(node));
-    } catch (error) {
-      if (asking.signal.aborted) return;
-      content.replaceChildren(h("p", { class: "empty" }, error.message));
-    }
-    timer = setTimeout(refresh, REFRESH_MS);
-  }
-
-  refresh();
+export function openNode(id) {
+  const known = partition();
+  openPanel(id, (signal) => ask("licorne/v1/page/node", { rm: known.rm, partition: known.name, node: id }, signal), nodeParts);
 }
 
 function nodeParts(node) {
-  const facts = [
+  const known = [
     ["State", node.schedulable ? "takes work" : "cordoned"],
     ["Capacity", node.capacity],
     ["In use", node.allocated],
@@ -205,7 +186,7 @@ function nodeParts(node) {
     ...Object.entries(node.attributes),
   ];
   return [
-    h("dl", { class: "facts" }, facts.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+    facts(known),
     h("h3", {}, counted(node.allocationsTotal, "allocation")),
     allocations(node.allocations),
     ...(node.foreignTotal ? [h("h3", {}, counted(node.foreignTotal, "foreign allocation")), allocations(node.foreign)] : []),
@@ -218,7 +199,7 @@ function allocations(list) {
     "ul",
     { class: "lines" },
     list.map((each) =>
-      h("li", {}, h("strong", {}, each.allocationKey), h("span", { class: "note" }, [each.applicationID, each.resource, each.placeholder ? "placeholder" : ""].filter(Boolean).join(" · "))),
+      h("li", {}, h("strong", {}, each.allocationKey), h("span", { class: "note" }, named("applications", each.applicationID), ` ${[each.resource, each.placeholder ? "placeholder" : ""].filter(Boolean).join(" · ")}`)),
     ),
   );
 }

@@ -1,5 +1,6 @@
 // The queue tree: how much each queue uses, wants, is guaranteed and may have, as bars.
 
+import { go } from "./address.js";
 import { h, setText, setVariable } from "./dom.js";
 import { label, number, percent, quantity } from "./format.js";
 import { QUEUE, has, partition, place, store, watch } from "./store.js";
@@ -71,15 +72,16 @@ export function show(view) {
         "aria-expanded": isParent ? String(isOpen(path)) : null,
         "data-path": path,
       },
-      h("div", { class: "queue-name" }, twist, h("span", { class: "name", title: path }, name), parts.note),
+      h("div", { class: "queue-name" }, twist, h("span", { class: "name opens", title: path }, name), parts.note),
       parts.bar,
       parts.share,
       parts.figures,
     );
     setVariable(parts.element, "--level", level - 1);
-    parts.element.addEventListener("click", () => {
+    parts.element.addEventListener("click", (event) => {
       focus(path);
-      if (isParent) toggle(path, !isOpen(path));
+      if (isParent && !event.target.closest(".opens")) toggle(path, !isOpen(path));
+      else go("queues", path);
     });
     return parts;
   }
@@ -157,7 +159,7 @@ export function show(view) {
       End: () => focus(paths[paths.length - 1]),
       ArrowRight: () => (row?.isParent && !isOpen(focused) ? toggle(focused, true) : focus(paths[at + 1])),
       ArrowLeft: () => (row?.isParent && isOpen(focused) ? toggle(focused, false) : focus(parent)),
-      Enter: () => row?.isParent && toggle(focused, !isOpen(focused)),
+      Enter: () => go("queues", focused, true),
       " ": () => row?.isParent && toggle(focused, !isOpen(focused)),
     };
     const move = moves[event.key];

@@ -22,6 +22,8 @@ export const store = {
   partitions: {},
   name: "",
   type: "",
+  /** The partition and the type that the address asks for. */
+  wanted: { name: "", type: "" },
   engine: "",
   /** Whether the server has a stream of events. */
   events: null,
@@ -170,9 +172,23 @@ function tally(counts, key, row, by) {
 /** Choose a partition and a resource type that there are. */
 function settle() {
   const names = Object.keys(store.partitions);
-  if (!names.includes(store.name)) store.name = names[0] ?? "";
+  if (!names.includes(store.name)) store.name = names.includes(store.wanted.name) ? store.wanted.name : (names[0] ?? "");
   const types = partition()?.types ?? [];
-  if (!types.includes(store.type)) store.type = ["memory", "vcore"].find((type) => types.includes(type)) ?? types[0] ?? "";
+  if (!types.includes(store.type)) store.type = types.includes(store.wanted.type) ? store.wanted.type : scarcest(types);
+}
+
+/** The type of which most is used and waited for; of equals the one that people know best. */
+function scarcest(types) {
+  const known = partition();
+  const root = known?.queues.root;
+  const share = (type) => {
+    const at = types.indexOf(type);
+    const whole = known?.capacity?.[at] ?? 0;
+    return whole ? ((root?.[QUEUE.allocated]?.[at] ?? 0) + (root?.[QUEUE.pending]?.[at] ?? 0)) / whole : 0;
+  };
+  const usual = ["vcore", "memory"].filter((type) => types.includes(type));
+  const ordered = [...usual, ...types.filter((type) => !usual.includes(type))];
+  return ordered.reduce((best, type) => (share(type) > share(best) ? type : best), ordered[0] ?? "");
 }
 
 /** Note what changed: `null` is everything, otherwise the ids by table. */

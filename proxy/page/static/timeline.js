@@ -1,11 +1,14 @@
-// The last hour by queue: what was in use and what waited, a chart a queue.
+// The last hour by queue, a chart a queue: above what was in use, below what waited, each by its own scale.
 
+import { link } from "./address.js";
 import { colour, h, setText, sized } from "./dom.js";
 import { clock, label, percent, quantity } from "./format.js";
 import { QUEUE, has, partition, store, watch } from "./store.js";
 import { ask } from "./stream.js";
 
-const HEIGHT = 96;
+const HEIGHT = 148;
+/** The lower part, where what waits is drawn by a scale of its own, and the line below it with the times. */
+const [WAITS_HEIGHT, TIMES_HEIGHT, GAP] = [36, 16, 14];
 const REFRESH_MS = 10000;
 const SPAN_MIN_MS = 10 * 60 * 1000;
 const TICKS_MAX = 8;
@@ -22,7 +25,7 @@ export function show(view) {
       "div",
       { class: "tools" },
       h("label", { class: "field" }, h("span", {}, "Queues below"), parent),
-      h("ul", { class: "legend inline", "aria-hidden": "true" }, h("li", { class: "key used" }, h("i", {}), "in use"), h("li", { class: "key pending" }, h("i", {}), "waits"), h("li", { class: "key guaranteed" }, h("i", {}), "guaranteed")),
+      h("ul", { class: "legend inline", "aria-hidden": "true" }, h("li", { class: "key used" }, h("i", {}), "in use"), h("li", { class: "key pending" }, h("i", {}), "waits"), h("li", { class: "key guaranteed" }, h("i", {}), "guaranteed, dashed; maximum, drawn through")),
       says,
     ),
     list,
@@ -86,8 +89,24 @@ export function show(view) {
     const canvas = h("canvas", { role: "img" });
     const value = h("strong", {});
     const note = h("span", { class: "note" });
-    const element = h("li", { class: "chart" }, h("div", { class: "chart-head" }, h("span", { class: "name" }, path), value, note), canvas);
-    return { element, canvas, value, note };
+    const element = h("li", { class: "chart" }, h("div", { class: "chart-head" }, h("a", { class: "name", href: link("queues", path) }, path), value, note), canvas);
+    const chart = { element, canvas, value, note, pointer: null };
+    const point = (x) => {
+      chart.pointer = x;
+      if (known?.queues[path]) drawChart(path, chart);
+    };
+    canvas.addEventListener("pointermove", (event) => point(event.offsetX));
+    canvas.addEventListener("pointerleave", () => point(null));
+    return chart;
+  }
+
+  /** Which point is nearest to a place in a chart; -1 without one. */
+  function nearest(pointer, points, x) {
+    let best = -1;
+    for (let each = 0; each < points.length; each += 1) {
+      if (points[each] !== null && (best < 0 || Math.abs(x(known.times[each]) - pointer) < Math.abs(x(known.times[best]) - pointer))) best = each;
+    }
+    return best;
   }
 
   function drawChart(path, chart) {
@@ -98,27 +117,36 @@ export function show(view) {
     const usedAt = (point) => (point === null ? null : (point[0][at] ?? 0));
     const waitsAt = (point) => (point === null ? null : (point[1][at] ?? 0));
     const guaranteed = partition()?.queues[path]?.[QUEUE.guaranteed]?.[partition().types.indexOf(store.type)] ?? 0;
-    const most = Math.max(1, guaranteed * 1.1, ...points.map((point) => (usedAt(point) ?? 0) + (waitsAt(point) ?? 0)));
-    const last = points.at(-1) ?? null;
-    setText(chart.value, quantity(store.type, usedAt(last) ?? 0));
-    setText(chart.note, waitsAt(last) ? `${quantity(store.type, waitsAt(last))} waits` : guaranteed ? `${percent((usedAt(last) ?? 0) / guaranteed)} of its guarantee` : "");
-    chart.canvas.setAttribute("aria-label", `${path}: ${label(store.type)} in the last hour, now ${chart.value.textContent}`);
+    const queue = partition()?.queues[path];
+    const maximum = queue?.[QUEUE.maximum]?.[partition().types.indexOf(store.type)] ?? null;
+    const greatest = (of) => Math.max(0, ...points.map((point) => of(point) ?? 0));
+    const scale = Math.max(1, guaranteed, maximum !== null && maximum < greatest(usedAt) * 4 ? maximum : 0, greatest(usedAt)) * 1.3;
+    const waitsScale = Math.max(1, greatest(waitsAt)) * 1.5;
     const width = Math.max(120, chart.element.clientWidth);
     const context = sized(chart.canvas, width, HEIGHT);
     context.clearRect(0, 0, width, HEIGHT);
-    const floor = HEIGHT - 16;
+    const bottom = HEIGHT - TIMES_HEIGHT;
+    const floor = bottom - WAITS_HEIGHT - GAP;
     const x = (time) => ((time - begin) / (end - begin)) * width;
-    const y = (value) => floor - (value / most) * (floor - 4);
-    axis(context, width, floor, begin, end, x);
+    const y = (value) => floor - (value / scale) * (floor - 4);
+    const waitsY = (value) => bottom - (value / waitsScale) * WAITS_HEIGHT;
+    axis(context, width, floor, bottom, begin, end, x);
+    const shown = chart.pointer === null ? -1 : nearest(chart.pointer, points, x);
+    const point = shown < 0 ? (points.at(-1) ?? null) : points[shown];
+    setText(chart.value, quantity(store.type, usedAt(point) ?? 0));
+    const waiting = waitsAt(point) ? `${quantity(store.type, waitsAt(point))} waits` : guaranteed ? `${percent((usedAt(point) ?? 0) / guaranteed)} of its guarantee` : "";
+    setText(chart.note, shown < 0 ? waiting : [waiting, `at ${clock(known.times[shown], true)}`].filter(Boolean).join(", "));
+    chart.canvas.setAttribute("aria-label", `${path}: ${label(store.type)} in the last hour, ${shown < 0 ? "now" : "then"} ${chart.value.textContent}`);
     const area = (top, base, fill, alpha) => {
       context.fillStyle = fill;
       context.globalAlpha = alpha;
       context.beginPath();
       let from = -1;
       const close = (to) => {
-        if (to === from) context.lineTo(x(known.times[to]) - POINT_WIDTH, y(top(points[to])));
-        if (to === from) context.lineTo(x(known.times[to]) - POINT_WIDTH, y(base(points[to])));
-        for (let each = to; each >= from; each -= 1) context.lineTo(x(known.times[each]), y(base(points[each])));
+        if (to === from) context.lineTo(x(known.times[to]) - POINT_WIDTH, top(points[to]));
+        if (to === from) context.lineTo(x(known.times[to]) - POINT_WIDTH, base);
+        context.lineTo(x(known.times[to]), base);
+        context.lineTo(x(known.times[from]), base);
         context.closePath();
         from = -1;
       };
@@ -129,28 +157,43 @@ export function show(view) {
         }
         if (from < 0) {
           from = each;
-          context.moveTo(x(known.times[each]), y(top(point)));
-        } else context.lineTo(x(known.times[each]), y(top(point)));
+          context.moveTo(x(known.times[each]), top(point));
+        } else context.lineTo(x(known.times[each]), top(point));
       });
       if (from >= 0) close(points.length - 1);
       context.fill();
       context.globalAlpha = 1;
     };
-    area((point) => usedAt(point) + waitsAt(point), usedAt, colours.pending, 0.35);
-    area(usedAt, () => 0, colours.used, 0.85);
-    if (guaranteed) {
+    area((each) => waitsY(waitsAt(each)), bottom, colours.pending, 0.6);
+    area((each) => y(usedAt(each)), floor, colours.used, 0.85);
+    if (guaranteed) level(context, width, y(guaranteed), [4, 4]);
+    if (maximum !== null && maximum <= scale) level(context, width, y(maximum), []);
+    context.fillStyle = colours.text;
+    context.textAlign = "left";
+    context.fillText(`${quantity(store.type, greatest(usedAt))} at most`, 4, 12);
+    if (greatest(waitsAt)) context.fillText(`${quantity(store.type, greatest(waitsAt))} waited at most`, 4, floor + 12);
+    if (shown >= 0) {
       context.strokeStyle = colours.mark;
-      context.setLineDash([4, 4]);
-      context.lineWidth = 1.5;
+      context.lineWidth = 1;
       context.beginPath();
-      context.moveTo(0, y(guaranteed));
-      context.lineTo(width, y(guaranteed));
+      context.moveTo(x(known.times[shown]), 0);
+      context.lineTo(x(known.times[shown]), bottom);
       context.stroke();
-      context.setLineDash([]);
     }
   }
 
-  function axis(context, width, floor, begin, end, x) {
+  function level(context, width, at, dash) {
+    context.strokeStyle = colours.mark;
+    context.setLineDash(dash);
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.moveTo(0, at);
+    context.lineTo(width, at);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  function axis(context, width, floor, bottom, begin, end, x) {
     context.strokeStyle = colours.line;
     context.fillStyle = colours.text;
     context.lineWidth = 1;
@@ -161,14 +204,16 @@ export function show(view) {
     for (let time = Math.ceil(begin / step) * step; time <= end; time += step) {
       context.beginPath();
       context.moveTo(x(time), 0);
-      context.lineTo(x(time), floor);
+      context.lineTo(x(time), bottom);
       context.stroke();
       if (x(time) > 20 && x(time) < width - 20) context.fillText(clock(time), x(time), HEIGHT - 3);
     }
-    context.beginPath();
-    context.moveTo(0, floor + 0.5);
-    context.lineTo(width, floor + 0.5);
-    context.stroke();
+    for (const line of [floor, bottom]) {
+      context.beginPath();
+      context.moveTo(0, line + 0.5);
+      context.lineTo(width, line + 0.5);
+      context.stroke();
+    }
   }
 
   parent.addEventListener("change", refresh);

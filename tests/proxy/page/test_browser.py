@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import TYPE_CHECKING
 
@@ -80,8 +81,10 @@ def tree_row(visit: Visit, path: str) -> str:
 
 
 def test_the_queues_are_bars_with_what_they_use_want_and_are_guaranteed(visit: Visit) -> None:
-    """The maximum is the whole bar."""
+    """The maximum is the whole bar; the resource that is scarcest is shown first."""
     visit.open("queues")
+    expect(visit.page.locator("#resource")).to_have_value("vcore")
+    visit.page.locator("#resource").select_option("memory")
     row = visit.page.locator('[data-path="root.production"]')
 
     expect(row.locator(".figures")).to_contain_text("of 900 GiB")
@@ -206,6 +209,46 @@ def test_another_engine_has_no_lock_graph(visit: Visit) -> None:
     visit.open("locks")
 
     expect(visit.page.locator("#view .empty")).to_contain_text("The engine actors has no locks")
+    visit.open("queues")
+    expect(visit.page.locator('#tabs [data-view="locks"]')).to_be_hidden()
+
+
+# -------------------------------------------------------------------------------- panels and addresses
+
+
+def test_what_is_shown_has_an_address_that_can_be_sent(visit: Visit) -> None:
+    """Of a view, a thing in it, the partition and the resource; links lead from one thing to the next."""
+    visit.open("applications/genome?type=memory")
+    detail = visit.page.locator("#detail")
+    expect(detail.locator("h2")).to_have_text("genome")
+    expect(visit.page.locator("#resource")).to_have_value("memory")
+    detail.locator(".facts a", has_text="root.").first.click()
+
+    expect(detail.locator(".facts")).to_contain_text("Headroom")
+    expect(visit.page).to_have_url(re.compile(r"#queues/root\.[^?]*\?partition=%5Brm%5Ddefault&type=memory$"))
+    detail.locator("summary", has_text="application").click()
+    detail.locator("details a", has_text="genome").click()
+    expect(detail.locator("h2")).to_have_text("genome")
+    visit.page.keyboard.press("Escape")
+    expect(visit.page).to_have_url(re.compile(r"#applications\?partition="))
+    expect(detail).to_be_hidden()
+
+
+def test_an_application_shows_what_it_has_and_where(visit: Visit) -> None:
+    """Its allocations lead to their nodes, and these back."""
+    visit.open("applications")
+    visit.page.get_by_label("Find applications").fill("root.production.web")
+    visit.page.locator(".table-row").first.click()
+    detail = visit.page.locator("#detail")
+    expect(detail).to_contain_text("What it has")
+    name = detail.locator("h2").inner_text()
+    detail.locator("summary", has_text="Its states").click()
+    expect(detail.locator("details", has_text="Its states")).to_contain_text("Running")
+    detail.locator("summary", has_text="allocation").click()
+    detail.locator('details[data-key="allocations"] a').first.click()
+
+    expect(detail.locator(".facts")).to_contain_text("takes work")
+    expect(detail.locator(".lines a", has_text=name).first).to_be_visible()
 
 
 # --------------------------------------------------------------------------------------------- live changes
@@ -214,6 +257,7 @@ def test_another_engine_has_no_lock_graph(visit: Visit) -> None:
 def test_what_changes_is_shown_without_a_reload(visit: Visit, scheduler: Scheduler) -> None:
     """A node, an application, a queue that fills."""
     visit.open("queues")
+    visit.page.locator("#resource").select_option("memory")
     before = visit.page.locator('[data-path="root"] .figures')
     expect(before).to_contain_text("of 1.5 TiB")
     scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node("late", memory=2048 * GIB)]))

@@ -108,11 +108,11 @@ def test_a_view_is_chosen_with_enter(visit: Visit) -> None:
 def test_the_resource_is_chosen_by_typing_its_name(visit: Visit) -> None:
     """All views show it then."""
     visit.open("queues")
-    expect(visit.page.locator('[data-path="root"] .figures')).to_contain_text("TiB")
-    visit.page.locator("#resource").focus()
-    visit.page.keyboard.type("cores")
-
     expect(visit.page.locator('[data-path="root"] .figures')).to_contain_text("of 384")
+    visit.page.locator("#resource").focus()
+    visit.page.keyboard.type("memory")
+
+    expect(visit.page.locator('[data-path="root"] .figures')).to_contain_text("TiB")
 
 
 def test_the_theme_is_switched_with_space(visit: Visit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,10 +36,10 @@ class Visit:
         page.on("request", lambda request: self.asked.add(request.url))
 
     def open(self, view: str) -> None:
-        """Open a view, and wait until its data is live."""
+        """Open a view, or an address in one, and wait until its data is live."""
         self.page.goto(f"{self.origin}/#{view}")
         self.page.wait_for_selector('#connection[data-state="live"]')
-        self.page.wait_for_selector(f'#view[data-view="{view}"]')
+        self.page.wait_for_selector(f'#view[data-view="{re.split("[/?]", view)[0]}"]')
 
     def text(self, selector: str) -> str:
         return self.page.locator(selector).first.inner_text()
