@@ -52,6 +52,8 @@ class Tally:
     withdrawn: int = 0
     preempted: int = 0
     waits_ns: list[int] = field(default_factory=list)
+    slowdowns: list[int] = field(default_factory=list)
+    """In thousandths, of what has completed; see `SimulationRecord.completed`."""
     used: dict[str, StepFunction] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
@@ -65,6 +67,7 @@ class Tally:
         self.withdrawn += other.withdrawn
         self.preempted += other.preempted
         self.waits_ns += other.waits_ns
+        self.slowdowns += other.slowdowns
         for name, used in other.used.items():
             self.used[name] = sum_of([self.used[name], used] if name in self.used else [used])
 

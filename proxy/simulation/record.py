@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["AskEntry", "SimulationRecord"]
 
 
+_BOUND_NS: Final = 10 * 10**9
+"""How long work counts as having run at least, for its slowdown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskEntry:
     """One ask that waits or runs, and the account of its application.
@@ -29,7 +33,7 @@ class AskEntry:
     `is_recovered` marks an allocation that the resource manager already had: it did not wait.
     `is_repeated` marks work that is asked for again under a new key, `was_placed` such work that has
     been on a node before. `asked_at_ns` is when the work was asked for the first time. `node_id` is the
-    node of an allocation, empty while it waits.
+    node of an allocation, empty while it waits, and `placed_at_ns` is since when it has it.
     """
 
     account: Account
@@ -41,6 +45,7 @@ class AskEntry:
     is_repeated: bool = False
     was_placed: bool = False
     node_id: str = ""
+    placed_at_ns: int = 0
 
 
 @final
@@ -61,6 +66,10 @@ class SimulationRecord:
         self._capacity: dict[str, StepFunction] = {}
         self._nodes = 0
         self._last_change_ns = 0
+        self.first_ask_ns: int | None = None
+        """When work was asked for first."""
+        self.last_completion_ns: int | None = None
+        """When work completed last."""
 
     @property
     def capacity(self) -> Mapping[str, StepFunction]:
@@ -112,6 +121,7 @@ class SimulationRecord:
         if self.series is not None:
             self.series.asked(key, entry, at_ns)
         if not entry.is_placeholder:
+            self.first_ask_ns = at_ns if self.first_ask_ns is None else self.first_ask_ns
             tally = entry.account.tally
             tally.waiting += 1
             tally.submitted += 0 if entry.is_repeated else 1
@@ -120,7 +130,7 @@ class SimulationRecord:
         """Write that an ask that waits got its node."""
         self._touch(at_ns)
         asked = self._waiting.pop(key)
-        entry = self._running[key] = replace(asked, node_id=node_id)
+        entry = self._running[key] = replace(asked, node_id=node_id, placed_at_ns=at_ns)
         if self.series is not None:
             self.series.waited(key, asked, at_ns)
             self.series.placed(key, entry, at_ns)
@@ -142,10 +152,20 @@ class SimulationRecord:
                 tally.waits_ns.append(at_ns - entry.asked_at_ns)
 
     def completed(self, key: str, at_ns: int) -> None:
-        """Write that work on a node came to its end."""
+        """Write that work on a node came to its end, with its bounded slowdown.
+
+        That is the time since it was asked for, by the time that it ran: at least one, and work that ran less
+        than ten seconds counts as having run so long, as reports on logs of jobs have it.
+        """
         entry = self.stopped(key, at_ns)
-        if not entry.is_placeholder:
-            entry.account.tally.completed += 1
+        if entry.is_placeholder:
+            return
+        tally = entry.account.tally
+        tally.completed += 1
+        self.last_completion_ns = at_ns
+        if not entry.is_recovered:
+            ran_ns = max(at_ns - entry.placed_at_ns, _BOUND_NS)
+            tally.slowdowns.append(max(1000, 1000 * (at_ns - entry.asked_at_ns) // ran_ns))
 
     def preempted(self, key: str, at_ns: int, *, message: str = "") -> AskEntry:
         """Write that the scheduler took work off its node; what becomes of it is written next."""

@@ -20,6 +20,8 @@ from .figures import (
     PreemptionListed,
     QueueFigures,
     RunFigures,
+    SlowdownFigures,
+    UserFigures,
     WaitFigures,
 )
 from .node_packing import CLASSES
@@ -82,6 +84,25 @@ def build_figures(
         fairness_mean=builder.mean_of(fairness),
         packing=builder.packing(),
         preemptions=_preemptions(series),
+        makespan_ns=_makespan(record),
+        users=_users(record),
+    )
+
+
+def _makespan(record: SimulationRecord) -> int | None:
+    if record.first_ask_ns is None or record.last_completion_ns is None:
+        return None
+    return record.last_completion_ns - record.first_ask_ns
+
+
+def _users(record: SimulationRecord) -> tuple[UserFigures, ...]:
+    """Return what became of the work of each user."""
+    tallies: dict[str, list[Tally]] = {}
+    for owner, tally in record.accounts.tallies().items():
+        tallies.setdefault(owner.user, []).append(tally)
+    return tuple(
+        UserFigures(user=user, tasks=_counts(of), waits=_waits(of), slowdown=_slowdown(of))
+        for user, of in sorted(tallies.items())
     )
 
 
@@ -140,9 +161,10 @@ class _Builder:
             guaranteed=dict(sorted(limits.guaranteed.items())),
             maximum=dict(sorted(limits.maximum.items())),
             tasks=_counts(queue.tallies),
-            waits=_waits(sorted(wait for tally in queue.tallies for wait in tally.waits_ns)),
+            waits=_waits(queue.tallies),
             used={name: tuple(means) for name, means in sorted(queue.used.items())},
             pending={name: tuple(means) for name, means in sorted(queue.pending.items())},
+            slowdown=_slowdown(queue.tallies),
         )
 
     def fairness(self, queues: Mapping[str, _QueueSums]) -> list[int | None]:
@@ -227,14 +249,30 @@ def _counts(tallies: Iterable[Tally]) -> CountFigures:
     return CountFigures(**{name: sum(getattr(tally, name) for tally in together) for name in names})
 
 
-def _waits(waits_ns: list[int]) -> WaitFigures | None:
-    """Return the distribution of sorted waits."""
+def _slowdown(tallies: Iterable[Tally]) -> SlowdownFigures | None:
+    """Return the distribution of the bounded slowdowns."""
+    ordered = sorted(one for tally in tallies for one in tally.slowdowns)
+    if not ordered:
+        return None
+    p50, p90 = (_rank(ordered, percent) for percent in (50, 90))
+    mean = sum(ordered) // len(ordered)
+    return SlowdownFigures(count=len(ordered), mean=mean, p50=p50, p90=p90, max=ordered[-1])
+
+
+def _rank(ordered: Sequence[int], percent: int) -> int:
+    """Return the smallest value that at least so many percent do not exceed."""
+    return ordered[(len(ordered) * percent + 99) // 100 - 1]
+
+
+def _waits(tallies: Iterable[Tally]) -> WaitFigures | None:
+    """Return the distribution of the waits."""
+    waits_ns = sorted(wait for tally in tallies for wait in tally.waits_ns)
     if not waits_ns:
         return None
     classes = [0] * (len(WAIT_BOUNDS_NS) + 1)
     for wait_ns in waits_ns:
         classes[bisect_left(WAIT_BOUNDS_NS, wait_ns)] += 1
-    p50, p90, p99 = (waits_ns[(len(waits_ns) * percent + 99) // 100 - 1] for percent in (50, 90, 99))
+    p50, p90, p99 = (_rank(waits_ns, percent) for percent in (50, 90, 99))
     return WaitFigures(
         count=len(waits_ns),
         p50_ns=p50,

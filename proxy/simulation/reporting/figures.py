@@ -25,6 +25,8 @@ __all__ = [
     "PreemptionListed",
     "QueueFigures",
     "RunFigures",
+    "SlowdownFigures",
+    "UserFigures",
     "WaitFigures",
 ]
 
@@ -74,6 +76,25 @@ class WaitFigures(_Strict):
     ]
 
 
+class SlowdownFigures(_Strict):
+    """The bounded slowdown of what has completed, in thousandths, by nearest rank."""
+
+    count: _Count
+    mean: _Count
+    p50: _Count
+    p90: _Count
+    max: _Count
+
+
+class UserFigures(_Strict):
+    """What became of the work of one user, and how long it waited."""
+
+    user: str
+    tasks: CountFigures
+    waits: WaitFigures | None
+    slowdown: SlowdownFigures | None
+
+
 class QueueFigures(_Strict):
     """One queue with all below it: its limits, tasks, waits, and the mean use and need of each interval."""
 
@@ -85,6 +106,8 @@ class QueueFigures(_Strict):
     waits: WaitFigures | None
     used: dict[str, _Series]
     pending: dict[str, _Series]
+    slowdown: SlowdownFigures | None = None
+    """`None` also in files of before 0.1."""
 
 
 class NodeFigures(_Strict):
@@ -150,6 +173,10 @@ class RunFigures(_Strict):
     fairness_mean: Annotated[int, Field(ge=0, le=1000)] | None
     packing: NodeFigures
     preemptions: PreemptionFigures
+    makespan_ns: _Count | None = None
+    """From the first ask to the last completion; `None` where nothing completed."""
+    users: tuple[UserFigures, ...] = ()
+    """Sorted by name; those of files of before 0.1 are not known."""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:

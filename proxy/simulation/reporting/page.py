@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...terminal.tables import counted
 from .node_sections import fairness_section, packing_section, preemption_section
-from .page_text import change_of, number, percent, time
+from .page_text import change_of, factor, number, percent, time
 from .queue_sections import dominant_resource, queue_section, wait_section
 from .shown_runs import ShownRun
 
@@ -42,8 +42,8 @@ def to_html(figures: RunFigures, other: RunFigures | None = None) -> str:
     if other is not None:
         runs = [ShownRun("this run", "a", figures), ShownRun("compared with", "b", other)]
     sections = [
-        queue_section(runs),
         wait_section(runs),
+        queue_section(runs),
         fairness_section(runs),
         packing_section(runs),
         preemption_section(runs),
@@ -98,12 +98,16 @@ def _values(figures: RunFigures) -> list[_Tile]:
     p50, p90, p99, longest = (
         (None,) * 4 if waits is None else (waits.p50_ns, waits.p90_ns, waits.p99_ns, waits.max_ns)
     )
+    slowdown = figures.total.slowdown
+    mean, median = (None, None) if slowdown is None else (slowdown.mean, slowdown.p50)
     resource = dominant_resource(figures.total, figures)
     use = figures.mean_use_permille(resource)
     return [
         _Tile("tasks placed", tasks.placed, "count", f"of {number(tasks.submitted)}"),
         _Tile("median wait", p50, "time", f"90 % within {time(p90)}"),
         _Tile("99 % waited at most", p99, "time", f"longest {time(longest)}"),
+        _Tile("bounded slowdown", mean, "factor", f"mean; median {factor(median)}"),
+        _Tile("makespan", figures.makespan_ns, "time", "from the first ask to the last end"),
         _Tile(f"{resource or 'cluster'} in use", use, "percent", "mean of the whole time"),
         _Tile("fairness", figures.fairness_mean, "percent", "mean of the whole time"),
         _Tile(
@@ -119,7 +123,7 @@ def _shown(tile: _Tile) -> str:
     """Return the value of a tile as text."""
     if tile.kind == "count" and tile.value is not None:
         return number(tile.value)
-    return time(tile.value) if tile.kind == "time" else percent(tile.value)
+    return {"time": time, "factor": factor}.get(tile.kind, percent)(tile.value)
 
 
 def _class_styles(count: int) -> str:

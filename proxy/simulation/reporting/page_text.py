@@ -53,6 +53,11 @@ def percent(permille: int | None) -> str:
     return "–" if permille is None else f"{permille / 10:.1f} %"  # noqa: RUF001 - a dash for no value
 
 
+def factor(permille: int | None) -> str:
+    """Write thousandths as a factor."""
+    return "–" if permille is None else f"{permille / 1000:.2f} ×"  # noqa: RUF001 - likewise, and the sign
+
+
 def time(nanoseconds: int | None) -> str:
     """Write a duration."""
     return "–" if nanoseconds is None else short_duration_text(nanoseconds)  # noqa: RUF001 - likewise
@@ -64,7 +69,7 @@ def change_of(now: int | None, before: int | None, kind: str) -> str:
     Args:
         now: The value of this run, `None` where there is none.
         before: The value of the other run.
-        kind: `time`, `percent` or `count`.
+        kind: `time`, `percent`, `factor` or `count`.
     """
     if now is None or before is None:
         return "–"  # noqa: RUF001 - likewise
@@ -75,6 +80,8 @@ def change_of(now: int | None, before: int | None, kind: str) -> str:
     size = abs(difference)
     if kind == "time":
         return f"{sign}{short_duration_text(size)}"
+    if kind == "factor":
+        return f"{sign}{factor(size)}"
     return f"{sign}{size / 10:.1f} pp" if kind == "percent" else f"{sign}{size:,}"
 
 

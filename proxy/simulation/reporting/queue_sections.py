@@ -6,13 +6,13 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from .charts import Area, Axis, Chart, LimitLine, bars, draw
-from .page_text import amount, change_of, number, percent, table, time
+from .page_text import amount, change_of, factor, number, percent, table, time
 from .shown_runs import longest_ns, named_queue, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from .figures import QueueFigures, RunFigures, WaitFigures
+    from .figures import QueueFigures, RunFigures, UserFigures
     from .shown_runs import ShownRun
 
 __all__ = ["dominant_resource", "queue_section", "wait_section"]
@@ -48,7 +48,14 @@ def queue_section(runs: Sequence[ShownRun]) -> str:
             for name in names
         }
         drawn = sorted(sorted(names, key=lambda name: (-work[name], name))[:_QUEUES_DRAWN_MAX])
-    charts = [_queue_charts(number, name, runs) for number, name in enumerate(drawn)]
+    resources = {name: _resource_of(name, runs) for name in drawn}
+    tops: dict[str, int] = {}
+    for name, resource in resources.items():
+        tops[resource] = max(tops.get(resource, 0), _top_of(name, resource, runs))
+    charts = [
+        _queue_charts(number, name, resources[name], tops[resources[name]], runs)
+        for number, name in enumerate(drawn)
+    ]
     note = (
         ""
         if len(drawn) == len(names)
@@ -62,17 +69,26 @@ def queue_section(runs: Sequence[ShownRun]) -> str:
     )
 
 
-def _queue_charts(serial: int, name: str, runs: Sequence[ShownRun]) -> str:
-    """Return the chart of one queue in each run, on the same scales."""
-    found = [(run, queue) for run in runs if (queue := named_queue(run, name)) is not None]
-    resource = next((one for run, queue in found if (one := dominant_resource(queue, run.figures))), "")
-    axis = Axis(
-        end_ns=longest_ns(runs),
-        top=max(_top(queue, run.figures, resource) for run, queue in found),
-        show=lambda value: amount(resource, value),
-    )
+def _found(name: str, runs: Sequence[ShownRun]) -> list[tuple[ShownRun, QueueFigures]]:
+    return [(run, queue) for run in runs if (queue := named_queue(run, name)) is not None]
+
+
+def _resource_of(name: str, runs: Sequence[ShownRun]) -> str:
+    """Return the resource type of the charts of a queue."""
+    found = _found(name, runs)
+    return next((one for run, queue in found if (one := dominant_resource(queue, run.figures))), "")
+
+
+def _top_of(name: str, resource: str, runs: Sequence[ShownRun]) -> int:
+    return max(_top(queue, run.figures, resource) for run, queue in _found(name, runs))
+
+
+def _queue_charts(serial: int, name: str, resource: str, top: int, runs: Sequence[ShownRun]) -> str:
+    """Return the chart of one queue in each run; all charts of a resource have one scale."""
+    axis = Axis(end_ns=longest_ns(runs), top=top, show=lambda value: amount(resource, value))
     charts = [
-        draw(_queue_chart(f"q{serial}{run.suffix}", run, queue, resource, axis)) for run, queue in found
+        draw(_queue_chart(f"q{serial}{run.suffix}", run, queue, resource, axis))
+        for run, queue in _found(name, runs)
     ]
     return side_by_side(charts)
 
@@ -160,44 +176,79 @@ def wait_section(runs: Sequence[ShownRun]) -> str:
         for serial, name in enumerate(names[:_QUEUES_DRAWN_MAX])
         for run in runs
     )
+    users = sorted({user.user for run in runs for user in run.figures.users})
+    of_users = _owner_table("user", runs, users[:_ROWS_MAX], _user) if users else ""
     return (
         '<section><h2>Waiting times</h2><p class="soft">From asking to the first node, of the '
-        f"tasks that got one.</p>{_wait_table(runs, names)}<h3>How many tasks waited how long</h3>"
-        f'<div class="waits">{charts}</div></section>'
+        "tasks that got one. The slowdown is the time from asking to the end by the time that a task ran, "
+        "ten seconds at least, of those that completed.</p>"
+        f"{_owner_table('queue', runs, names, _queue)}{of_users}"
+        "<details><summary>How many tasks waited how long</summary>"
+        f'<div class="waits">{charts}</div></details></section>'
     )
 
 
-def _waits_of(run: ShownRun, name: str) -> WaitFigures | None:
-    """Return the waits of a queue, or of all without a name."""
-    queue = named_queue(run, name) if name else run.figures.total
-    return None if queue is None else queue.waits
+def _queue(run: ShownRun, name: str) -> QueueFigures | None:
+    """Return a queue, or all together without a name."""
+    return named_queue(run, name) if name else run.figures.total
 
 
-def _wait_table(runs: Sequence[ShownRun], names: Sequence[str]) -> str:
-    """Return the percentiles; of two runs those of this one with the differences."""
+def _user(run: ShownRun, name: str) -> UserFigures | None:
+    return next((user for user in run.figures.users if user.user == name), None)
+
+
+def _owner_table(
+    kind: str,
+    runs: Sequence[ShownRun],
+    names: Sequence[str],
+    of: Callable[[ShownRun, str], QueueFigures | UserFigures | None],
+) -> str:
+    """Return what became of the tasks of each queue or user; of two runs this one with the differences."""
+    headings = [kind]
     rows = []
     for name in names:
-        here = _waits_of(runs[0], name)
-        queue = named_queue(runs[0], name) if name else runs[0].figures.total
-        row = [name or "all queues", "0" if queue is None else number(queue.tasks.submitted)]
-        row.append("0" if queue is None else number(queue.tasks.placed))
-        for kind in ("p50_ns", "p90_ns", "p99_ns", "max_ns"):
-            value = None if here is None else getattr(here, kind)
-            row.append(time(value))
+        found = [of(run, name) for run in runs]
+        row = [name or "all queues"]
+        headings = [kind]
+        for title, how, show, read in _COLUMNS:
+            values = [None if one is None else read(one) for one in found]
+            row.append(show(values[0]))
+            headings.append(title)
             if len(runs) > 1:
-                there = _waits_of(runs[1], name)
-                row.append(change_of(value, None if there is None else getattr(there, kind), "time"))
+                row.append(change_of(values[0], values[1], how))
+                headings.append("change")
         rows.append(row)
-    kinds = ("median", "90 %", "99 %", "longest")
-    extra = len(runs) > 1
-    headings = [part for kind in kinds for part in ([kind, "change"] if extra else [kind])]
-    caption = "Waiting times by queue" + (", and how they differ from the other run" if extra else "")
-    return table(caption, ("queue", "tasks", "placed", *headings), rows)
+    caption = f"{kind.capitalize()} by {kind}" + (
+        ", and how this differs from the other run" if runs[1:] else ""
+    )
+    return table(caption, headings, rows)
+
+
+def _number(value: int | None) -> str:
+    return "0" if value is None else number(value)
+
+
+def _wait(name: str) -> Callable[[QueueFigures | UserFigures], int | None]:
+    return lambda one: None if one.waits is None else getattr(one.waits, name)
+
+
+_COLUMNS: Final = (
+    ("tasks", "count", _number, lambda one: one.tasks.submitted),
+    ("placed", "count", _number, lambda one: one.tasks.placed),
+    ("preempted", "count", _number, lambda one: one.tasks.preempted),
+    ("median", "time", time, _wait("p50_ns")),
+    ("90 %", "time", time, _wait("p90_ns")),
+    ("99 %", "time", time, _wait("p99_ns")),
+    ("longest", "time", time, _wait("max_ns")),
+    ("slowdown", "factor", factor, lambda one: None if one.slowdown is None else one.slowdown.mean),
+)
+"""The title of a column, the kind of its differences, how a value is written, and where it stands."""
 
 
 def _wait_bars(key: str, run: ShownRun, name: str) -> str:
     """Return the histogram of a queue."""
-    waits = _waits_of(run, name)
+    queue = _queue(run, name)
+    waits = None if queue is None else queue.waits
     counts = waits.classes if waits is not None else (0,) * (len(run.figures.wait_bounds_ns) + 1)
     bounds = run.figures.wait_bounds_ns
     names = ["none", *(f"up to {time(bound)}" for bound in bounds[1:]), f"more than {time(bounds[-1])}"]

@@ -67,13 +67,18 @@ def a_task(
 
 
 def an_application(
-    *tasks: SimulatedTask, name: str = "a", queue: str = "root.q", at: int = 0, gang: GangStyle | None = None
+    *tasks: SimulatedTask,
+    name: str = "a",
+    queue: str = "root.q",
+    at: int = 0,
+    gang: GangStyle | None = None,
+    user: str = "u",
 ) -> SimulatedApplication:
-    """Build an application of one user; its time is in seconds."""
+    """Build an application; its time is in seconds."""
     return SimulatedApplication(
         application_id=name,
         queue=queue,
-        user="u",
+        user=user,
         groups=("g",),
         submit_at_ns=at * SECOND,
         tasks=tasks or (a_task(),),

@@ -74,6 +74,23 @@ def test_waits_are_ranks_and_classes() -> None:
     assert (1, 0, 1, 0, 0, 0, 0, 0, 0, 0) == waits.classes
 
 
+def test_the_slowdown_is_bounded_and_the_makespan_ends_with_the_last_completion() -> None:
+    """The second task waits 20 s and runs 10; the third waits 30 s and runs 1, which counts as 10."""
+    figures = simulated_figures(
+        FakeCore(),
+        an_application(a_task("t1", cores=10, duration=20), name="a", queue="root.a", user="ada"),
+        an_application(a_task("t2", cores=10, duration=10), name="b", queue="root.b", user="bob"),
+        an_application(a_task("t3", cores=10, duration=1), name="c", queue="root.b", user="bob"),
+    )
+    slowdown = figures.total.slowdown
+
+    assert 31 * SECOND == figures.makespan_ns
+    assert slowdown is not None
+    assert (3, 2366, 3000, 3100) == (slowdown.count, slowdown.mean, slowdown.p50, slowdown.max)
+    assert ["ada", "bob"] == [user.user for user in figures.users]
+    assert [1000, 3050] == [user.slowdown.mean for user in figures.users if user.slowdown is not None]
+
+
 def test_the_packing_shows_full_and_empty_nodes() -> None:
     """One node of two is full for 4 s; then the other is half full for 4 s."""
     figures = simulated_figures(

@@ -84,15 +84,29 @@ def test_the_page_is_complete_and_needs_nothing_else() -> None:
 def test_the_chart_of_a_queue_shows_use_need_and_limits() -> None:
     """Ten cores over eight seconds: five wait in seconds 2 and 3 and run from second 4 on."""
     page = to_html(_figures())
-    chart = page[page.index("<strong>root.x.b</strong>") :]
+    chart = page[page.rindex("<strong>root.x.b</strong>") :]
 
     assert "guaranteed 0.005 cores" in chart
     assert "maximum 0.008 cores" in chart
     (used,) = re.findall(r'class="area used" d="([^"]*)"', chart[: chart.index("</figure>")])
     (pending,) = re.findall(r'class="area pending" d="([^"]*)"', chart[: chart.index("</figure>")])
-    # The scale ends at the maximum, 8.
-    assert used.startswith("M0 240H500V90H1000L1000 240")
-    assert pending.startswith("M0 240H250V90H1000L1000 90H500V240H0")
+    # The scale ends at 10, which another queue uses of the same resource.
+    assert used.startswith("M0 240H500V120H1000L1000 240")
+    assert pending.startswith("M0 240H250V120H1000L1000 120H500V240H0")
+
+
+def test_queues_and_users_are_compared_also_where_placement_differs() -> None:
+    """One line each, with what either run has; waits come before what is used over time."""
+    page = to_html(_figures(), _figures(queue="root.y.c"))
+
+    queues = page[page.index("Queue by queue") : page.index("User by user")]
+    users = page[page.index("User by user") : page.index("How many tasks waited how long")]
+    for name in ("all queues", "root.a", "root.x.b", "root.y.c"):
+        assert f'<th scope="row">{name}</th>' in queues
+    assert 1 == users.count('<th scope="row">')
+    assert page.index("Waiting times") < page.index("Queues over time")
+    assert "bounded slowdown" in page
+    assert "makespan" in page
 
 
 def test_names_are_escaped() -> None:
