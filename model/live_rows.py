@@ -39,6 +39,7 @@ __all__ = [
     "live_node_facts",
     "live_nodes",
     "live_queues",
+    "live_reasons",
     "live_usages",
 ]
 
@@ -174,6 +175,21 @@ def live_node_facts(state: PartitionState, node_id: str) -> NodeFacts | None:
     """Return all that a node knows of itself, `None` if it is unknown."""
     entry = state.nodes.get(node_id)
     return None if entry is None else entry.node.facts()
+
+
+def live_reasons(state: PartitionState, application_ids: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return what was noted most often on the first waiting ask of applications, if anything was."""
+    reasons = []
+    for application_id in application_ids:
+        entry = state.entries.get(application_id)
+        if entry is None:
+            continue
+        for first in entry.application.asks.first_waiting(1):
+            record = entry.application.asks.record(first.ask.allocation_key)
+            log = record.log or {} if record is not None else {}
+            if log:
+                reasons.append((application_id, min(log, key=lambda text: (-log[text][0], text))))
+    return tuple(reasons)
 
 
 def live_applications(

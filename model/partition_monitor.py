@@ -13,6 +13,7 @@ from .live_rows import (
     live_node_facts,
     live_nodes,
     live_queues,
+    live_reasons,
     live_usages,
 )
 from .marks import Marks
@@ -46,6 +47,7 @@ class PartitionMonitor:
             "live_nodes",
             "live_node_facts",
             "live_applications",
+            "live_reasons",
             "live_ended",
             "live_queues",
             "live_usages",
@@ -86,6 +88,10 @@ class PartitionMonitor:
     ) -> tuple[LiveApplication, ...]:
         """Return the rows of active applications that a watcher does not know as they are."""
         return live_applications(self._state, application_ids, known)
+
+    def live_reasons(self, application_ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return what was noted most often on the first waiting ask of applications, for a watcher."""
+        return live_reasons(self._state, application_ids)
 
     def live_ended(self, serials: Sequence[int]) -> tuple[LiveEnded, ...]:
         """Return the rows of applications that have ended for a watcher."""

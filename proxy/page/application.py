@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Page"]
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+REASONS_MAX: Final = 100
+"""About how many applications one request may ask why they wait: more than a screen shows."""
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
 _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -57,6 +59,7 @@ class Page:
         self.routes = [
             Route("/licorne/v1/live", self._live),
             Route("/licorne/v1/page/node", self._node),
+            Route("/licorne/v1/page/reasons", self._reasons),
             Route("/licorne/v1/page/timeline", self._timeline_of),
         ]
         files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
@@ -97,6 +100,24 @@ class Page:
         if facts is None:
             return error_response(404, f"node {node_id!r} is not known")
         return JSONResponse(node_document(facts), headers=_NOT_KEPT)
+
+    def _reasons(self, request: Request) -> Response:
+        """Say in few words why applications wait; may wait for a partition."""
+        wanted = request.query_params
+        applications = wanted.getlist("application")
+        if len(applications) > REASONS_MAX:
+            return error_response(
+                400, f"{len(applications)} applications are asked for, {REASONS_MAX} are the most"
+            )
+        try:
+            reasons = self._scheduler.live_view().reasons(
+                _given(wanted.get("rm"), "rm"), _given(wanted.get("partition"), "partition"), applications
+            )
+        except _BadRequestError as error:
+            return error_response(400, str(error))
+        except NotKnownError as error:
+            return error_response(404, str(error))
+        return JSONResponse(reasons, headers=_NOT_KEPT)
 
     async def _timeline_of(self, request: Request) -> Response:
         """Return what queues used in the last hour."""

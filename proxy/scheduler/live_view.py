@@ -127,6 +127,22 @@ class LiveView:
 
         return self._answer("a look at a node", read)
 
+    def reasons(self, rm_id: str, partition: str, application_ids: Sequence[str]) -> dict[str, str]:
+        """Return why applications wait, in the few words that cycles have noted most often.
+
+        Those of which nothing waits, or nothing was noted, are left out.
+
+        Raises:
+            RequestError: There is no such partition, the scheduler has been stopped, or a predicate asks.
+        """
+
+        def read(known: Sequence[Partition]) -> dict[str, str]:
+            found = matching(known, rm_id, partition)
+            answers = _each(found, lambda one: one.monitor.live_reasons(application_ids))
+            return dict(next(iter(answers), ()))
+
+        return self._answer("a look at what waits", read)
+
 
 def _each(partitions: Sequence[Partition], read: Callable[[Partition], T]) -> list[T]:
     return [answer for _, answer in ask_each(partitions, read)]

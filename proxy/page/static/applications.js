@@ -5,9 +5,12 @@ import { leaveDetail } from "./detail.js";
 import { h, setText } from "./dom.js";
 import { age, clock, counted, natural, number, resource } from "./format.js";
 import { APP, ENDED, has, now, partition, waits, watch } from "./store.js";
+import { ask } from "./stream.js";
 import { Table } from "./table.js";
 
 const ORDER_MS = 1000;
+const REASONS_MS = 3000;
+const REASONS_MAX = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const COLUMNS = [
   { key: "id", title: "Application" },
@@ -17,6 +20,7 @@ const COLUMNS = [
   { key: "age", title: "Age", numeric: true },
   { key: "uses", title: "Uses", numeric: true },
   { key: "waits", title: "Waits for", numeric: true },
+  { key: "why", title: "Why" },
 ];
 const ENDED_COLUMNS = [
   ...COLUMNS.slice(0, 4),
@@ -45,6 +49,9 @@ export function show(view) {
   let laid = 0;
   let timer = 0;
 
+  /** Why those that are in sight wait, in few words. */
+  let reasons = {};
+  const asking = new AbortController();
   const frame = h("div", { class: "table-frame" });
   let table = null;
   view.append(h("h1", { class: "visually-hidden" }, "Applications"), h("div", { class: "tools" }, filter, kinds, says), frame);
@@ -68,7 +75,7 @@ export function show(view) {
     const known = partition();
     if (kind === "ended") return endedCells(known.ended[id]);
     const row = known.applications[id];
-    if (!row) return { kind: "gone", id, state: "gone", queue: "", user: "", age: "", uses: "", waits: "" };
+    if (!row) return { kind: "gone", id, state: "gone", queue: "", user: "", age: "", uses: "", waits: "", why: "" };
     const isWaiting = waits(row);
     return {
       kind: isWaiting ? "waiting" : "calm",
@@ -79,6 +86,7 @@ export function show(view) {
       age: age(now() - row[APP.submitted]),
       uses: resource(known.types, sum(row[APP.allocated], row[APP.placeholders])),
       waits: isWaiting ? resource(known.types, row[APP.pending]) : "",
+      why: isWaiting ? (reasons[id] ?? "") : "",
     };
   }
 
@@ -121,6 +129,7 @@ export function show(view) {
       age: (_, row) => -row[APP.submitted],
       uses: (_, row) => size(sum(row[APP.allocated], row[APP.placeholders])),
       waits: (_, row) => size(row[APP.pending]),
+      why: (id) => reasons[id] ?? "",
     }[order];
   }
 
@@ -173,7 +182,21 @@ export function show(view) {
     makeTable();
     lay();
   });
+  async function readReasons() {
+    const known = partition();
+    const ids = kind === "ended" ? [] : [...table.rows.keys()].filter((id) => waits(known?.applications[id] ?? []));
+    if (!ids.length) return;
+    const wanted = [["rm", known.rm], ["partition", known.name], ...ids.slice(0, REASONS_MAX).map((id) => ["application", id])];
+    // The next reading comes soon.
+    const found = await ask("licorne/v1/page/reasons", wanted, asking.signal).catch(() => null);
+    if (found === null) return;
+    reasons = { ...reasons, ...found };
+    table.draw(new Set(ids));
+  }
+
   lay();
+  const first = setTimeout(readReasons, ORDER_MS / 4);
+  const reading = setInterval(readReasons, REASONS_MS);
   const ticking = setInterval(() => table.draw(), 1000);
   const stop = watch((changes) => {
     if (!has(changes, "applications", "ended")) return;
@@ -186,6 +209,9 @@ export function show(view) {
   });
   return () => {
     stop();
+    asking.abort();
+    clearTimeout(first);
+    clearInterval(reading);
     clearInterval(ticking);
     clearTimeout(timer);
     table.close();

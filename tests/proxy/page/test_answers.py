@@ -100,6 +100,15 @@ def test_a_node_says_what_runs_on_it(page: str) -> None:
     assert ("memory 70", True) == (found["available"], found["schedulable"])
 
 
+def test_applications_that_wait_have_a_reason_in_few_words(page: str) -> None:
+    """Of one without a note, or that is not known, nothing is said."""
+    found = answer(
+        page, "page/reasons?rm=rm&partition=default&application=app&application=lost&application=x"
+    )
+
+    assert {"app": "Not enough queue quota"} == found
+
+
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
@@ -108,6 +117,13 @@ def test_a_node_says_what_runs_on_it(page: str) -> None:
         ("explain/sentences?application=app&partition=other", 404, "there is no partition"),
         ("page/node?rm=rm&partition=default", 400, "the parameter node is missing"),
         ("page/node?rm=rm&partition=default&node=n9", 404, "node 'n9' is not known"),
+        ("page/reasons?rm=rm", 400, "the parameter partition is missing"),
+        ("page/reasons?rm=rm&partition=none", 404, "there is no partition"),
+        (
+            f"page/reasons?rm=rm&partition=default{'&application=a' * 101}",
+            400,
+            "101 applications are asked for",
+        ),
         ("page/timeline", 400, "the parameter partition is missing"),
         ("page/timeline?partition=x&since=soon", 400, "since='soon' is no time"),
         ("page/timeline?partition=x&since=-1", 400, "since='-1' is no time"),

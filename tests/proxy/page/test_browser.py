@@ -117,6 +117,7 @@ def test_an_application_says_why_it_waits_with_the_lines_of_the_configuration(vi
     visit.open("applications")
     visit.page.get_by_label("Find applications").fill("genome")
     expect(visit.page.locator(".says")).to_have_text("1 of 31 applications")
+    expect(visit.page.locator(".table-row .c-why")).to_have_text("Not enough queue quota")
     visit.page.locator(".table-row").click()
 
     reasons = visit.page.locator("#detail .reason")
