@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 README = Path(__file__).parents[2] / "README.md"
 COMMANDS = sorted(get_group(application).commands)
-VALID = "partitions:\n  - name: default\n    queues:\n      - name: root\n"
+VALID = "partitions:\n  - name: default\n    queues:\n      - name: root\n        submitacl: '*'\n"
 INVALID = "partitions:\n  - name: default\n    queue: []\n"
 
 
