@@ -47,6 +47,8 @@ class _Last(threading.local):
     name = ""
     callback_of: _Future | None = None
     """The future of which a callback runs on the calling thread."""
+    ends_pool = False
+    """Whether the calling thread ends a pool."""
     waited = False
     """Whether the calling thread has waited on a condition since it was last set."""
 
@@ -122,10 +124,40 @@ def _join(method: Callable[..., None]) -> Callable[..., None]:
         method(self, timeout)
         if timeout is None:
             _awaited(_end_of(self))
-            for end in tuple(_task_ends.get(self) or ()):
-                _awaited(end)
+            if not _last.ends_pool:
+                _awaited_tasks(self)
 
     return join
+
+
+def _awaited_tasks(thread: threading.Thread) -> None:
+    for end in tuple(_task_ends.get(thread) or ()):
+        _awaited(end)
+
+
+def _shutdown(method: Callable[..., None]) -> Callable[..., None]:
+    """Wrap the end of a pool, which waits for all its tasks together: which thread runs which is chance.
+
+    So what is known by the end of one of its threads, before the others are waited for, does not count.
+    """
+
+    @functools.wraps(method)
+    def shutdown(self: concurrent.futures.ThreadPoolExecutor, wait: bool = True, **named: object) -> None:  # noqa: FBT001, FBT002 - as in concurrent.futures
+        execution, outer = local.execution, _last.ends_pool
+        before, _last.ends_pool = execution.segment, True
+        try:
+            method(self, wait, **named)
+        finally:
+            _last.ends_pool = outer
+        if wait and not outer:
+            after, execution.segment = execution.segment, before
+            try:
+                for thread in tuple(self._threads):
+                    _awaited_tasks(thread)
+            finally:
+                execution.segment = after
+
+    return shutdown
 
 
 def _is_alive(method: Callable[[threading.Thread], bool]) -> Callable[[threading.Thread], bool]:
@@ -314,6 +346,7 @@ def _put_all() -> None:
     thread, future = threading.Thread, concurrent.futures.Future
     HOOKS.wrap(thread, "join", _join)
     HOOKS.wrap(thread, "is_alive", _is_alive)
+    HOOKS.wrap(concurrent.futures.ThreadPoolExecutor, "shutdown", _shutdown)
     HOOKS.wrap(threading.Condition, "notify", _notify)
     HOOKS.wrap(threading.Condition, "notify_all", _notify_all)
     HOOKS.wrap(threading.Condition, "wait", _condition_wait)

@@ -218,6 +218,21 @@ def end_of_pool() -> None:
         pool.shutdown()
 
 
+def end_of_pool_of_tasks_of_tasks() -> None:
+    """The same where the task leaves another one to the pool, which ends on another thread of it."""
+    lock = Lock("lock")
+    pool = ThreadPoolExecutor(2)
+
+    def work() -> None:
+        with lock:
+            pool.submit(int)
+
+    pool.submit(work)
+    time.sleep(PAUSE_SECONDS)
+    with lock:
+        pool.shutdown()
+
+
 def end_of_pool_of_one() -> None:
     """The same with a pool of one thread, and by leaving it."""
     lock = Lock("lock")
@@ -285,7 +300,13 @@ def second_lock() -> None:
     "program",
     [
         *(join, result, failure, all_results, each_result, mapped, promise, event, item, room, all_tasks),
-        *(end_of_pool, end_of_pool_of_one, notification, notification_of_before),
+        *(
+            end_of_pool,
+            end_of_pool_of_tasks_of_tasks,
+            end_of_pool_of_one,
+            notification,
+            notification_of_before,
+        ),
     ],
     ids=lambda one: one.__name__,
 )
