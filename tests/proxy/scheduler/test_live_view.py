@@ -56,6 +56,14 @@ def rows_of(scheduler: Scheduler) -> LiveRows:
     return rows
 
 
+def test_what_was_noted_most_often_is_why_an_application_waits(scheduler: Scheduler) -> None:
+    """Those of which nothing waits are left out, and those that are not known."""
+    reasons = scheduler.live_view().reasons("rm", "default", ["app", "gone", "never"])
+
+    assert ["app"] == list(reasons)
+    assert "Not enough" in reasons["app"]
+
+
 def test_the_rows_are_what_the_partition_has(scheduler: Scheduler) -> None:
     """Nodes, queues, applications, users, and those that have ended."""
     rows = rows_of(scheduler)

@@ -120,6 +120,7 @@ def watch_everything(partition: Partition) -> None:
     for name in names.nodes:
         monitor.live_node_facts(name)
     monitor.live_applications(names.applications, {})
+    monitor.live_reasons(names.applications)
     monitor.live_ended(names.ended)
     monitor.live_queues(names.queues)
     monitor.live_usages(names.users, names.groups)
