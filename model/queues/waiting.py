@@ -91,8 +91,11 @@ class WaitingApplications:
     def __init__(self) -> None:
         self._awake: OrderedList[ApplicationEntry] = OrderedList()
         self._resting: dict[RestKind, OrderedList[ApplicationEntry]] = {}
-        self._due: list[tuple[int, str, ApplicationEntry]] = []
-        """A heap of those that rest until some time, with others that no longer do."""
+        self._due: list[tuple[int, int, ApplicationEntry]] = []
+        """A heap of those that rest until some time, with others that no longer do.
+
+        The second number tells entries of one time apart, also those of an application that came again.
+        """
         self._unreservable: set[Resource] = set()
         """Sizes for which no node could be reserved since the nodes last changed."""
         self._node_changes = -1
@@ -192,7 +195,7 @@ class WaitingApplications:
             self._resting[kind] = OrderedList()
         self._resting[kind].add(entry)
         if until_ns is not None:
-            heappush(self._due, (until_ns, entry.application_id, entry))
+            heappush(self._due, (until_ns, id(entry), entry))
 
     def next_due_ns(self) -> int | None:
         """Return when the next one that is too young for a reservation is old enough, `None` if none is."""

@@ -6,9 +6,10 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from support.model.entries import a_leaf, an_entry
 from support.model.harness import TEN, FakePredicates, Harness, a_resource
 
-from licorne.model.queues.waiting import WaitingApplications
+from licorne.model.queues.waiting import RestKind, WaitingApplications
 from licorne.model.scheduling import cycle, leaf_visit, resting
 from licorne.model.scheduling.leaf_visit import LeafVisit
 from licorne.model.values.messages import AllocationPlaced, NodeAction
@@ -396,3 +397,17 @@ def test_an_application_whose_member_waits_for_a_placeholder_is_tried_once(
     h.run_until_idle()
 
     assert "m" in h.placements
+
+
+def test_an_application_that_comes_again_may_be_due_when_the_first_was() -> None:
+    """Both are remembered beside each other until that time."""
+    leaf, waiting = a_leaf(), WaitingApplications()
+    first, again = an_entry(leaf, "app"), an_entry(leaf, "app")
+
+    for entry in (first, again):
+        waiting.add(entry)
+        waiting.rest(entry, RestKind((TEN,), may_reserve=False), 7)
+        if entry is first:
+            waiting.remove(entry)
+
+    assert 7 == waiting.next_due_ns()
