@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
     from ..checking.graph import Dependency
 
-__all__ = ["HOOKS", "note_task_end"]
+__all__ = ["HOOKS", "NOTIFICATION", "note_task_end"]
 
 Result = TypeVar("Result")
 
+NOTIFICATION: Final = "a notification"
+"""What a wait on a condition is for; a steered run waits for the same."""
 TASKS_MAX: Final = 64
 """The ends of how many tasks of a thread are known to who joins it."""
 _Future = concurrent.futures.Future[object]
@@ -271,7 +273,7 @@ def _note_notification(condition: threading.Condition) -> None:
     known.line = execution.serial if known.line == execution.serial else None
     known.number += 1
     taken = [one for one in taken_by(execution) if one.wanted.lock is not _own_lock(condition)]
-    known.end = End("a notification", "a notification", taken) if taken else None
+    known.end = End(NOTIFICATION, NOTIFICATION, taken) if taken else None
 
 
 def _own_lock(condition: threading.Condition) -> object:

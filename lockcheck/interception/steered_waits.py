@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import local, runtime
+from .awaited_ends import NOTIFICATION
 from .hand_overs import is_checked
 from .hooks import Hooks
 from .queue_ends import ALL_DONE, ITEM, ROOM
@@ -83,7 +84,7 @@ def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
         def attempt(seconds: float) -> bool:
             return method(self, seconds) or _notified.get(self) != before
 
-        return wait_in_slices(local.execution, _ThingWait("a notification"), attempt, -1)
+        return wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
 
     return wait
 
@@ -101,7 +102,7 @@ def _wait_for(method: Callable[..., object]) -> Callable[..., object]:
             met[:] = [method(self, predicate, seconds)]
             return bool(met[0])
 
-        wait_in_slices(local.execution, _ThingWait("a notification"), attempt, -1)
+        wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
         return met[0]
 
     return wait_for

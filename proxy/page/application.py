@@ -19,7 +19,7 @@ from .files import FolderFiles, PageFiles
 from .timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from starlette.requests import Request
@@ -87,37 +87,29 @@ class Page:
 
     def _node(self, request: Request) -> Response:
         """Say what a node has and what runs on it; may wait for a partition."""
-        wanted = request.query_params
-        try:
-            node_id = _given(wanted.get("node"), "node")
-            facts = self._scheduler.live_view().node(
-                _given(wanted.get("rm"), "rm"), _given(wanted.get("partition"), "partition"), node_id
-            )
-        except _BadRequestError as error:
-            return error_response(400, str(error))
-        except NotKnownError as error:
-            return error_response(404, str(error))
-        if facts is None:
-            return error_response(404, f"node {node_id!r} is not known")
-        return JSONResponse(node_document(facts), headers=_NOT_KEPT)
+
+        def read(rm_id: str, partition: str) -> Response:
+            node_id = _given(request.query_params.get("node"), "node")
+            facts = self._scheduler.live_view().node(rm_id, partition, node_id)
+            if facts is None:
+                return error_response(404, f"node {node_id!r} is not known")
+            return JSONResponse(node_document(facts), headers=_NOT_KEPT)
+
+        return _of_partition(request, read)
 
     def _reasons(self, request: Request) -> Response:
         """Say in few words why applications wait; may wait for a partition."""
-        wanted = request.query_params
-        applications = wanted.getlist("application")
+        applications = request.query_params.getlist("application")
         if len(applications) > REASONS_MAX:
             return error_response(
                 400, f"{len(applications)} applications are asked for, {REASONS_MAX} are the most"
             )
-        try:
-            reasons = self._scheduler.live_view().reasons(
-                _given(wanted.get("rm"), "rm"), _given(wanted.get("partition"), "partition"), applications
-            )
-        except _BadRequestError as error:
-            return error_response(400, str(error))
-        except NotKnownError as error:
-            return error_response(404, str(error))
-        return JSONResponse(reasons, headers=_NOT_KEPT)
+
+        def read(rm_id: str, partition: str) -> Response:
+            reasons = self._scheduler.live_view().reasons(rm_id, partition, applications)
+            return JSONResponse(reasons, headers=_NOT_KEPT)
+
+        return _of_partition(request, read)
 
     async def _timeline_of(self, request: Request) -> Response:
         """Return what queues used in the last hour."""
@@ -136,6 +128,17 @@ class Page:
 
 class _BadRequestError(LicorneError):
     """A parameter is missing."""
+
+
+def _of_partition(request: Request, read: Callable[[str, str], Response]) -> Response:
+    """Return what is read of the partition that a request names by its RM and its name."""
+    wanted = request.query_params
+    try:
+        return read(_given(wanted.get("rm"), "rm"), _given(wanted.get("partition"), "partition"))
+    except _BadRequestError as error:
+        return error_response(400, str(error))
+    except NotKnownError as error:
+        return error_response(404, str(error))
 
 
 def _given(value: str | None, name: str) -> str:

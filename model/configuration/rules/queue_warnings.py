@@ -70,34 +70,33 @@ def names_in_access_lists_match(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 def access_lists_have_effect(root: QueueConfig) -> Iterator[RuleFinding]:
     """Warn of queues to which no user may submit, and of lists below a queue that is open to all users."""
-    yield from _submitting(root, "", is_open=False)
+    yield from _submitting(root, "", is_open=False)[1]
 
 
-def _submitting(queue: QueueConfig, above: str, *, is_open: bool) -> Iterator[RuleFinding]:
-    """Walk the queues below those that no list allows a user to submit to, or `is_open` to all users."""
+def _submitting(queue: QueueConfig, above: str, *, is_open: bool) -> tuple[bool, list[RuleFinding]]:
+    """Return whether any user may submit to a queue or below it, and what is found there.
+
+    Args:
+        queue: No list above it names single users.
+        above: The path of the queue above it.
+        is_open: Whether a queue above it lets every user submit.
+    """
     path = f"{above}.{queue.name}" if above else queue.name
-    lists = [_access_list(queue.submit_acl), _access_list(queue.admin_acl)]
-    if is_open and queue.submit_acl.strip() and not lists[0].everyone:
+    submit, admin = _access_list(queue.submit_acl), _access_list(queue.admin_acl)
+    found: list[RuleFinding] = []
+    if is_open and queue.submit_acl.strip() and not submit.everyone:
         position = queue.positions.get("submitacl", queue.position)
-        yield RuleFinding(position, f"submitacl has no effect: a queue above {path} lets every user submit")
-    is_open = is_open or any(one.everyone for one in lists)
-    if not is_open and any(one.users or one.groups for one in lists):
-        return
-    if not is_open and not any(_lets_some_submit(child) for child in queue.queues):
-        below = " or below it" if queue.queues else ""
-        yield RuleFinding(
-            queue.position, f"no user may submit to {path}{below}: no submitacl or adminacl allows one"
-        )
-        return
-    for child in queue.queues:
-        yield from _submitting(child, path, is_open=is_open)
-
-
-def _lets_some_submit(queue: QueueConfig) -> bool:
-    lists = (_access_list(queue.submit_acl), _access_list(queue.admin_acl))
-    return any(one.everyone or one.users or one.groups for one in lists) or any(
-        _lets_some_submit(child) for child in queue.queues
-    )
+        text = f"submitacl has no effect: a queue above {path} lets every user submit"
+        found.append(RuleFinding(position, text))
+    is_open = is_open or submit.everyone or admin.everyone
+    if not is_open and (submit.users or submit.groups or admin.users or admin.groups):
+        return True, found
+    below = [_submitting(child, path, is_open=is_open) for child in queue.queues]
+    if is_open or any(some for some, _ in below):
+        return True, [*found, *(each for _, findings in below for each in findings)]
+    where = f"{path} or below it" if queue.queues else path
+    text = f"no user may submit to {where}: no submitacl or adminacl allows one"
+    return False, [RuleFinding(queue.position, text)]
 
 
 def _access_list(text: str) -> AccessControlList:

@@ -3,7 +3,7 @@
 import { link } from "./address.js";
 import { colour, h, setText, sized } from "./dom.js";
 import { clock, label, percent, quantity } from "./format.js";
-import { QUEUE, has, partition, store, watch } from "./store.js";
+import { QUEUE, has, partition, store, value, watch } from "./store.js";
 import { ask } from "./stream.js";
 
 const HEIGHT = 148;
@@ -116,9 +116,9 @@ export function show(view) {
     const begin = end - Math.min(known.span, Math.max(SPAN_MIN_MS, end - (known.times[0] ?? end)));
     const usedAt = (point) => (point === null ? null : (point[0][at] ?? 0));
     const waitsAt = (point) => (point === null ? null : (point[1][at] ?? 0));
-    const guaranteed = partition()?.queues[path]?.[QUEUE.guaranteed]?.[partition().types.indexOf(store.type)] ?? 0;
-    const queue = partition()?.queues[path];
-    const maximum = queue?.[QUEUE.maximum]?.[partition().types.indexOf(store.type)] ?? null;
+    const limits = partition()?.queues[path];
+    const guaranteed = limits ? (value(limits[QUEUE.guaranteed]) ?? 0) : 0;
+    const maximum = limits ? value(limits[QUEUE.maximum]) : null;
     const greatest = (of) => Math.max(0, ...points.map((point) => of(point) ?? 0));
     const scale = Math.max(1, guaranteed, maximum !== null && maximum < greatest(usedAt) * 4 ? maximum : 0, greatest(usedAt)) * 1.3;
     const waitsScale = Math.max(1, greatest(waitsAt)) * 1.5;
