@@ -133,6 +133,9 @@ class ContractChecker:
             self._note_placed((allocation["applicationID"], allocation["allocationKey"]))
         for release in response.get("released", []):
             self._note_released(release)
+        # An RM of the older generation hears of asks that the scheduler drops apart from allocations.
+        for release in response.get("releasedAsks", []):
+            self._open.discard((release["applicationID"], release["allocationKey"]))
 
     def _note_placed(self, entry: Entry) -> None:
         if entry in self.placed:

@@ -67,6 +67,16 @@ def test_the_checker_accepts_what_is_so() -> None:
     checker.check(documents("k", waiting=("waits",)))
 
 
+def test_asks_that_are_dropped_in_the_older_generation_have_had_their_answer() -> None:
+    """The message lists them apart; whatever it does not list is still missed."""
+    checker = a_checker("dropped", "lost")
+    dropped = {"applicationID": "app", "allocationKey": "dropped", "terminationType": "TIMEOUT"}
+    checker.note_heard({"allocationResponse": {"releasedAsks": [dropped]}})
+
+    with pytest.raises(ContractError, match=r"\[\('app', 'lost'\)\] neither wait"):
+        checker.check(documents())
+
+
 def test_what_is_placed_twice_is_found() -> None:
     """A key is announced once."""
     checker = a_checker("k")
