@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["RealClock"]
 
 _NS: Final = 1_000_000_000
+_STEP_NS: Final = 1_000_000
+"""How far the wall clock must be ahead to have been set; the two clocks are not read at the same moment."""
 _SLEEP_MAX_SECONDS: Final = 3600.0
 """A timer may be centuries away, and a thread cannot sleep that long."""
 
@@ -39,10 +41,16 @@ class RealClock:
         self._changed = Condition(name="clock")
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._ahead_ns = time.time_ns() - time.monotonic_ns()
+        """How far the time is ahead of the monotonic clock."""
 
     def now_ns(self) -> int:
-        """Return the time, nanoseconds since 1970."""
-        return time.time_ns()
+        """Return the time, nanoseconds since 1970: that of the wall, but it does not go back with it."""
+        elapsed_ns = time.monotonic_ns()
+        ahead_ns = time.time_ns() - elapsed_ns
+        if ahead_ns > self._ahead_ns + _STEP_NS:
+            self._ahead_ns = ahead_ns
+        return self._ahead_ns + elapsed_ns
 
     def call_at(self, due_ns: int, partition: str, action: TimerAction) -> None:
         """Set a timer of a partition."""

@@ -10,6 +10,7 @@ from ..state.applying import apply
 from ..state.charges import drop_asks, leave_swap
 from ..state.expiries import expire_due
 from ..state.host import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck
+from .cycle import is_idle
 from .outstanding import outstanding_asks
 
 if TYPE_CHECKING:
@@ -72,11 +73,11 @@ def watch_quotas(state: PartitionState) -> None:
 
 
 def next_retry_ns(state: PartitionState) -> int | None:
-    """Return when time alone may let something be placed, `None` if only a change can.
+    """Return when time alone may let something be placed, `None` if only a change can, such as a first node.
 
     It also brings the orders of the queues up to date.
     """
-    if state.host.placement_halt() is not None:
+    if is_idle(state):
         return None
     skips = [leaf.entries.skip_until for leaf in state.tree.leaves_in_order()]
     due = [skip.until_ns for skip in skips if skip is not None and skip.until_ns is not None]

@@ -130,13 +130,21 @@ class Connection:
                 continue
             return
 
-    def call_later(self, message: v1.ManagerMessage) -> Future[v1.Answer]:
+    def call_later(
+        self, message: v1.ManagerMessage, on_end: Callable[[Future[v1.Answer]], None] | None = None
+    ) -> Future[v1.Answer]:
         """Send a message that wants an answer, and return what gets it.
+
+        Args:
+            message: The message.
+            on_end: Called with the future when it has its answer, before a later message is received.
 
         Raises:
             ConnectionLostError: The connection is lost.
         """
         future: Future[v1.Answer] = Future()
+        if on_end is not None:
+            future.add_done_callback(on_end)
         with self._lock:
             if self._lost is not None:
                 raise self._lost

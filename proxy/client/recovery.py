@@ -7,7 +7,7 @@ allocations; asks follow when all of these are answered. See docs/recovery.md.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from copy import deepcopy
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
@@ -94,7 +94,13 @@ class Recovery:
         )
         self._changed = threading.Condition()
         self._state = RecoveryState.NEW
-        self._replaced = None if replaces is None else replaces._watcher  # noqa: SLF001 - of the same class
+        self._replaced = replaces
+        self._is_replaced = False
+        """Whether another recovery registers in its place, or has."""
+        self._sending: Counter[int] = Counter()
+        """How many requests each thread is sending, by its identity."""
+        self._postponed: list[Request] = []
+        """What followed from answers while another recovery registered."""
         self._is_registering = False
         self._failure = ""
         self._held: deque[Request] = deque(ask_requests(self._rm_id, known.asks, batch_max))
@@ -137,14 +143,16 @@ class Recovery:
                 raise LicorneError(f"the recovery of RM {self._rm_id!r} is being started already")
             self._is_registering = True
         if self._replaced is not None:
-            self._replaced.is_muted = True
+            self._replaced._stand_aside()  # noqa: SLF001 - of the same class
         try:
             self._scheduler.register_resource_manager(self._registration, self._watcher)
         except BaseException:
             self._is_registering = False
             if self._replaced is not None:
-                self._replaced.is_muted = False
+                self._replaced._come_back()  # noqa: SLF001 - likewise
             raise
+        if self._replaced is not None:
+            self._replaced._leave()  # noqa: SLF001 - likewise
         with self._changed:
             self._enter(RecoveryEvent.REGISTER)
             self._enter(RecoveryEvent.RECOVER)
@@ -233,8 +241,11 @@ class Recovery:
         return rest
 
     def _take_allocations(self, response: si.AllocationResponse) -> si.AllocationResponse:
-        """Carry out what follows from an answer about allocations; return what the RM is to know of it."""
-        if self._state is not RecoveryState.RECOVERING:
+        """Carry out what follows from an answer about allocations; return what the RM is to know of it.
+
+        What the RM has said that it runs is no news for it, also if the recovery has failed meanwhile.
+        """
+        if self._state is RecoveryState.RUNNING:
             return response
         with self._changed:
             requests, rest = self._progress.take_allocations(response)
@@ -247,31 +258,79 @@ class Recovery:
             rejection = next(entry for entry in self.rejections if entry.node_id)
             self.fail(f"{rejection.kind.value} {rejection.name} was rejected: {rejection.reason}")
             return
+        with self._changed:
+            if self._is_replaced:
+                self._postponed += requests
+            if self._is_replaced or self._state is not RecoveryState.RECOVERING:
+                return
+            self._begin_sending()
         try:
             for request in requests:
                 self._send(request)
         except LicorneError as error:
             self.fail(str(error))
             return
+        finally:
+            self._end_sending()
         with self._changed:
             if not self._progress.is_complete or self._state is not RecoveryState.RECOVERING:
                 return
             self._enter(RecoveryEvent.SUCCEED)
         self._send_held()
 
+    def _begin_sending(self) -> None:
+        """Note that this thread sends; the caller has the lock."""
+        self._sending[threading.get_ident()] += 1
+
+    def _end_sending(self) -> None:
+        with self._changed:
+            me = threading.get_ident()
+            self._sending[me] -= 1
+            if not self._sending[me]:
+                del self._sending[me]
+            self._changed.notify_all()
+
+    def _stand_aside(self) -> None:
+        """Send nothing from now on, and wait for what is being sent: it is for the earlier registration."""
+        self._watcher.is_muted = True
+        with self._changed:
+            self._is_replaced = True
+            self._changed.wait_for(lambda: not self._sending.keys() - {threading.get_ident()})
+
+    def _leave(self) -> None:
+        """Drop what was not sent: the other recovery has registered, with all that the RM knows."""
+        if not self.fail(f"RM {self._rm_id!r} has registered again"):
+            with self._changed:
+                self._held.clear()
+
+    def _come_back(self) -> None:
+        """Go on: the other recovery could not register."""
+        self._watcher.is_muted = False
+        with self._changed:
+            self._is_replaced = False
+            requests, self._postponed = self._postponed, []
+        if self._state is RecoveryState.RUNNING:
+            self._send_held()
+        else:
+            self._act(requests)
+
     def _send_held(self) -> None:
         """Send what was held back, in order; what comes meanwhile is held back until its turn."""
         while True:
             with self._changed:
-                if not self._held:
+                if not self._held or self._is_replaced:
                     return
                 request = self._held[0]
+                self._begin_sending()
             try:
                 self._send(request)
             except LicorneError as error:
                 self._note_refused(request, error)
+            finally:
+                self._end_sending()
             with self._changed:
-                self._held.popleft()
+                if self._held:
+                    self._held.popleft()
 
     def _note_refused(self, request: Request, error: LicorneError) -> None:
         kind = type(request).__name__

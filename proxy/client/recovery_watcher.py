@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ..si.api import ResourceManager, StateDumpPlugin
+from ..si.api import DeferredPredicates, ResourceManager, StateDumpPlugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +41,9 @@ class Watcher(ResourceManager):
         reconnected = getattr(callback, "reconnected", None)
         if reconnected is not None:
             self.reconnected = reconnected  # A remote scheduler calls it, see `RemoteScheduler`.
+        if isinstance(callback, DeferredPredicates):
+            self.ask_predicates = callback.ask_predicates  # Likewise, and asks in its own way.
+            self.ask_preemption_predicates = callback.ask_preemption_predicates
         if isinstance(callback, StateDumpPlugin):
             self.get_state_dump = callback.get_state_dump  # A scheduler looks whether there is one.
 

@@ -6,7 +6,7 @@ import queue
 import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
@@ -135,15 +135,18 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         judges = judges or getattr(type(callback), "predicates", None) is not ResourceManager.predicates
         dumps = isinstance(callback, StateDumpPlugin)
         registration = v1.Registration(request=request, predicates=judges, state_dump=dumps)
-        before = self._registered.get(request.rmID)
-        self._registered[request.rmID] = _Registered(registration, callback)
+        registered = _Registered(registration, callback)
+        before = self._registered.setdefault(request.rmID, registered)
+
+        def replace(answer: Future[v1.Answer]) -> None:
+            if answer.exception() is None:  # What came before it ends what the callback before has.
+                self._registered[request.rmID] = registered
+
         try:
-            self._call(v1.ManagerMessage(register=registration))
+            self._ask(self._known(), v1.ManagerMessage(register=registration), replace)
         except BaseException:
-            if before is None:
+            if before is registered:
                 self._registered.pop(request.rmID, None)
-            else:
-                self._registered[request.rmID] = before
             raise
         return si.RegisterResourceManagerResponse()
 
@@ -276,20 +279,25 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
         """Make a call and wait for its answer; callbacks of a stepped scheduler are made meanwhile."""
         return self._ask(self._known(), message)
 
-    def _ask(self, connection: Connection, message: v1.ManagerMessage) -> v1.Answer:
+    def _ask(
+        self,
+        connection: Connection,
+        message: v1.ManagerMessage,
+        on_end: Callable[[Future[v1.Answer]], None] | None = None,
+    ) -> v1.Answer:
         if not self.stepped:
             try:
-                return connection.call_later(message).result(self._timeout)
+                return connection.call_later(message, on_end).result(self._timeout)
             except TimeoutError as error:
                 text = f"the scheduler at {self._transport.address} gave no answer within {self._timeout:g} s"
                 raise ConnectionLostError(text) from error
         with self._stepping:
-            answer = connection.call_later(message)
+            answer = connection.call_later(message, on_end)
             answer.add_done_callback(lambda _: self._steps.put(None))
             while not answer.done():
                 received = self._steps.get()
                 if received is not None:
-                    self._call_back(received)
+                    self._call_back(received, self._registered.get(received.rm_id))
             return answer.result()
 
     # ----------------------------------------------------------------------------------- callbacks
@@ -313,14 +321,15 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
             if registered is not None and connection is not None:
                 self._state_dumps.answer(message, registered.callback, connection.send)
         else:
-            self._callbacks.put(lambda: self._call_back(message), may_wait=self._may_wait)
+            registered = self._registered.get(message.rm_id)
+            self._callbacks.put(lambda: self._call_back(message, registered), may_wait=self._may_wait)
 
     def _may_wait(self) -> bool:
         """Return whether no call waits for an answer that stands behind the callbacks on the connection."""
         connection = self._connection
         return connection is not None and not connection.has_calls
 
-    def _call_back(self, message: v1.SchedulerMessage) -> None:
+    def _call_back(self, message: v1.SchedulerMessage, registered: _Registered | None) -> None:
         """Make the callback of a message; for a stepped scheduler, also answer a question."""
         if message.HasField("refusal"):
             self._failures.note("", "request", RequestError(message.refusal.text))
@@ -328,10 +337,10 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
             self._answer_predicates(message, range(len(message.predicates.questions)))
         elif message.HasField("preemption_predicates"):
             self._answer_preemption(message)
-        elif message.rm_id in self._registered:
+        elif registered is not None:
             try:
                 with self._callback_threads.callback(message.rm_id):
-                    make_callback(self._registered[message.rm_id].callback, message)
+                    make_callback(registered.callback, message)
             except BaseException as error:  # noqa: BLE001 - it is reported, and the next one is made
                 self._failures.note(message.rm_id, str(message.WhichOneof("body")), error)
             if message.callback:
@@ -395,7 +404,8 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
                 try:
                     self._register_again(connection)
                 except LicorneError as error:
-                    self._failures.note("", "reconnect", error)
+                    if not self._stopped.is_set():
+                        self._failures.note("", "reconnect", error)
                     connection.close()
                     raise
                 return

@@ -29,10 +29,15 @@ class Wall:
     """Stands for the module `time`: days go by when the test says so."""
 
     days: int = 1
+    elapsed_ns: int = 0
 
     def time_ns(self) -> int:
         """Return the time."""
         return self.days * DAY_NS
+
+    def monotonic_ns(self) -> int:
+        """Return the time that has passed."""
+        return self.elapsed_ns
 
 
 class Timers:
@@ -85,6 +90,16 @@ def test_the_time_is_that_of_the_wall() -> None:
     before_ns = time.time_ns()
 
     assert before_ns <= RealClock(lambda *_: None).now_ns() <= time.time_ns()
+
+
+def test_the_time_goes_on_when_the_wall_is_set_back(timers: Timers) -> None:
+    """At the pace of the monotonic clock; it goes ahead with the wall again when that is ahead."""
+    times_ns = []
+    for day, elapsed_ns in ((5, 0), (2, 7), (5, 8), (6, 9)):
+        timers.wall.days, timers.wall.elapsed_ns = day, elapsed_ns
+        times_ns.append(timers.clock.now_ns())
+
+    assert [5 * DAY_NS, 5 * DAY_NS + 7, 5 * DAY_NS + 8, 6 * DAY_NS] == times_ns
 
 
 def test_a_timer_in_the_past_fires_at_once_on_the_clocks_thread(timers: Timers) -> None:

@@ -105,6 +105,21 @@ def test_a_partition_at_rest_asks_the_predicates_again_after_a_second() -> None:
     assert START_NS + SECOND_NS == h.partition.next_retry_ns()
 
 
+def test_a_partition_without_nodes_is_not_tried_again_until_there_is_one() -> None:
+    """What was due meanwhile would be due again at once, and once more, without end."""
+    h = Harness(predicates=FakePredicates(refused={("a", "one"): "taint"}))
+    h.nodes("one")
+    h.submit()
+    h.ask("a")
+    h.partition.work(5)
+    h.update_node("one", NodeAction.DECOMISSION)
+    h.advance(5)
+
+    h.partition.work(5)
+
+    assert None is h.partition.next_retry_ns()
+
+
 def test_running_until_idle_counts_results() -> None:
     """And ends when nothing more can be done."""
     h = busy("a", "b")

@@ -130,6 +130,21 @@ def test_callbacks_may_call_the_scheduler() -> None:
     assert len(asked) == 1
 
 
+def test_the_callback_before_hears_the_end_of_what_it_had_when_an_rm_registers_again() -> None:
+    """The new one hears of its own alone, as in one process: what runs for it has not ended."""
+    before, after = Listener(), Listener()
+    with served() as server, RemoteScheduler(server.address) as scheduler:
+        for listener in (before, after):
+            scheduler.register("rm", listener, configuration=ONE)
+            scheduler.update_node(node_request("n1"))
+            scheduler.update_application(application_request("app"))
+            scheduler.update_allocation(ask_request("task"))
+            listener.wait_for("placed task")
+
+    ended = [[text for text in each.heard if text.startswith("released task")] for each in (before, after)]
+    assert [["released task STOPPED_BY_RM"], []] == ended
+
+
 def test_an_rm_that_stops_in_a_callback_ends_the_connection() -> None:
     """It does not wait for itself."""
     listener = Listener()

@@ -138,6 +138,27 @@ def test_predicates_are_those_of_the_manager(scheduler: Noting) -> None:
     assert scheduler.scheduler._managers.get("rm", "test").predicates is None
 
 
+def test_predicates_that_the_manager_answers_later_are_asked(scheduler: Noting) -> None:
+    """What it refuses is not placed."""
+
+    class Refusing(KnowingManager):
+        def ask_predicates(self, questions: Any, answer: Any) -> None:
+            answer({0: dict.fromkeys(questions[0].node_ids, "full")})
+
+        def ask_preemption_predicates(self, questions: Any, answer: Any) -> None:
+            answer(dict.fromkeys(range(len(questions))))
+
+    manager = Refusing()
+    manager.know(
+        nodes=[a_node("n1")], applications=[an_application("app")], allocations=[an_allocation("ask")]
+    )
+    begun(manager, scheduler)
+    scheduler.scheduler.run_until_idle()
+
+    assert "accepted app" in manager.heard
+    assert "placed ask" not in manager.heard
+
+
 def test_hints_events_and_preemption_go_to_the_manager() -> None:
     """As if it had registered itself."""
     heard: list[object] = []

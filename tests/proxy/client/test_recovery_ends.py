@@ -232,6 +232,60 @@ def test_a_manager_that_recovers_again_does_not_hear_that_all_it_had_has_ended(
     ] == manager.heard
 
 
+def test_what_runs_is_not_placed_again_for_a_manager_whose_recovery_has_failed(
+    scheduler: Noting, manager: KnowingManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers to what it had sent come later; it would start once more what runs."""
+    recovery = begun(manager, scheduler)
+    send = scheduler.update_allocation
+
+    def send_and_fail(request: si.AllocationRequest) -> None:
+        send(request)
+        recovery.fail("the stream broke")
+
+    monkeypatch.setattr(scheduler, "update_allocation", send_and_fail)
+    scheduler.scheduler.run_until_idle()
+
+    assert RecoveryState.FAILED is recovery.state
+    assert any("a on n1" in text for text in scheduler.sent)
+    assert "placed a" not in manager.heard
+
+
+def test_a_recovery_under_way_sends_nothing_more_once_the_manager_recovers_again(
+    scheduler: Noting, manager: KnowingManager
+) -> None:
+    """Not even in answer to what it hears until then: that would reach the new registration."""
+    first = begun(manager, scheduler)
+    again = manager.recovery(scheduler, replaces=first)
+    first._stand_aside()
+    scheduler.scheduler.deliver()
+    sent = [*scheduler.sent]
+    again.start()
+    scheduler.scheduler.run_until_idle()
+
+    assert not any("a on" in text for text in sent)
+    assert 1 == sum("a on n1" in text for text in scheduler.sent)
+    assert (RecoveryState.FAILED, RecoveryState.RUNNING) == (first.state, again.state)
+    assert "has registered again" in first.failure
+
+
+def test_a_recovery_under_way_goes_on_when_another_one_cannot_register(
+    scheduler: Noting, manager: KnowingManager
+) -> None:
+    """With what followed from the answers meanwhile."""
+    first = begun(manager, scheduler)
+    again = manager.recovery(scheduler, replaces=first)
+    again._registration = si.RegisterResourceManagerRequest(rmID="rm", config="partitions: 7")
+    first._stand_aside()
+    scheduler.scheduler.deliver()
+    with pytest.raises(RequestError, match="registration of RM failed"):
+        again.start()
+    scheduler.scheduler.run_until_idle()
+
+    assert RecoveryState.RUNNING is first.state
+    assert "placed waits" in manager.heard
+
+
 def test_a_recovery_that_cannot_register_leaves_the_one_before_in_place(
     scheduler: Noting, manager: KnowingManager
 ) -> None:
