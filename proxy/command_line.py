@@ -17,6 +17,7 @@ from ..model.errors import LicorneError
 from .commands.bench import bench
 from .commands.dry_run import dry_run
 from .commands.explain import explain
+from .commands.fuzz import fuzz
 from .commands.options import EngineOption, ThreadsOption, UsersOption
 from .commands.serve import serve
 from .commands.simulate import simulate_command
@@ -96,6 +97,7 @@ application.command("validate")(validate)
 application.command("explain")(explain)
 application.command("dry-run")(dry_run)
 application.command("top")(top)
+application.command("fuzz")(fuzz)
 
 
 def main() -> None:

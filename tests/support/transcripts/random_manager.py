@@ -18,8 +18,9 @@ from support.transcripts.transcript_lines import (
 if TYPE_CHECKING:
     import random
 
-    from support.transcripts.transcript_configurations import Configuration
     from support.transcripts.transcript_lines import Json
+
+    from licorne.proxy.fuzz.configurations import Configuration
 
 __all__ = ["RandomManager", "Task"]
 

@@ -12,14 +12,15 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from support.transcripts.random_manager import RandomManager, Task
-from support.transcripts.transcript_configurations import (
+from support.transcripts.transcript_lines import RM_ID, resource
+from support.transcripts.transcript_plots import play_gang, play_reservation
+
+from licorne.proxy.fuzz.configurations import (
     DYNAMIC_PARENT,
     INVALID_CONFIGURATIONS,
     USERS,
     random_configuration,
 )
-from support.transcripts.transcript_lines import RM_ID, resource
-from support.transcripts.transcript_plots import play_gang, play_reservation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

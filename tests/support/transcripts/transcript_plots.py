@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from support.transcripts.random_manager import Task
-from support.transcripts.transcript_configurations import USERS
 from support.transcripts.transcript_lines import RM_ID, resource
+
+from licorne.proxy.fuzz.configurations import USERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     import random
 
-    from support.transcripts.transcript_lines import Json
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool"
 
 __all__ = ["DYNAMIC_PARENT", "INVALID_CONFIGURATIONS", "USERS", "Configuration", "random_configuration"]
 

@@ -1,0 +1,282 @@
+"""What an honest resource manager knows: its nodes, its applications, and what runs where.
+
+The record is the cluster: what runs goes on, whatever becomes of the scheduler or the connection to it. It is
+written before a message is sent, so that no answer can come before it. Whatever the scheduler says has to
+agree with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+from ..si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["ClusterRecord", "KnownApplication", "KnownNode", "RecordError", "Size", "Task", "resource"]
+
+Size: TypeAlias = "dict[str, int]"
+"""A quantity of each resource type."""
+OVER: Final = frozenset({"Completed", "Failed", "Rejected", "Expired"})
+"""The states of applications from which there is no way back."""
+_PARTITION_TAG: Final = "si/node-partition"
+_FOREIGN: Final = "foreign"
+_REQUIRED_NODE: Final = "yunikorn.apache.org/requiredNode"
+
+
+class RecordError(AssertionError):
+    """The scheduler said or shows what cannot be."""
+
+
+def resource(size: Size) -> si.Resource:
+    """Write a size as a message."""
+    return si.Resource(resources={name: si.Quantity(value=value) for name, value in size.items()})
+
+
+@final
+@dataclass(slots=True)
+class KnownNode:
+    """A node, as the RM has reported it."""
+
+    name: str
+    partition: str
+    size: Size
+    drained: bool = False
+
+    def message(self, action: si.NodeInfo.ActionFromRM) -> si.NodeInfo:
+        """Return what is said of it."""
+        info = si.NodeInfo(nodeID=self.name, action=action, schedulableResource=resource(self.size))
+        info.attributes[_PARTITION_TAG] = self.partition
+        return info
+
+
+@final
+@dataclass(slots=True)
+class KnownApplication:
+    """An application that was submitted and is not over."""
+
+    name: str
+    partition: str
+    queue: str
+    user: str
+    groups: list[str]
+    gang: dict[str, tuple[int, Size]] = field(default_factory=dict)
+    """How many members each task group has, and their size."""
+    hard: bool = False
+    timeout_ms: int = 0
+    state: str = ""
+    """The state that was heard last; empty before the answer to the submission."""
+
+    def message(self) -> si.AddApplicationRequest:
+        """Return its submission."""
+        request = si.AddApplicationRequest(
+            applicationID=self.name,
+            queueName=self.queue,
+            partitionName=self.partition,
+            ugi=si.UserGroupInformation(user=self.user, groups=self.groups),
+            executionTimeoutMilliSeconds=self.timeout_ms,
+            gangSchedulingStyle="Hard" if self.hard else "Soft",
+        )
+        if self.gang:
+            total: Size = {}
+            for count, size in self.gang.values():
+                for name, value in size.items():
+                    total[name] = total.get(name, 0) + count * value
+            request.placeholderAsk.CopyFrom(resource(total))
+        return request
+
+
+@final
+@dataclass(slots=True)
+class Task:
+    """Something that the RM wants to run, or that runs."""
+
+    key: str
+    application: str
+    partition: str
+    size: Size
+    priority: int = 0
+    group: str = ""
+    placeholder: bool = False
+    required_node: str = ""
+    preemptible: bool = True
+    preempts: bool = True
+    node: str = ""
+    """Where it runs; empty while it waits."""
+
+    def message(self) -> si.Allocation:
+        """Return the ask, or the allocation if it runs."""
+        allocation = si.Allocation(
+            allocationKey=self.key,
+            applicationID=self.application,
+            partitionName=self.partition,
+            resourcePerAlloc=resource(self.size),
+            priority=self.priority,
+            taskGroupName=self.group,
+            placeholder=self.placeholder,
+            nodeID=self.node,
+            preemptionPolicy=si.PreemptionPolicy(
+                allowPreemptSelf=self.preemptible, allowPreemptOther=self.preempts
+            ),
+        )
+        if self.required_node:
+            allocation.allocationTags[_REQUIRED_NODE] = self.required_node
+        if not self.application:
+            allocation.allocationTags[_FOREIGN] = "default" if self.preemptible else "static"
+        return allocation
+
+
+@final
+class ClusterRecord:
+    """What one resource manager knows."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, KnownNode] = {}
+        self.partitions: dict[str, str] = {}
+        """The partition of each application that there ever was."""
+        self.applications: dict[str, KnownApplication] = {}
+        self.waiting: dict[str, Task] = {}
+        self.running: dict[str, Task] = {}
+        self.foreign: dict[str, Task] = {}
+        """What another scheduler runs on the nodes."""
+        self.to_confirm: dict[str, int] = {}
+        """The termination types of what the scheduler wants ended, until the RM has said that it has"""
+        self.gone_nodes: set[str] = set()
+        self.ended: set[str] = set()
+        """Keys that have ended; the RM uses none again."""
+        self.preempted = 0
+
+    # -------------------------------------------------------------------------------- what is heard
+
+    def placed(self, allocation: si.Allocation) -> bool:
+        """Note that something has been placed; return whether it is wanted still.
+
+        Raises:
+            RecordError: it runs already, was never asked for, or its node was never there.
+        """
+        key, node = allocation.allocationKey, allocation.nodeID
+        if key in self.running:
+            raise RecordError(f"{key} is placed on {node}, and runs on {self.running[key].node}")
+        if node not in self.nodes and node not in self.gone_nodes:
+            raise RecordError(f"{key} is placed on {node}, which there never was")
+        task = self.waiting.pop(key, None)
+        if task is None:
+            if key not in self.ended:
+                raise RecordError(f"{key} is placed on {node}, and was never asked for")
+            return False
+        if task.required_node not in ("", node):
+            raise RecordError(f"{key} is placed on {node}, and may run on {task.required_node} only")
+        task.node = node
+        self.running[key] = task
+        return True
+
+    def released(self, release: si.AllocationRelease, *, asks: bool = False) -> bool:
+        """Note what the scheduler ends; return whether it wants to hear that it has ended.
+
+        Raises:
+            RecordError: it was never asked for.
+        """
+        key = release.allocationKey
+        if key in self.waiting and (asks or key not in self.running):
+            self.end([key])
+            return False
+        if key not in self.running:
+            if key not in self.ended:
+                raise RecordError(f"{key} is released, and was never asked for")
+            return release.terminationType != si.STOPPED_BY_RM
+        if release.terminationType == si.STOPPED_BY_RM:
+            self.end([key])
+            return False
+        if release.terminationType == si.PREEMPTED_BY_SCHEDULER:
+            self.preempted += 1
+        self.to_confirm[key] = release.terminationType
+        return True
+
+    def rejected(self, key: str) -> None:
+        """Note that an ask is not taken.
+
+        Raises:
+            RecordError: it was never asked for.
+        """
+        if self.foreign.pop(key, None) is not None:
+            return
+        if key not in self.waiting and key not in self.ended and key not in self.running:
+            raise RecordError(f"{key} is rejected, and was never asked for")
+        self.end([key])
+
+    def application_changed(self, name: str, state: str) -> None:
+        """Note the state of an application; one that is over is forgotten, but for what it has."""
+        application = self.applications.get(name)
+        if application is not None:
+            application.state = state
+            if state in OVER:
+                del self.applications[name]
+
+    # --------------------------------------------------------------------------------- what is done
+
+    def end(self, keys: Iterable[str]) -> None:
+        """Note that tasks have ended, or are wanted no more."""
+        for key in keys:
+            self.waiting.pop(key, None)
+            self.running.pop(key, None)
+            self.to_confirm.pop(key, None)
+            self.ended.add(key)
+
+    def forget_what_has_lost_its_place(self) -> None:
+        """End what is to end, what was on nodes that are gone, and what is of applications that are over."""
+        tasks = (*self.waiting.values(), *self.running.values())
+        self.end([*self.to_confirm])
+        self.end(task.key for task in tasks if task.application not in self.applications)
+        self.end(task.key for task in tasks if task.node and task.node not in self.nodes)
+
+    def lose_node(self, name: str) -> KnownNode:
+        """Note that a node is gone, with what others ran there; what the RM runs ends when it hears so."""
+        self.gone_nodes.add(name)
+        self.foreign = {key: task for key, task in self.foreign.items() if task.node != name}
+        return self.nodes.pop(name)
+
+    def tasks_of(self, application: str) -> list[str]:
+        """Return the keys of all that an application has."""
+        tasks = (*self.waiting.values(), *self.running.values())
+        return [task.key for task in tasks if task.application == application]
+
+    # ------------------------------------------------------------------------------ what must agree
+
+    def check(self, snapshot: dict[str, dict[str, list[dict[str, object]]]]) -> None:
+        """Check that the scheduler, with nothing under way, shows what is in the record.
+
+        Raises:
+            RecordError: it does not.
+        """
+        shown: dict[str, str] = {}
+        waiting: set[str] = set()
+        states: dict[str, str] = {}
+        for documents in snapshot["applications"].values():
+            for document in documents:
+                state = str(document["applicationState"])
+                if state not in OVER:  # Those that are over have given their names free.
+                    states[str(document["applicationID"])] = state
+                shown |= {each["allocationKey"]: each["nodeId"] for each in document.get("allocations") or ()}  # type: ignore[attr-defined]
+                waiting |= {each["allocationKey"] for each in document.get("requests") or ()}  # type: ignore[attr-defined]
+        _compare("runs", {key: task.node for key, task in self.running.items()}, shown)
+        _compare("waits", dict.fromkeys(self.waiting), dict.fromkeys(waiting - {*shown}))
+        on_nodes = {
+            str(allocation["allocationKey"]): str(node["nodeID"])
+            for nodes in snapshot["nodes"].values()
+            for node in nodes
+            for allocation in node.get("allocations") or ()  # type: ignore[attr-defined]
+        }
+        _compare("runs by the nodes", shown, on_nodes)
+        known = {name: each.state for name, each in self.applications.items()}
+        _compare("is the state", known, {name: states.get(name) for name in known})
+        names = {str(node["nodeID"]) for nodes in snapshot["nodes"].values() for node in nodes}
+        _compare("is a node", dict.fromkeys(self.nodes), dict.fromkeys(names))
+
+
+def _compare(what: str, record: Mapping[str, object], shown: Mapping[str, object]) -> None:
+    if record != shown:
+        ours = {key: value for key, value in record.items() if shown.get(key, "") != value}
+        theirs = {key: value for key, value in shown.items() if record.get(key, "") != value}
+        raise RecordError(f"what {what}: {ours} for the RM, {theirs} for the scheduler")

@@ -1,0 +1,274 @@
+"""A run of a plan: a scheduler, its server, its managers, and the end at which all has to agree."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+import zlib
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, final
+
+from google.protobuf.json_format import MessageToDict
+
+from ...model.errors import LicorneError
+from ..client.remote_scheduler import RemoteScheduler
+from ..scheduler.scheduler import Scheduler
+from ..server.addresses import Address
+from ..server.running import ServerThread
+from ..server.server import ServerSettings
+from .ending import RunEnding
+from .manager import CallbackFault, SimulatedManager
+from .memory_network import MemoryNetwork
+from .plans import OPERATOR
+from .thread_control import PriorityPicker, RandomPicker, ThreadControl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..si.api import SchedulerAPI
+    from .plans import Plan, PlannedStep
+
+__all__ = ["Outcome", "run_plan"]
+
+_ADDRESS: Final = "127.0.0.1:50000"
+_POINTS_MAX: Final = 20_000_000
+_QUIET_SECONDS: Final = 45.0
+"""After how long without a request nothing is under way any more: applications complete within 30 s."""
+_DELAY_SECONDS: Final = 0.0001
+"""How long a message takes while nothing is slow."""
+
+
+@final
+@dataclass(slots=True)
+class Outcome:
+    """What has become of a run."""
+
+    steps: int = 0
+    """Actions, callbacks, and points at which the plan chose who runs."""
+    trace: str = ""
+    """Differs, almost certainly, for runs that differ."""
+    failure: BaseException | None = None
+    log: list[tuple[int, str, str, Any]] = field(default_factory=list)
+
+    def transcript(self) -> str:
+        """Return what managers said and heard, and what was done to them, as lines."""
+        return "\n".join(_line(*row) for row in self.log)
+
+
+def _line(time_ns: int, who: str, verb: str, message: Any) -> str:
+    said = MessageToDict(message) if hasattr(message, "DESCRIPTOR") else message
+    return f"{time_ns / 1e9:12.6f} {who} {verb}" + ("" if said is None else f" {json.dumps(said)}")
+
+
+def run_plan(plan: Plan) -> Outcome:
+    """Run a plan, whatever comes of it."""
+    world = _ClusterWorld(plan)
+    try:
+        world.control.run(world.run)
+    except BaseException as error:  # noqa: BLE001 - it is the outcome
+        world.fail(error)
+    outcome = world.outcome
+    outcome.steps = world.control.choices + len(outcome.log)
+    outcome.trace = f"{world.digest:08x}-{world.control.trace:016x}"
+    return outcome
+
+
+@final
+class _ClusterWorld:
+    """The world of one plan; its methods run under its control."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.outcome = Outcome()
+        self.digest = 0
+        self._plan = plan
+        rng = random.Random(f"interleaving {plan.seed}")  # noqa: S311 - it plays, and keeps no secret
+        kind = RandomPicker if plan.picker == "random" else PriorityPicker
+        self.control = ThreadControl(kind(rng, plan.chance), points_max=_POINTS_MAX, on_error=self.fail)
+        self._network = MemoryNetwork(self._delay)
+        self._delay_seconds = _DELAY_SECONDS
+        self._managers: list[SimulatedManager] = []
+        self._scheduler: Scheduler | None = None
+        self._open = ExitStack()
+        self._clients: dict[str, RemoteScheduler] = {}
+
+    # ------------------------------------------------------------------------------- for its managers
+
+    def note(self, who: str, verb: str, message: Any) -> None:
+        """Write down what a manager says or hears."""
+        time_ns = self._now_ns()
+        self.outcome.log.append((time_ns, who, verb, message))
+        said = message.SerializeToString(deterministic=True) if hasattr(message, "DESCRIPTOR") else b""
+        self.digest = zlib.crc32(said, zlib.crc32(f"{time_ns} {who} {verb}".encode(), self.digest))
+
+    def fail(self, error: BaseException) -> None:
+        """Note that something is not as it must be; the first is the cause."""
+        if self.outcome.failure is None:
+            self.outcome.failure = error
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        if not self._is_stepped:
+            time.sleep(seconds)
+
+    def new_door(self, rm_id: str) -> SchedulerAPI:
+        """Return the scheduler, as a process finds it that begins in place of one that was killed."""
+        if not self._plan.remote[self._number(rm_id)]:
+            return self._core()
+        killed = self._clients.get(rm_id)
+        if killed is not None:
+            self._network.cut_all(rm_id)
+            killed.stop()
+        address = f"{_ADDRESS}/{rm_id}"
+        self._clients[rm_id] = client = RemoteScheduler(address, on_error=self._callback_failed)
+        return client
+
+    def _number(self, rm_id: str) -> int:
+        return [manager.rm_id for manager in self._managers].index(rm_id)
+
+    def _delay(self) -> None:
+        time.sleep(self._delay_seconds)
+
+    @property
+    def _is_stepped(self) -> bool:
+        return self._plan.engine == "direct"
+
+    def _core(self) -> Scheduler:
+        assert self._scheduler is not None, "the world has a scheduler while it runs"
+        return self._scheduler
+
+    def _now_ns(self) -> int:
+        if self._is_stepped and self._scheduler is not None:
+            return self._scheduler.now_ns()
+        return self.control.elapsed_ns()
+
+    # ---------------------------------------------------------------------------------------- the run
+
+    def run(self) -> None:
+        """Run the plan, then the end."""
+        random.seed(self._plan.seed)
+        with self._network.in_place():
+            try:
+                self._begin()
+                self._take_steps()
+                self._delay_seconds = _DELAY_SECONDS
+                RunEnding(self._managers, self._core(), self._quiet, self.note).run()
+            finally:
+                self._close()
+
+    def _begin(self) -> None:
+        for number, is_remote in enumerate(self._plan.remote):
+            rng = random.Random(f"manager {number} of {self._plan.seed}")  # noqa: S311 - likewise
+            self._managers.append(SimulatedManager(f"rm{number}", rng, self, is_remote=is_remote))
+        self._start_scheduler()
+        for manager in self._managers:
+            manager.connect(self.new_door(manager.rm_id))
+
+    def _start_scheduler(self) -> None:
+        engine: Any = self._plan.engine
+        self._scheduler = Scheduler(
+            engine=engine,
+            threads=3 if self._plan.shares else None,
+            share_partitions=self._plan.shares,
+            on_error=self._callback_failed,
+        )
+        if any(self._plan.remote):
+            settings = ServerSettings(address=Address("127.0.0.1", 50_000))
+            self._open.enter_context(ServerThread(self._scheduler, settings))
+
+    def _callback_failed(self, *news: Any) -> None:
+        error = news[0].error
+        if isinstance(error, LicorneError):  # A request that the server refuses: the connection ends then.
+            self.note(news[0].rm_id, "is refused", str(error))
+        elif not isinstance(error, CallbackFault):
+            self.fail(error)
+
+    def _close(self) -> None:
+        for client in self._clients.values():
+            client.stop()
+        self._open.close()
+        self._core().stop()
+        time.sleep(1)  # Threads that nothing waits for come to their ends.
+
+    def _take_steps(self) -> None:
+        steps = self._plan.steps
+        if self._is_stepped:
+            for step in steps:
+                self._take_step(step)
+            return
+        threads = []
+        for number, manager in enumerate(self._managers):
+            own = [step for step in steps if step.who == number]
+            threads.append(
+                threading.Thread(target=partial(self._take_all, own), name=manager.rm_id, daemon=True)
+            )
+        for thread in threads:
+            thread.start()
+        self._take_all([step for step in steps if step.who == OPERATOR])
+        for thread in threads:
+            thread.join()
+
+    def _take_all(self, steps: Sequence[PlannedStep]) -> None:
+        for step in steps:
+            if self.outcome.failure is not None:
+                return
+            self._take_step(step)
+
+    def _take_step(self, step: PlannedStep) -> None:
+        self._pass(step.pause_ms / 1000)
+        if step.who == OPERATOR:
+            self.note("operator", step.action, None)
+            self._operate(step)
+        elif step.who < len(self._managers):
+            self._managers[step.who].act(step.action, step.draw)
+        if self._is_stepped:
+            self._core().validate()
+        if self.outcome.failure is not None:
+            raise self.outcome.failure
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass, and what is due happen."""
+        if not self._is_stepped:
+            time.sleep(seconds)
+            return
+        core = self._core()
+        core.run_until_idle()
+        if seconds:
+            core.advance_to(core.now_ns() + int(seconds * 1e9))
+            core.run_until_idle()
+
+    def _operate(self, step: PlannedStep) -> None:
+        match step.action:
+            case "validate":
+                with suppress(LicorneError):  # It may be stopped just now.
+                    self._core().validate()
+            case "cut":
+                self._network.cut(step.draw)
+            case "slow":
+                self._delay_seconds = (_DELAY_SECONDS, 0.01, 0.3)[step.draw % 3]
+            case "jump":
+                self.control.wall_offset_ns += (step.draw % 7_200 - 1_800) * 1_000_000_000
+            case "kill" if not self._is_stepped:
+                self._kill()
+
+    def _kill(self) -> None:
+        """Lose the scheduler with all that it knows; another one takes its place."""
+        self._network.cut_all()
+        self._core().stop()
+        self._open.close()
+        self._start_scheduler()
+        for number, manager in enumerate(self._managers):
+            if not self._plan.remote[number]:
+                manager.connect(self._scheduler)
+
+    def _quiet(self) -> None:
+        if self._is_stepped:
+            for _ in range(int(_QUIET_SECONDS)):
+                self._pass(1.0)
+        else:
+            time.sleep(_QUIET_SECONDS)
+        if self.outcome.failure is not None:
+            raise self.outcome.failure

@@ -1,0 +1,553 @@
+"""A resource manager for simulated clusters: honest, but for the faults that its plan gives it.
+
+What it does next is drawn from a seed of its own for each action, and from its record: so an action means
+something sensible whatever has happened before, and a plan stays a plan when actions are taken out of it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import zlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ...model.errors import LicorneError
+from ..client.recovery import Recovery
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Task
+from .configurations import DYNAMIC_PARENT, INVALID_CONFIGURATIONS, USERS, random_configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+    from ..si.api import SchedulerAPI
+    from .cluster_record import Size
+    from .configurations import Configuration
+
+__all__ = ["ACTIONS", "CallbackFault", "SimulatedManager", "World"]
+
+_STOPPED: Final = si.STOPPED_BY_RM
+_NODES_MAX: Final = 12
+_WAITING_MAX: Final = 60
+
+
+class CallbackFault(Exception):  # noqa: N818 - what a faulty callback raises
+    """A callback raises it, as a fault of the resource manager."""
+
+
+class World(Protocol):
+    """What a manager needs of the world that it is in."""
+
+    def note(self, who: str, verb: str, message: Any) -> None:
+        """Write down what a manager says or hears."""
+
+    def fail(self, error: BaseException) -> None:
+        """Note that something is not as it must be."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+    def new_door(self, rm_id: str) -> SchedulerAPI:
+        """Return the scheduler, as a process finds it that begins in place of one that was killed."""
+
+
+class SimulatedManager(ResourceManager):
+    """A resource manager with its record.
+
+    Args:
+        rm_id: Its id.
+        rng: Decides its habits.
+        world: Where it lives.
+        is_remote: Whether it is a process of its own.
+    """
+
+    def __init__(self, rm_id: str, rng: random.Random, world: World, *, is_remote: bool) -> None:
+        self.rm_id = rm_id
+        self.is_remote = is_remote
+        self.record = ClusterRecord()
+        self._world = world
+        self.partitions = ("default", "gpu") if rng.random() < 0.3 else ("default",)
+        self.configuration: Configuration = random_configuration(rng, self.partitions)
+        self._confirms_at_once = rng.random() < 0.6
+        self._predicate_habit = _one(rng, ("not", "not", "at once", "later"))
+        self.is_strict = True
+        """Whether its predicates refuse anything."""
+        self._serial = 0
+        self._epoch = 0
+        self._scheduler: SchedulerAPI | None = None
+        self._recovery: Recovery | None = None
+        self._registered: Recovery | None = None
+        """The recovery by which this process has registered last."""
+        self._process = 0
+        self._connecting = threading.RLock()
+        self.raises = 0
+        """How many of the next callbacks raise."""
+        self.blocks_seconds = 0.0
+        """How long the next callback takes."""
+        self.callbacks = 0
+
+    # ---------------------------------------------------------------------------------- connections
+
+    def connect(self, scheduler: SchedulerAPI | None = None) -> None:
+        """Register and recover what runs: as a process that begins, or once more with the same scheduler."""
+        with self._connecting:
+            self._connect(scheduler)
+
+    def _connect(self, scheduler: SchedulerAPI | None) -> None:
+        if scheduler is not None:
+            self._process += 1
+            self._registered = None
+        self._scheduler = scheduler or self._scheduler
+        assert self._scheduler is not None, "a manager is connected before it is used"
+        record = self.record
+        record.forget_what_has_lost_its_place()
+        for application in record.applications.values():
+            application.state = ""
+        self._epoch += 1
+        self._recovery = recovery = Recovery(
+            self._scheduler,
+            si.RegisterResourceManagerRequest(
+                rmID=self.rm_id, policyGroup="queues", config=self.configuration.text
+            ),
+            _CALLBACKS[self._predicate_habit](self, self._process, self._epoch),
+            nodes=[node.message(_action_of(node)) for node in record.nodes.values()],
+            applications=[application.message() for application in record.applications.values()],
+            allocations=[task.message() for task in (*record.running.values(), *record.foreign.values())],
+            asks=[task.message() for task in record.waiting.values()],
+            replaces=self._registered,
+        )
+        self._world.note(self.rm_id, "registers", None)
+        try:
+            recovery.start()
+        except LicorneError as error:  # Such as that the connection is lost.
+            self._world.note(self.rm_id, "is refused", str(error))
+        else:
+            self._registered = recovery
+
+    @property
+    def must_connect(self) -> bool:
+        """Whether it has not registered, or not with all that it has."""
+        recovery = self._registered
+        return (
+            recovery is not self._recovery or recovery is None or bool(recovery.left_out or recovery.failure)
+        )
+
+    def hears(self, epoch: int) -> bool:
+        """Return whether a registration is the last one."""
+        return epoch == self._epoch
+
+    def reconnected(self, process: int) -> None:
+        """Register again, unless the process that is called was killed: the connection is back."""
+        if process == self._process:
+            self.connect()
+
+    def _send(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> None:
+        request.rmID = self.rm_id
+        self._world.note(self.rm_id, "says", request)
+        assert self._recovery is not None, "a manager is connected before it is used"
+        door: SchedulerAPI | Recovery = self._recovery
+        # A message that meets a lost connection is lost; the record is sent when that is back.
+        with suppress(LicorneError):
+            if isinstance(request, si.NodeRequest):
+                door.update_node(request)
+            elif isinstance(request, si.ApplicationRequest):
+                door.update_application(request)
+            else:
+                door.update_allocation(request)
+
+    # ------------------------------------------------------------------------------------ callbacks
+
+    def take(self, verb: str, message: Any, note: Callable[[], None]) -> None:
+        """Take a callback, with the faults that it is to have."""
+        self.callbacks += 1
+        self._world.note(self.rm_id, "hears", message)
+        try:
+            note()
+        except RecordError as error:
+            self._world.fail(error)
+            raise
+        if self.blocks_seconds:
+            seconds, self.blocks_seconds = self.blocks_seconds, 0.0
+            self._world.sleep(seconds)
+        if self.raises:
+            self.raises -= 1
+            raise CallbackFault(verb)
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Note what is placed, released and rejected, and confirm what is to end."""
+        record = self.record
+        unwanted = [allocation for allocation in response.new if not record.placed(allocation)]
+        for rejected in response.rejectedAllocations:
+            record.rejected(rejected.allocationKey)
+        wanted = [release for release in response.released if record.released(release)]
+        for ask in response.releasedAsks:
+            record.released(si.AllocationRelease(allocationKey=ask.allocationKey), asks=True)
+        if unwanted:
+            self._send_releases(
+                [
+                    (each.applicationID, each.allocationKey, record.partitions[each.applicationID], _STOPPED)
+                    for each in unwanted
+                ]
+            )
+        if wanted and self._confirms_at_once:
+            self._confirm([(each.allocationKey, each.terminationType) for each in wanted])
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Note states."""
+        record = self.record
+        for accepted in response.accepted:
+            record.application_changed(accepted.applicationID, "New")
+        for rejected in response.rejected:
+            record.end(record.tasks_of(rejected.applicationID))
+            record.application_changed(rejected.applicationID, "Rejected")
+        for updated in response.updated:
+            record.application_changed(updated.applicationID, updated.state)
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Forget nodes that are rejected."""
+        for rejected in response.rejected:
+            if rejected.nodeID in self.record.nodes:
+                self.record.lose_node(rejected.nodeID)
+
+    def refuses(self, key: str, node: str) -> bool:
+        """Return what the predicates say: they refuse one pair of seven, always the same ones."""
+        return self.is_strict and zlib.crc32(f"{key} on {node}".encode()) % 7 == 0
+
+    def answer_later(self, number: int, answer: Callable[[], None]) -> None:
+        """Answer a batch of questions after a while, or never."""
+        if self.is_strict and number % 20 == 0:
+            return
+
+        def run() -> None:
+            self._world.sleep((0.0, 0.001, 0.5, 2.5)[number % 4] if self.is_strict else 0.0)
+            with suppress(LicorneError):  # It is too late, or the registration has ended.
+                answer()
+
+        threading.Thread(target=run, name=f"{self.rm_id}-predicates", daemon=True).start()
+
+    # -------------------------------------------------------------------------------------- actions
+
+    def act(self, name: str, draw: int) -> None:
+        """Do something of this kind, as the draw has it."""
+        if self._registered is not self._recovery:
+            self.connect()  # What the scheduler said since is lost.
+        ACTIONS[name](self, random.Random(draw))  # noqa: S311 - it plays, and keeps no secret
+
+    def new_name(self, kind: str) -> str:
+        """Return a name that was not used before."""
+        self._serial += 1
+        return f"{self.rm_id}-{kind}{self._serial}"
+
+    def add_node(self, rng: random.Random) -> None:
+        """Report a new node."""
+        if len(self.record.nodes) >= _NODES_MAX:
+            return
+        size = {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
+        self.report_node(KnownNode(self.new_name("n"), _one(rng, self.partitions), size))
+
+    def report_node(self, node: KnownNode) -> None:
+        """Report this new node."""
+        self.record.nodes[node.name] = node
+        self._send(si.NodeRequest(nodes=[node.message(_action_of(node))]))
+
+    def change_node(self, rng: random.Random) -> None:
+        """Drain a node, undo that, or let it grow."""
+        if not self.record.nodes:
+            return
+        node = _one(rng, [*self.record.nodes.values()])
+        if rng.random() < 0.5:
+            self.change_drained(node)
+            return
+        self.grow_node(node, {name: rng.randrange(20) for name in node.size})
+
+    def grow_node(self, node: KnownNode, by: Size) -> None:
+        """Let this node grow."""
+        node.size = {name: value + by[name] for name, value in node.size.items()}
+        self._send(si.NodeRequest(nodes=[node.message(si.NodeInfo.UPDATE)]))
+
+    def change_drained(self, node: KnownNode) -> None:
+        """Drain a node, or undo that."""
+        node.drained = not node.drained
+        action = si.NodeInfo.DRAIN_NODE if node.drained else si.NodeInfo.DRAIN_TO_SCHEDULABLE
+        self._send(si.NodeRequest(nodes=[node.message(action)]))
+
+    def remove_node(self, rng: random.Random) -> None:
+        """Lose a node with all that runs there."""
+        if self.record.nodes:
+            self.lose_node(_one(rng, [*self.record.nodes]))
+
+    def lose_node(self, name: str) -> None:
+        """Lose this node."""
+        node = self.record.lose_node(name)
+        self._send(si.NodeRequest(nodes=[node.message(si.NodeInfo.DECOMISSION)]))
+
+    def submit(self, rng: random.Random) -> None:
+        """Submit an application, perhaps a gang with its placeholders."""
+        user = _one(rng, [*USERS])
+        queues = [*self.configuration.leaves, f"root.{DYNAMIC_PARENT}.{_one(rng, ('x', 'y'))}"]
+        application = KnownApplication(
+            self.new_name("a"), _one(rng, self.partitions), _one(rng, queues), user, [*USERS[user]]
+        )
+        tasks = []
+        if rng.random() < 0.3:
+            for group in ("tg1", "tg2")[: rng.randint(1, 2)]:
+                application.gang[group] = (rng.randint(1, 3), _size(rng))
+            application.hard = rng.random() < 0.3
+            application.timeout_ms = _one(rng, (0, 2_000, 10_000))
+            for group, (count, size) in application.gang.items():
+                for _ in range(count):
+                    task = self._task(application, size, key=self.new_name("p"))
+                    task.group, task.placeholder = group, True
+                    tasks.append(task)
+        elif rng.random() < 0.1:
+            application.timeout_ms = _one(rng, (5_000, 20_000))
+        self.record.applications[application.name] = application
+        self.record.partitions[application.name] = application.partition
+        self._send(si.ApplicationRequest(new=[application.message()]))
+        if tasks:
+            self._ask(tasks)
+
+    def _task(self, application: KnownApplication, size: Size, key: str) -> Task:
+        return Task(key, application.name, application.partition, size)
+
+    def ask(self, rng: random.Random) -> None:
+        """Ask for some allocations of an application."""
+        if not self.record.applications or len(self.record.waiting) > _WAITING_MAX:
+            return
+        application = _one(rng, [*self.record.applications.values()][-6:])
+        tasks = []
+        for _ in range(rng.randint(1, 4)):
+            task = self._task(application, _size(rng), self.new_name("k"))
+            task.priority = rng.randint(-2, 9) if rng.random() < 0.4 else 0
+            task.preemptible = rng.random() < 0.7
+            task.preempts = rng.random() < 0.7
+            if application.gang and rng.random() < 0.7:
+                task.group = _one(rng, [*application.gang])
+                task.size = application.gang[task.group][1]
+            elif rng.random() < 0.1 and self.record.nodes:
+                nodes = [node.name for node in self.record.nodes.values()
+                         if node.partition == application.partition]  # fmt: skip
+                task.required_node = _one(rng, nodes) if nodes else ""
+            tasks.append(task)
+        self._ask(tasks)
+
+    def _ask(self, tasks: list[Task]) -> None:
+        self.record.waiting |= {task.key: task for task in tasks}
+        self._send(si.AllocationRequest(allocations=[task.message() for task in tasks]))
+
+    def report_foreign(self, rng: random.Random) -> None:
+        """Report what another scheduler runs on a node, or that some of it has ended."""
+        record = self.record
+        if record.foreign and rng.random() < 0.5:
+            self.end_foreign(_one(rng, [*record.foreign]))
+        elif record.nodes:
+            node = _one(rng, [*record.nodes.values()])
+            task = Task(self.new_name("f"), "", node.partition, _size(rng), node=node.name)
+            task.preemptible = rng.random() < 0.5
+            record.foreign[task.key] = task
+            self._send(si.AllocationRequest(allocations=[task.message()]))
+
+    def end_foreign(self, key: str) -> None:
+        """Report the end of what another scheduler ran."""
+        task = self.record.foreign.pop(key)
+        self._send_releases([("", key, task.partition, _STOPPED)])
+
+    def finish_tasks(self, rng: random.Random) -> None:
+        """End some of what runs."""
+        keys = [key for key in self.record.running if key not in self.record.to_confirm]
+        self.release([key for key in keys if rng.random() < 0.3], _STOPPED)
+
+    def withdraw(self, rng: random.Random) -> None:
+        """Want some of what waits no more."""
+        tasks = [*self.record.waiting.values()]
+        # A placeholder that is withdrawn still counts as one to come, and members wait for it: see decisions.
+        self.release([each.key for each in tasks if rng.random() < 0.2 and not each.placeholder], _STOPPED)
+
+    def release(self, keys: Iterable[str], termination: int) -> None:
+        """End tasks and say so."""
+        self._confirm([(key, termination) for key in keys])
+
+    def _confirm(self, ends: list[tuple[str, int]]) -> None:
+        rows = []
+        for key, termination in ends:
+            task = self.record.running.get(key) or self.record.waiting.get(key)
+            if task is not None:
+                rows.append((task.application, key, task.partition, termination))
+        self.record.end(key for key, _ in ends)
+        self._send_releases(rows)
+
+    def _send_releases(self, rows: list[tuple[str, str, str, int]]) -> None:
+        """Say that tasks have ended, each by its application, key, partition and termination type."""
+        if not rows:
+            return
+        request = si.AllocationRequest()
+        for application, key, partition, termination in rows:
+            request.releases.allocationsToRelease.add(
+                applicationID=application,
+                allocationKey=key,
+                partitionName=partition,
+                terminationType=termination,
+            )
+        self._send(request)
+
+    def confirm(self, rng: random.Random) -> None:
+        """Confirm some of what the scheduler wants ended."""
+        self._confirm([item for item in [*self.record.to_confirm.items()] if rng.random() < 0.7])
+
+    def confirm_all(self) -> None:
+        """Confirm all that the scheduler wants ended, from now on at once."""
+        self._confirms_at_once = True
+        self._confirm([*self.record.to_confirm.items()])
+
+    def remove_application(self, rng: random.Random) -> None:
+        """Remove an application with all that it has."""
+        if self.record.applications:
+            self.give_up(_one(rng, [*self.record.applications]))
+
+    def give_up(self, name: str) -> None:
+        """Remove this application."""
+        application = self.record.applications.pop(name, None)
+        if application is None:
+            return  # It has come to its end meanwhile.
+        self.record.end(self.record.tasks_of(name))
+        removal = si.RemoveApplicationRequest(applicationID=name, partitionName=application.partition)
+        self._send(si.ApplicationRequest(remove=[removal]))
+
+    def reload(self, rng: random.Random) -> None:
+        """Load another configuration, or one that is refused."""
+        if rng.random() < 0.3:
+            self._configure(_one(rng, INVALID_CONFIGURATIONS))
+            return
+        self.configuration = random_configuration(rng, self.partitions)
+        self._configure(self.configuration.text)
+
+    def load(self, configuration: Configuration) -> None:
+        """Load this configuration."""
+        self.configuration = configuration
+        self._configure(configuration.text)
+
+    def _configure(self, text: str) -> None:
+        assert self._scheduler is not None, "a manager is connected before it is used"
+        request = si.UpdateConfigurationRequest(rmID=self.rm_id, config=text)
+        self._world.note(self.rm_id, "says", request)
+        with suppress(LicorneError):
+            self._scheduler.update_configuration(request)
+
+    def crash(self, rng: random.Random) -> None:
+        """Register once more, or begin as a new process if it is one; the record is what runs."""
+        if not self.is_remote or rng.random() < 0.5:
+            self.connect()
+            return
+        self._epoch += 1  # The killed process hears nothing any more.
+        self._process += 1
+        self.connect(self._world.new_door(self.rm_id))
+
+    def stumble(self, rng: random.Random) -> None:
+        """Let the next callbacks raise, or take long."""
+        if rng.random() < 0.5:
+            self.raises = rng.randint(1, 3)
+        else:
+            self.blocks_seconds = rng.random() * 5
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether each application that was submitted has a state."""
+        return all(application.state for application in self.record.applications.values())
+
+
+class _Callback(ResourceManager):
+    """The callback of one registration; it is ignored when there is a later one."""
+
+    def __init__(self, manager: SimulatedManager, process: int, epoch: int) -> None:
+        self._manager = manager
+        self._process = process
+        self._epoch = epoch
+
+    def _hear(self, verb: str, message: Any) -> None:
+        manager = self._manager
+        if manager.hears(self._epoch):
+            manager.take(verb, message, lambda: getattr(manager, verb)(message))
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self._hear("update_allocation", response)
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self._hear("update_application", response)
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        self._hear("update_node", response)
+
+    def reconnected(self) -> None:
+        """Register again: the connection was lost, and is back."""
+        self._manager.reconnected(self._process)
+
+
+class _PredicateCallback(_Callback):
+    """The callback of a manager with predicates."""
+
+    def predicates(self, args: si.PredicatesArgs) -> None:
+        if self._manager.refuses(args.allocationKey, args.nodeID):
+            raise LicorneError("it does not fit")
+
+
+class _DeferringCallback(_Callback):
+    """The callback of a manager that answers its predicates later, on another thread."""
+
+    def __init__(self, manager: SimulatedManager, process: int, epoch: int) -> None:
+        super().__init__(manager, process, epoch)
+        self._batches = 0
+
+    def ask_predicates(self, questions: Sequence[PredicateQuestion], answer: Callable[[Any], None]) -> None:
+        refuses = self._manager.refuses
+        answers = {
+            position: {
+                node: "it does not fit"
+                for node in question.node_ids
+                if refuses(question.allocation_key, node)
+            }
+            for position, question in enumerate(questions)
+        }
+        self._batches += 1
+        self._manager.answer_later(self._batches, lambda: answer(answers))
+
+    def ask_preemption_predicates(
+        self, questions: Sequence[PreemptionQuestion], answer: Callable[[Any], None]
+    ) -> None:
+        answers = {position: question.start_index for position, question in enumerate(questions)}
+        self._batches += 1
+        self._manager.answer_later(self._batches, lambda: answer(answers))
+
+
+_CALLBACKS: Final = {"not": _Callback, "at once": _PredicateCallback, "later": _DeferringCallback}
+
+ACTIONS: Final[dict[str, Callable[[SimulatedManager, random.Random], None]]] = {
+    "ask": SimulatedManager.ask,
+    "submit": SimulatedManager.submit,
+    "finish": SimulatedManager.finish_tasks,
+    "withdraw": SimulatedManager.withdraw,
+    "confirm": SimulatedManager.confirm,
+    "report foreign": SimulatedManager.report_foreign,
+    "add node": SimulatedManager.add_node,
+    "change node": SimulatedManager.change_node,
+    "remove node": SimulatedManager.remove_node,
+    "remove application": SimulatedManager.remove_application,
+    "reload": SimulatedManager.reload,
+    "crash": SimulatedManager.crash,
+    "stumble": SimulatedManager.stumble,
+}
+"""What a manager may do, by name."""
+
+
+def _action_of(node: KnownNode) -> si.NodeInfo.ActionFromRM:
+    return si.NodeInfo.CREATE_DRAIN if node.drained else si.NodeInfo.CREATE
+
+
+def _one(rng: random.Random, choices: Any) -> Any:
+    return choices[int(rng.random() * len(choices))]
+
+
+def _size(rng: random.Random) -> Size:
+    return {"memory": _one(rng, (5, 10, 10, 20, 40)), "vcore": _one(rng, (50, 100, 100, 400))}

@@ -1,0 +1,370 @@
+"""A network in memory: gRPC's streams without sockets, for servers and clients that know of none of this.
+
+While it is in place, `grpc.aio.server` and `grpc.insecure_channel` are its own, and event loops wait on the
+controlled clock. The code of Licorne's server and client runs as it is. A stream is as HTTP/2 makes it:
+messages come once and in order, perhaps late, and writers wait while a reader does not read; or the
+connection is lost, with all that was under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections import deque
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, final
+
+import grpc
+
+from .standard_parts import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["MemoryNetwork"]
+
+_WINDOW: Final = 16
+"""How many messages are under way to a reader before the writer waits."""
+_END: Final = object()
+
+
+@final
+class _LostError(grpc.RpcError, grpc.Call):
+    """The end of a stream, as gRPC raises it at the client."""
+
+    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+        super().__init__(text)
+        self._code = code
+        self._text = text
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._text
+
+    def _none(self, *_: Any) -> Any:
+        return None
+
+    initial_metadata = trailing_metadata = is_active = time_remaining = cancel = _none
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:  # noqa: ARG002 - it has ended already
+        return False
+
+
+@final
+class _AbortedError(Exception):
+    """Ends a handler that has ended its call, as gRPC's does."""
+
+
+@final
+class _MemoryStream:
+    """One call of the network: the client's side, and the context of its handler at the server."""
+
+    def __init__(
+        self, network: MemoryNetwork, loop: asyncio.AbstractEventLoop, client: str, metadata: Any
+    ) -> None:
+        self._network = network
+        self.client = client
+        self._loop = loop
+        self._metadata = tuple(metadata or ())
+        self._to_server: deque[object] = deque()
+        self._arrived = asyncio.Event()
+        self._to_client: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._under_way = 0
+        self._room = asyncio.Event()
+        self._sending = threading.Semaphore(_WINDOW)
+        self._lost: _LostError | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.deserialize: Callable[[bytes], Any] = bytes
+
+    # ------------------------------------------------------------------------------- at the client
+
+    def send_all(self, requests: Iterator[Any], serialize: Callable[[Any], bytes]) -> None:
+        """Send what the client says, on a thread of the stream."""
+        for request in requests:
+            self._sending.acquire()
+            if self._lost is not None:
+                return
+            self._network.delay()
+            self._on_loop(self._arrive, serialize(request))
+        self._on_loop(self._arrive, _END)
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            data = self._to_client.get()
+            if self._lost is not None:
+                raise self._lost
+            if data is _END:
+                return
+            self._network.delay()
+            self._on_loop(self._make_room)
+            yield self.deserialize(data)
+
+    def cut(self) -> None:
+        """Lose the connection."""
+        self.lose(grpc.StatusCode.UNAVAILABLE, "the connection was cut")
+
+    def cancel(self) -> None:
+        """End the call from the client."""
+        self.lose(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
+
+    def lose(self, code: grpc.StatusCode, text: str) -> None:
+        """End the call; what is under way is lost."""
+        if self._lost is None:
+            self._lost = _LostError(code, text)
+            self._to_client.put(_END)
+            self._sending.release()
+            self._on_loop(self._cancel_task)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the call has ended early."""
+        return self._lost is not None
+
+    def _on_loop(self, action: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # The loop is closed: the server is gone.
+            self._loop.call_soon_threadsafe(action, *args)
+
+    # --------------------------------------------------------------- at the server, on its event loop
+
+    def _cancel_task(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    def _arrive(self, data: object) -> None:
+        self._to_server.append(data)
+        self._arrived.set()
+
+    def _make_room(self) -> None:
+        self._under_way -= 1
+        self._room.set()
+
+    async def read(self) -> Any:
+        """Return the next message as bytes, `EOF` at the end."""
+        while not self._to_server:
+            self._arrived.clear()
+            await self._arrived.wait()
+        data = self._to_server[0]
+        if data is _END:
+            return grpc.aio.EOF
+        self._sending.release()
+        return self._to_server.popleft()
+
+    async def write(self, data: bytes) -> None:
+        """Send a message to the client; wait while it does not read."""
+        while self._under_way >= _WINDOW:
+            self._room.clear()
+            await self._room.wait()
+        self._under_way += 1
+        self._to_client.put(data)
+
+    async def abort(self, code: grpc.StatusCode, text: str) -> None:
+        """End the call with a status."""
+        self._end(_LostError(code, text))
+        raise _AbortedError
+
+    def _end(self, lost: _LostError | None) -> None:
+        if self._lost is None and lost is not None:
+            self._to_client.put(_END)
+            self._lost = lost
+        self._to_client.put(_END)
+
+    def peer(self) -> str:
+        """Return where the client is."""
+        return "memory"
+
+    def invocation_metadata(self) -> Any:
+        """Return what the client has sent with its call."""
+        return self._metadata
+
+    def auth_context(self) -> dict[str, Any]:
+        """Return nothing: there is no TLS."""
+        return {}
+
+    async def run(self, handle: Callable[..., Any]) -> None:
+        """Run the handler of the call to its end."""
+        try:
+            await handle(None, self)
+        except _AbortedError:
+            pass
+        except asyncio.CancelledError:
+            self.lose(grpc.StatusCode.UNAVAILABLE, "the server has gone")
+        else:
+            self._end(None)
+
+
+@final
+class _MemoryServer:
+    """Stands for `grpc.aio.server`."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+        self._handlers: list[Any] = []
+        self._port = 0
+        self.streams: dict[_MemoryStream, None] = {}
+        self.loop = asyncio.get_running_loop()
+
+    def add_generic_rpc_handlers(self, handlers: Any) -> None:
+        """Take handlers of calls."""
+        self._handlers += handlers
+
+    def add_registered_method_handlers(self, *_: object) -> None:
+        """Take what `add_generic_rpc_handlers` takes as well."""
+
+    def add_insecure_port(self, address: str) -> int:
+        """Listen at a port that is free, if the address names none."""
+        host, _, port = address.rpartition(":")
+        self._port = int(port) or self._network.free_port()
+        self._network.servers[f"{host}:{self._port}"] = self
+        return self._port
+
+    async def start(self) -> None:
+        """Listen, which it does already."""
+
+    async def stop(self, grace: float | None) -> None:
+        """Take no more calls, and end those that do not end in time."""
+        self._network.servers = {
+            address: server for address, server in self._network.servers.items() if server is not self
+        }
+        tasks = [stream.task for stream in self.streams if stream.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace)
+        for task in tasks:
+            task.cancel()
+
+    def open(self, method: str, client: str, metadata: Any) -> tuple[_MemoryStream, Any]:
+        """Make the stream of a call; on the client's thread."""
+        details = SimpleNamespace(method=method, invocation_metadata=metadata)
+        handler = next(filter(None, (each.service(details) for each in self._handlers)))
+        stream = _MemoryStream(self._network, self.loop, client, metadata)
+        self.streams[stream] = None
+        return stream, handler.stream_stream
+
+    def begin(self, stream: _MemoryStream, handle: Any) -> None:
+        """Run the handler of a call; on the event loop."""
+        stream.task = self.loop.create_task(stream.run(handle))
+        stream.task.add_done_callback(lambda _: self.streams.pop(stream, None))
+
+
+@final
+class _MemoryChannel:
+    """Stands for `grpc.insecure_channel`; the address may have a name of the client behind a slash."""
+
+    def __init__(self, network: MemoryNetwork, address: str) -> None:
+        self._network = network
+        self._address, _, self._client = address.partition("/")
+        self._streams: list[_MemoryStream] = []
+
+    def stream_stream(
+        self, method: str, request_serializer: Any, response_deserializer: Any
+    ) -> Callable[..., Any]:
+        """Return what makes the call."""
+
+        def call(requests: Iterator[Any], metadata: Any = ()) -> Any:
+            server = self._network.servers.get(self._address)
+            if server is None:
+                return _refused(f"nothing listens at {self._address}")
+            stream, handle = server.open(method, self._client, metadata)
+            stream.deserialize = response_deserializer
+            self._streams.append(stream)
+            with suppress(RuntimeError):
+                server.loop.call_soon_threadsafe(server.begin, stream, handle)
+            threading.Thread(
+                target=stream.send_all, args=(requests, request_serializer), name="stream", daemon=True
+            ).start()
+            return stream
+
+        return call
+
+    def close(self) -> None:
+        """End all calls of the channel."""
+        for stream in self._streams:
+            stream.cancel()
+
+
+class _Refused:
+    """A call that found no server."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __iter__(self) -> Iterator[Any]:
+        raise _LostError(grpc.StatusCode.UNAVAILABLE, self._text)
+
+    def cancel(self) -> None:
+        """Do nothing: it has ended."""
+
+
+def _refused(text: str) -> _Refused:
+    return _Refused(text)
+
+
+@final
+class _MemoryLoop(asyncio.BaseEventLoop):
+    """An event loop without sockets: it waits for other threads, and on the clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = self
+        self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def select(self, timeout: float | None) -> tuple[()]:
+        """Wait until another thread has something to do here, or for a time."""
+        with suppress(queue.Empty):
+            self._woken.get(block=timeout is None or timeout > 0, timeout=timeout)
+            while True:
+                self._woken.get_nowait()
+        return ()
+
+    def _process_events(self, event_list: object) -> None:
+        """Do nothing: there are no sockets."""
+
+    def _write_to_self(self) -> None:
+        self._woken.put(None)
+
+
+@final
+class MemoryNetwork:
+    """Servers by address, and how slow the way to them is.
+
+    Args:
+        delay: Waits as long as one message takes.
+    """
+
+    def __init__(self, delay: Callable[[], None]) -> None:
+        self.delay = delay
+        self.servers: dict[str, _MemoryServer] = {}
+        self._ports = 50_000
+
+    def free_port(self) -> int:
+        """Return a port that was not used before."""
+        self._ports += 1
+        return self._ports
+
+    def cut(self, number: int) -> None:
+        """Lose one of the connections that there are, if there is any."""
+        streams = self._streams()
+        if streams:
+            streams[number % len(streams)].cut()
+
+    def cut_all(self, client: str = "") -> None:
+        """Lose all connections that there are, or those of one client."""
+        for stream in self._streams():
+            if client in ("", stream.client):
+                stream.cut()
+
+    def _streams(self) -> list[_MemoryStream]:
+        return [each for server in self.servers.values() for each in server.streams if not each.is_lost]
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Stand for gRPC and for the event loops for a while."""
+        with replaced() as change:
+            change(grpc.aio, "server", lambda **_: _MemoryServer(self))
+            change(grpc, "insecure_channel", lambda address, **_: _MemoryChannel(self, address))
+            change(asyncio.events, "new_event_loop", _MemoryLoop)
+            change(asyncio, "new_event_loop", _MemoryLoop)
+            yield

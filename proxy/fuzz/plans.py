@@ -1,0 +1,141 @@
+"""Plans: what happens in a simulated world, and how its threads are interleaved."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self, final
+
+from ...model.errors import LicorneError
+from ..scheduler.engine_names import engine_named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["OPERATOR", "Plan", "PlannedStep", "drawn_plan"]
+
+OPERATOR: Final = -1
+"""Who does what no manager does."""
+
+
+def _by_weight(weights: dict[str, int]) -> tuple[str, ...]:
+    """Return each action as often as it weighs."""
+    return tuple(action for action, weight in weights.items() for _ in range(weight))
+
+
+_MANAGER_ACTIONS: Final = _by_weight(
+    {
+        "ask": 30,
+        "submit": 10,
+        "finish": 12,
+        "withdraw": 4,
+        "confirm": 8,
+        "report foreign": 3,
+        "add node": 6,
+        "change node": 4,
+        "remove node": 2,
+        "remove application": 3,
+        "reload": 3,
+        "crash": 1,
+        "stumble": 3,
+    }
+)
+_OPERATOR_ACTIONS: Final = _by_weight({"validate": 12, "cut": 4, "slow": 3, "jump": 2, "kill": 1})
+_PAUSES_MS: Final = (0, 0, 0, 0, 1, 1, 20, 200, 1_000, 3_000, 11_000)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One thing that happens."""
+
+    who: int
+    """The number of a manager, or `OPERATOR`."""
+    action: str
+    draw: int
+    """The seed of what exactly is done."""
+    pause_ms: int
+    """How long who does it waits before."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that decides a run."""
+
+    seed: int
+    engine: str
+    shares: bool
+    """Whether threads share partitions."""
+    remote: tuple[bool, ...]
+    """For each manager, whether it is behind a server."""
+    picker: str
+    """How threads are interleaved: `random` or `priority`."""
+    chance: float
+    """How likely a point changes who runs."""
+    steps: tuple[PlannedStep, ...]
+
+    def with_steps(self, steps: Sequence[PlannedStep]) -> Plan:
+        """Return the plan with other steps."""
+        return replace(self, steps=tuple(steps))
+
+    def text(self) -> str:
+        """Return the plan as JSON, a line for each step."""
+        head = asdict(self)
+        steps = [
+            [step.who, step.action, step.draw, step.pause_ms] for step in head.pop("steps") and self.steps
+        ]
+        rows = ",\n".join(f"  {json.dumps(row)}" for row in steps)
+        return f'{{"plan": {json.dumps(head)},\n "steps": [\n{rows}\n ]}}\n'
+
+    @classmethod
+    def read(cls, text: str, source: str) -> Self:
+        """Read a plan.
+
+        Raises:
+            LicorneError: It is none.
+        """
+        try:
+            document: Any = json.loads(text)
+            head = dict(document["plan"])
+            head["remote"] = tuple(head["remote"])
+            steps = tuple(PlannedStep(*row) for row in document["steps"])
+            return cls(**head, steps=steps)
+        except (ValueError, TypeError, KeyError) as error:
+            raise LicorneError(f"{source}: this is no plan of licorne fuzz: {error}") from error
+
+
+def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
+    """Draw a plan.
+
+    Raises:
+        LicorneError: There is no such engine.
+    """
+    engine = engine_named(engine)
+    rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
+    managers = 1 + int(rng.random() ** 2 * 3)
+    steppable = engine == "direct"
+    remote = tuple(rng.random() < 0.5 and not steppable for _ in range(managers))
+    shares = engine == "threads" and rng.random() < 0.4
+    picker = "random" if rng.random() < 0.5 else "priority"
+    chance = (
+        (0.5, 0.1, 0.02)[int(rng.random() * 3)]
+        if picker == "random"
+        else (0.02, 0.002)[int(rng.random() * 2)]
+    )
+    drawn = [PlannedStep(who, "add node", _draw(rng), 0) for who in range(managers) for _ in range(3)]
+    while len(drawn) < steps:
+        drawn.append(_drawn_step(rng, managers))
+    return Plan(seed, engine, shares, remote, picker, chance, tuple(drawn))
+
+
+def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:
+    who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
+    actions = _OPERATOR_ACTIONS if who == OPERATOR else _MANAGER_ACTIONS
+    action = actions[int(rng.random() * len(actions))]
+    return PlannedStep(who, action, _draw(rng), _PAUSES_MS[int(rng.random() * len(_PAUSES_MS))])
+
+
+def _draw(rng: random.Random) -> int:
+    return int(rng.random() * 2**32)

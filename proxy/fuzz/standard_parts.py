@@ -1,0 +1,275 @@
+"""The locks, queues, clocks and thread starts that stand for the standard ones while a run is controlled."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sys
+import threading
+import time
+from _thread import allocate_lock
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Self, final
+
+from ...actors.waiting import WAIT_GRAPH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+
+    from .thread_control import ControlledThread, ThreadControl
+
+__all__ = ["in_place", "replaced"]
+
+_PACKAGES: Final = ("licorne", "pykka", "asyncio", "concurrent", "queue", "threading")
+"""The packages whose modules get the parts."""
+_OWN: Final = (__name__, f"{__package__}.thread_control")
+_START: Final = (
+    "_start_joinable_thread" if hasattr(threading, "_start_joinable_thread") else "_start_new_thread"
+)
+"""What `Thread.start` calls, which depends on the version of Python."""
+_CLOCKS: Final = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep")
+_LOCK_TYPES: Final = (type(allocate_lock()), type(threading.RLock()))
+
+
+class _Lock:
+    """Stands for `threading.Lock`."""
+
+    __slots__ = ("__weakref__", "_control", "_held", "_waiting")
+
+    def __init__(self, control: ThreadControl) -> None:
+        self._control = control
+        self._held = False
+        self._waiting: deque[ControlledThread] = deque()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as its model
+        """Take the lock; return whether it was taken in time."""
+        control = self._control
+        control.point()
+        if not self._held:
+            self._held = True
+            return True
+        if not blocking:
+            return False
+        deadline_ns = None if timeout < 0 else control.after(timeout)
+        while self._held:
+            if not control.block(self._waiting, deadline_ns):
+                return False
+        self._held = True
+        return True
+
+    def release(self) -> None:
+        """Release the lock."""
+        if not self._held and not self._control.is_over:
+            raise RuntimeError("release unlocked lock")
+        self._held = False
+        if self._waiting:
+            self._control.wake_all(self._waiting)
+
+    def locked(self) -> bool:
+        """Return whether the lock is held."""
+        return self._held
+
+    _is_owned = locked  # As a condition wants it, which otherwise tries to take the lock.
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+@final
+class _RLock:
+    """Stands for `threading.RLock`."""
+
+    __slots__ = ("__weakref__", "_control", "_count", "_owner", "_waiting")
+
+    def __init__(self, control: ThreadControl) -> None:
+        self._control = control
+        self._owner: ControlledThread | None = None
+        self._count = 0
+        self._waiting: deque[ControlledThread] = deque()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as its model
+        """Take the lock, perhaps once more; return whether it was taken in time."""
+        control = self._control
+        control.point()
+        me = control.current
+        if self._owner is not me and self._owner is not None:
+            if not blocking:
+                return False
+            deadline_ns = None if timeout < 0 else control.after(timeout)
+            while self._owner is not None:
+                if not control.block(self._waiting, deadline_ns):
+                    return False
+        self._owner = me
+        self._count += 1
+        return True
+
+    def release(self) -> None:
+        """Release the lock once."""
+        if self._owner is not self._control.current and not self._control.is_over:
+            raise RuntimeError("cannot release un-acquired lock")
+        self._count -= 1
+        if not self._count:
+            self._owner = None
+            self._control.wake_all(self._waiting)
+
+    def _is_owned(self) -> bool:
+        return self._owner is self._control.current
+
+    def _release_save(self) -> int:
+        count, self._count = self._count, 1
+        self.release()
+        return count
+
+    def _acquire_restore(self, count: int) -> None:
+        self.acquire()
+        self._count = count
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+@final
+class _SimpleQueue:
+    """Stands for `queue.SimpleQueue`."""
+
+    __slots__ = ("__weakref__", "_control", "_items", "_waiting")
+
+    def __init__(self, control: ThreadControl) -> None:
+        self._control = control
+        self._items: deque[Any] = deque()
+        self._waiting: deque[ControlledThread] = deque()
+
+    def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002, FBT001, FBT002 - as its model
+        """Add an item."""
+        self._control.point()
+        self._items.append(item)
+        self._control.wake_all(self._waiting)
+
+    put_nowait = put
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002 - as its model
+        """Take the first item.
+
+        Raises:
+            queue.Empty: There is none in time.
+        """
+        control = self._control
+        control.point()
+        deadline_ns = None if timeout is None else control.after(timeout)
+        while not self._items:
+            if not block or not control.block(self._waiting, deadline_ns):
+                raise queue.Empty
+        return self._items.popleft()
+
+    def get_nowait(self) -> Any:
+        """Take the first item if there is one."""
+        return self.get(block=False)
+
+    def empty(self) -> bool:
+        """Return whether there is no item."""
+        return not self._items
+
+    def qsize(self) -> int:
+        """Return how many items there are."""
+        return len(self._items)
+
+    def __class_getitem__(cls, _: object) -> type[Self]:
+        return cls
+
+
+def _thread_of(bootstrap: Any) -> threading.Thread:
+    """Return the thread that a method of it begins."""
+    thread: threading.Thread = bootstrap.__self__
+    return thread
+
+
+def _parts(control: ThreadControl) -> dict[object, object]:
+    """Return what stands for each standard part, by the part."""
+    start_thread = getattr(threading, _START)
+
+    def start(bootstrap: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        begun = start_thread(control.new_thread(_thread_of(bootstrap), bootstrap), *args, **kwargs)
+        control.point()
+        return begun
+
+    def lock() -> _Lock:
+        return _Lock(control)
+
+    return {
+        threading.Lock: lock,
+        threading.RLock: lambda: _RLock(control),
+        start_thread: start,
+        threading.excepthook: lambda failed: control.note_error(failed.exc_value),
+        queue.SimpleQueue: lambda: _SimpleQueue(control),
+        time.time: lambda: control.wall_ns() / 1e9,
+        time.time_ns: control.wall_ns,
+        time.monotonic: lambda: control.elapsed_ns() / 1e9,
+        time.monotonic_ns: control.elapsed_ns,
+        time.perf_counter: lambda: control.elapsed_ns() / 1e9,
+        time.perf_counter_ns: control.elapsed_ns,
+        time.sleep: control.sleep,
+    }
+
+
+def _holders() -> Iterator[Any]:
+    """Return the modules that get the parts."""
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] in _PACKAGES and name not in _OWN:
+            yield module
+
+
+@contextmanager
+def replaced() -> Iterator[Callable[[Any, str, object], None]]:
+    """Give a function that changes an attribute of something; at the end all are what they were before."""
+    changed: list[tuple[Any, str, object]] = []
+
+    def change(holder: Any, name: str, value: object) -> None:
+        changed.append((holder, name, getattr(holder, name)))
+        setattr(holder, name, value)
+
+    try:
+        yield change
+    finally:
+        for holder, name, value in reversed(changed):
+            setattr(holder, name, value)
+
+
+@contextmanager
+def in_place(control: ThreadControl) -> Iterator[None]:
+    """Put the parts of a control in place of the standard ones, wherever they are named, for a while."""
+    asyncio.new_event_loop().close()  # What the library makes with the first loop is made by now.
+    parts = _parts(control)
+    kinds = {id(part): stands for part, stands in parts.items()}
+
+    def join(thread: threading.Thread, timeout: float | None = None) -> None:
+        control.join(thread, timeout)
+
+    def is_alive(thread: threading.Thread) -> bool:
+        return control.is_alive(thread)
+
+    with replaced() as change:
+        for module in _holders():
+            for name, value in [*vars(module).items()]:
+                if id(value) in kinds:
+                    change(module, name, kinds[id(value)])
+                elif isinstance(value, _LOCK_TYPES) and module is not threading:
+                    is_plain = isinstance(value, _LOCK_TYPES[0])
+                    change(module, name, _Lock(control) if is_plain else _RLock(control))
+        for name in _CLOCKS:
+            change(time, name, parts[getattr(time, name)])
+        change(threading.Thread, "join", join)
+        change(threading.Thread, "is_alive", is_alive)
+        change(WAIT_GRAPH, "_lock", _Lock(control))
+        yield

@@ -1,0 +1,140 @@
+"""Simulated clusters, run as users run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from licorne import LicorneError
+from licorne.proxy.command_line import application
+from licorne.proxy.fuzz.cluster_record import ClusterRecord, RecordError
+from licorne.proxy.fuzz.cluster_world import run_plan
+from licorne.proxy.fuzz.plans import Plan, drawn_plan
+from licorne.proxy.fuzz.runs import run_seeds, shrunk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from licorne.proxy.si import si_pb2 as si
+
+ENGINES = ("direct", "actors", "threads")
+
+
+def licorne(*arguments: str) -> tuple[int, str]:
+    """Run the command in this process; return its status and what it wrote."""
+    result = CliRunner().invoke(application, ["fuzz", *arguments])
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the records find fault with the third ask that is placed."""
+    real = ClusterRecord.placed
+
+    def placed(record: ClusterRecord, allocation: si.Allocation) -> bool:
+        if len(record.running) == 2:
+            raise RecordError(f"planted: {allocation.allocationKey}")
+        return real(record, allocation)
+
+    monkeypatch.setattr(ClusterRecord, "placed", placed)
+
+
+def test_nothing_is_found_on_any_engine() -> None:
+    """The seeds are the same on every run; `make soak` takes others."""
+    summary = run_seeds(1, 25, steps=60, engines=ENGINES, until=lambda: False, jobs=1)
+
+    assert [] == summary.failures
+    assert dict.fromkeys(ENGINES, 25) == dict(summary.runs)
+
+
+def test_a_seed_does_the_same_in_another_process() -> None:
+    """Whatever the order of its sets and dictionaries of strings, and whatever ran before."""
+    seeds = (3, 5, 7)
+    program = (
+        "from licorne.proxy.fuzz.cluster_world import run_plan\n"
+        "from licorne.proxy.fuzz.plans import drawn_plan\n"
+        f"for seed in {seeds}:\n"
+        f"    for engine in {ENGINES}:\n"
+        "        print(run_plan(drawn_plan(seed, 40, engine)).trace)\n"
+    )
+    command = [sys.executable, "-c", program]
+    environment = os.environ | {"PYTHONHASHSEED": "42", "LOGURU_LEVEL": "CRITICAL"}
+    there = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603 - our own
+
+    here = [run_plan(drawn_plan(seed, 40, engine)).trace for seed in seeds for engine in ENGINES]
+    assert here == there.stdout.split()
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_failure_is_shrunk_to_a_plan_that_fails_alike(engine: str) -> None:
+    """Most steps have nothing to do with it."""
+    seed = next(seed for seed in range(1, 20) if run_plan(drawn_plan(seed, 40, engine)).failure is not None)
+    plan, outcome = shrunk(drawn_plan(seed, 40, engine), 60)
+
+    assert "planted" in str(outcome.failure)
+    assert len(plan.steps) <= 6
+    assert str(outcome.failure) == str(run_plan(Plan.read(plan.text(), "here")).failure)
+
+
+@pytest.mark.usefixtures("planted")
+def test_the_command_writes_the_plan_of_a_failure_and_replays_it(tmp_path: Path) -> None:
+    """With the transcript, the error, and how to see it again."""
+    status, text = licorne("--runs", "20", "--engine", "direct", "--folder", str(tmp_path))
+    (path,) = tmp_path.iterdir()
+    again, replayed = licorne("--replay", str(path))
+
+    assert (1, 1) == (status, again)
+    for output in (text, replayed):
+        assert "RecordError: planted" in output
+        assert 'hears {"new": [{"allocationKey"' in output
+    assert f"licorne fuzz --replay {path}" in text
+
+
+def test_the_command_says_how_much_it_has_run() -> None:
+    """On each engine, on several processes as on one."""
+    for jobs in ("1", "2"):
+        status, text = licorne("--runs", "2", "--steps", "10", "--jobs", jobs)
+
+        assert (0, "nothing was found") == (status, text.splitlines()[-1])
+        assert ["direct: 2 runs", "actors: 2 runs", "threads: 2 runs"] == [
+            line.partition(",")[0] for line in text.splitlines()[:3]
+        ]
+
+
+def test_the_time_that_is_given_is_an_end() -> None:
+    """With no time, nothing is run."""
+    assert "direct: 0 runs, 0 steps" in licorne("--minutes", "0")[1]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"plan": {}}', '{"plan": {"seed": 1}, "steps": [[1, 2]]}'])
+def test_what_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
+    """With the name of the file."""
+    path = tmp_path / "plan.json"
+    path.write_text(text, encoding="utf-8")
+
+    status, output = licorne("--replay", str(path))
+
+    assert 2 == status
+    assert f"{path}: this is no plan of licorne fuzz" in output
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    """Before anything runs."""
+    assert (2, "engine 'fast' is unknown") == (licorne("--engine", "fast")[0], "engine 'fast' is unknown")
+    with pytest.raises(LicorneError, match="engine 'fast' is unknown"):
+        drawn_plan(1, 10, "fast")
+
+
+def test_a_plan_is_read_as_it_was_written() -> None:
+    """All of it."""
+    plan = drawn_plan(11, 20, "threads")
+
+    assert plan == Plan.read(plan.text(), "here")
+    assert 20 == len(json.loads(plan.text())["steps"])
