@@ -32,7 +32,7 @@ def fuzz(
     ] = 60,
     engine: Annotated[
         list[str] | None,
-        typer.Option("--engine", help="An engine; may be repeated, all unless it is given."),
+        typer.Option("--engine", help="An engine, or `reference`; may be repeated, all unless it is given."),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="How many processes run plans.")] = 1,
     replay: Annotated[
@@ -53,7 +53,7 @@ def fuzz(
         limit = time.monotonic() + minutes * 60 if minutes is not None else None
         if minutes is None:
             runs = runs or 1
-        engines = tuple(engine or ("direct", "actors", "threads"))
+        engines = tuple(engine or ("direct", "actors", "threads", "reference"))
         _fuzz(seed, runs, steps=steps, engines=engines, limit=limit, jobs=jobs, folder=folder)
 
 

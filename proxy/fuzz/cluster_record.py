@@ -144,6 +144,8 @@ class ClusterRecord:
         self.to_confirm: dict[str, int] = {}
         """The termination types of what the scheduler wants ended, until the RM has said that it has"""
         self.gone_nodes: set[str] = set()
+        self.to_hear: set[str] = set()
+        """What the RM has ended by itself: the scheduler says so once more."""
         self.ended: set[str] = set()
         """Keys that have ended; the RM uses none again."""
         self.preempted = 0
@@ -170,6 +172,7 @@ class ClusterRecord:
             raise RecordError(f"{key} is placed on {node}, and may run on {task.required_node} only")
         task.node = node
         self.running[key] = task
+        self._check_room(node)
         return True
 
     def released(self, release: si.AllocationRelease, *, asks: bool = False) -> bool:
@@ -179,6 +182,7 @@ class ClusterRecord:
             RecordError: it was never asked for.
         """
         key = release.allocationKey
+        self.to_hear.discard(key)
         if key in self.waiting and (asks or key not in self.running):
             self.end([key])
             return False
@@ -191,6 +195,8 @@ class ClusterRecord:
             return False
         if release.terminationType == si.PREEMPTED_BY_SCHEDULER:
             self.preempted += 1
+        if key in self.to_confirm:
+            raise RecordError(f"the end of {key} is wanted again, which has not been confirmed")
         self.to_confirm[key] = release.terminationType
         return True
 
@@ -205,6 +211,15 @@ class ClusterRecord:
         if key not in self.waiting and key not in self.ended and key not in self.running:
             raise RecordError(f"{key} is rejected, and was never asked for")
         self.end([key])
+
+    def _check_room(self, name: str) -> None:
+        """Check that a node is large enough for what the RM runs there; nodes never become smaller."""
+        node = self.nodes.get(name)
+        tasks = [task for task in self.running.values() if task.node == name]
+        for resource_type, size in () if node is None else node.size.items():
+            used = sum(task.size.get(resource_type, 0) for task in tasks)
+            if used > size:
+                raise RecordError(f"{name} has {size} {resource_type}, and {used} of it are used")
 
     def application_changed(self, name: str, state: str) -> None:
         """Note the state of an application; one that is over is forgotten, but for what it has."""
@@ -224,9 +239,17 @@ class ClusterRecord:
             self.to_confirm.pop(key, None)
             self.ended.add(key)
 
+    def end_running(self, keys: Iterable[str]) -> None:
+        """Note that the RM has ended tasks by itself; the scheduler answers for those that ran."""
+        for key in keys:
+            if key in self.running:
+                self.to_hear.add(key)
+            self.end([key])
+
     def forget_what_has_lost_its_place(self) -> None:
         """End what is to end, what was on nodes that are gone, and what is of applications that are over."""
         tasks = (*self.waiting.values(), *self.running.values())
+        self.to_hear.clear()
         self.end([*self.to_confirm])
         self.end(task.key for task in tasks if task.application not in self.applications)
         self.end(task.key for task in tasks if task.node and task.node not in self.nodes)
@@ -271,8 +294,16 @@ class ClusterRecord:
         _compare("runs by the nodes", shown, on_nodes)
         known = {name: each.state for name, each in self.applications.items()}
         _compare("is the state", known, {name: states.get(name) for name in known})
-        names = {str(node["nodeID"]) for nodes in snapshot["nodes"].values() for node in nodes}
-        _compare("is a node", dict.fromkeys(self.nodes), dict.fromkeys(names))
+        shown_nodes = {
+            str(node["nodeID"]): not node["schedulable"]
+            for nodes in snapshot["nodes"].values()
+            for node in nodes
+        }
+        _compare("is drained", {name: node.drained for name, node in self.nodes.items()}, shown_nodes)
+        if self.to_hear:
+            raise RecordError(
+                f"{sorted(self.to_hear)} were ended by the RM, and the scheduler has not said so"
+            )
 
 
 def _compare(what: str, record: Mapping[str, object], shown: Mapping[str, object]) -> None:

@@ -23,7 +23,8 @@ from ..server.server import ServerSettings
 from .ending import RunEnding
 from .manager import CallbackFault, SimulatedManager
 from .memory_network import MemoryNetwork
-from .plans import OPERATOR
+from .plans import OPERATOR, REFERENCE
+from .reference_world import ReferenceWorld
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
 if TYPE_CHECKING:
@@ -66,6 +67,33 @@ def _line(time_ns: int, who: str, verb: str, message: Any) -> str:
 
 def run_plan(plan: Plan) -> Outcome:
     """Run a plan, whatever comes of it."""
+    return _run_beside_reference(plan) if plan.engine == REFERENCE else _run_cluster(plan)
+
+
+def _run_beside_reference(plan: Plan) -> Outcome:
+    outcome, digest = Outcome(), 0
+
+    def note(verb: str, message: Any) -> None:
+        nonlocal digest
+        outcome.log.append((0, "rm", verb, message))
+        digest = zlib.crc32(_bytes_of(message), digest)
+
+    try:
+        ReferenceWorld(plan, note).run()
+    except Exception as error:  # noqa: BLE001 - it is the outcome
+        outcome.failure = error
+    outcome.steps = len(outcome.log)
+    outcome.trace = f"{digest:08x}"
+    return outcome
+
+
+def _bytes_of(message: Any) -> bytes:
+    """Return what differs for messages that differ, and is the same in each process."""
+    is_message = hasattr(message, "DESCRIPTOR")
+    return message.SerializeToString(deterministic=True) if is_message else repr(message).encode()
+
+
+def _run_cluster(plan: Plan) -> Outcome:
     world = _ClusterWorld(plan)
     try:
         world.control.run(world.run)
@@ -101,8 +129,9 @@ class _ClusterWorld:
         """Write down what a manager says or hears."""
         time_ns = self._now_ns()
         self.outcome.log.append((time_ns, who, verb, message))
-        said = message.SerializeToString(deterministic=True) if hasattr(message, "DESCRIPTOR") else b""
-        self.digest = zlib.crc32(said, zlib.crc32(f"{time_ns} {who} {verb}".encode(), self.digest))
+        self.digest = zlib.crc32(
+            _bytes_of(message), zlib.crc32(f"{time_ns} {who} {verb}".encode(), self.digest)
+        )
 
     def fail(self, error: BaseException) -> None:
         """Note that something is not as it must be; the first is the cause."""
@@ -155,7 +184,9 @@ class _ClusterWorld:
                 self._begin()
                 self._take_steps()
                 self._delay_seconds = _DELAY_SECONDS
-                RunEnding(self._managers, self._core(), self._quiet, self.note).run()
+                RunEnding(
+                    self._managers, self._core(), self._quiet, self.note, are_maxima_kept=self._plan.is_calm
+                ).run()
             finally:
                 self._close()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, final
 
+from ...model.explanation.values import AskStatus
 from ..si import si_pb2 as si
 from .cluster_record import KnownNode, RecordError
 from .configurations import Configuration
+from .snapshot_checks import applications_that_are_held_back, check_maxima
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..scheduler.scheduler import Scheduler
     from .manager import SimulatedManager
@@ -32,6 +34,7 @@ class RunEnding:
         scheduler: Where they are registered.
         quiet: Lets time pass until nothing is under way.
         note: Writes down what the operator does.
+        are_maxima_kept: Whether nothing may use more than its maximum.
     """
 
     def __init__(
@@ -40,7 +43,10 @@ class RunEnding:
         scheduler: Scheduler,
         quiet: Callable[[], None],
         note: Callable[[str, str, Any], None],
+        *,
+        are_maxima_kept: bool,
     ) -> None:
+        self._are_maxima_kept = are_maxima_kept
         self._managers = managers
         self._scheduler = scheduler
         self._quiet = quiet
@@ -85,7 +91,7 @@ class RunEnding:
     def _check_that_all_is_placed(self) -> None:
         for manager in self._managers:
             snapshot: Any = self._scheduler.snapshot(rm_id=manager.rm_id)
-            held_back = _applications_that_are_held_back(snapshot)
+            held_back = applications_that_are_held_back(snapshot)
             for task in manager.record.waiting.values():
                 if task.required_node in manager.record.gone_nodes or task.application in held_back:
                     continue
@@ -124,31 +130,18 @@ class RunEnding:
         for manager in self._managers:
             snapshot: Any = self._scheduler.snapshot(rm_id=manager.rm_id)
             manager.record.check(snapshot)
+            if self._are_maxima_kept:
+                check_maxima(snapshot)
+            self._check_that_what_waits_is_held_back(manager)
 
-
-def _applications_that_are_held_back(snapshot: Any) -> set[str]:
-    """Return the applications in queues that hold them back for good, see `_closed`."""
-    return {
-        document["applicationID"]
-        for partition, documents in snapshot["applications"].items()
-        for document in documents
-        if document["queueName"] in {*_closed(snapshot["queues"][partition])}
-    }
-
-
-def _closed(queue: Any, *, above: bool = False) -> Iterator[str]:
-    """Return the queues that place nothing, or not all, though the configuration has no limits.
-
-    Dynamic queues keep their limits, and so do draining ones; a leaf that has become a parent places nothing,
-    nor do queues below a parent that has become a leaf.
-    """
-    children = queue.get("children") or ()
-    is_limited = not queue["isManaged"] and bool(queue.get("maxResource") or queue.get("maxRunningApps"))
-    above = above or is_limited or queue["status"] != "Active" or (queue["isLeaf"] and bool(children))
-    if above or not queue["isLeaf"]:
-        yield queue["queuename"]
-    for child in children:
-        yield from _closed(child, above=above)
+    def _check_that_what_waits_is_held_back(self, manager: SimulatedManager) -> None:
+        """Check that there is a reason for each ask that waits: without one it would be placed."""
+        waiting = {task.application: task.partition for task in manager.record.waiting.values()}
+        for name, partition in waiting.items():
+            found = self._scheduler.explain(name, rm_id=manager.rm_id, partition=partition)
+            for ask in () if found.blockers else found.asks:
+                if ask.status is AskStatus.WAITING and not ask.blockers:
+                    raise RecordError(f"{ask.allocation_key} waits for no reason: {found}")
 
 
 def _without_limits(configuration: Configuration) -> Configuration:

@@ -376,6 +376,8 @@ class SimulatedManager(ResourceManager):
             task = self.record.running.get(key) or self.record.waiting.get(key)
             if task is not None:
                 rows.append((task.application, key, task.partition, termination))
+        own = [key for key, termination in ends if termination == _STOPPED]
+        self.record.end_running(own)
         self.record.end(key for key, _ in ends)
         self._send_releases(rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, final
 
 from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
@@ -13,8 +13,12 @@ from ..scheduler.engine_names import engine_named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OPERATOR", "Plan", "PlannedStep", "drawn_plan"]
+__all__ = ["OPERATOR", "REFERENCE", "Plan", "PlannedStep", "drawn_plan"]
 
+T = TypeVar("T")
+
+REFERENCE: Final = "reference"
+"""In place of an engine: `direct`, and beside it the second scheduler, which has to decide the same."""
 OPERATOR: Final = -1
 """Who does what no manager does."""
 
@@ -24,24 +28,35 @@ def _by_weight(weights: dict[str, int]) -> tuple[str, ...]:
     return tuple(action for action, weight in weights.items() for _ in range(weight))
 
 
-_MANAGER_ACTIONS: Final = _by_weight(
-    {
-        "ask": 30,
-        "submit": 10,
-        "finish": 12,
-        "withdraw": 4,
-        "confirm": 8,
-        "report foreign": 3,
-        "add node": 6,
-        "change node": 4,
-        "remove node": 2,
-        "remove application": 3,
-        "reload": 3,
-        "crash": 1,
-        "stumble": 3,
-    }
+_MANAGER_WEIGHTS: Final = {
+    "ask": 30,
+    "submit": 10,
+    "finish": 12,
+    "withdraw": 4,
+    "confirm": 8,
+    "report foreign": 3,
+    "add node": 6,
+    "change node": 4,
+    "remove node": 2,
+    "remove application": 3,
+    "reload": 3,
+    "crash": 1,
+    "stumble": 3,
+}
+_OPERATOR_WEIGHTS: Final = {"validate": 12, "cut": 4, "slow": 3, "jump": 2, "kill": 1}
+_MANAGER_ACTIONS: Final = _by_weight(_MANAGER_WEIGHTS)
+_OPERATOR_ACTIONS: Final = _by_weight(_OPERATOR_WEIGHTS)
+_REFERENCE_ACTIONS: Final = _by_weight(
+    {"ask": 40, "schedule": 20, "finish": 14, "submit": 8, "add node": 5, "change node": 5}
 )
-_OPERATOR_ACTIONS: Final = _by_weight({"validate": 12, "cut": 4, "slow": 3, "jump": 2, "kill": 1})
+_UNSETTLING: Final = frozenset({"reload", "crash", "cut", "kill"})
+"""Actions after which more may be used than a maximum allows."""
+_CALM: Final = 0.3
+"""How many plans have none of them."""
+_LEAVING_OUT: Final = 0.15
+"""How likely a plan has none of an action: some faults show only where others do not interfere."""
+_LEFT_OUT_MAX: Final = 12
+"""With more than these left out, a plan has all after all."""
 _PAUSES_MS: Final = (0, 0, 0, 0, 1, 1, 20, 200, 1_000, 3_000, 11_000)
 
 
@@ -66,6 +81,7 @@ class Plan:
 
     seed: int
     engine: str
+    """The name of an engine, or `REFERENCE`."""
     shares: bool
     """Whether threads share partitions."""
     remote: tuple[bool, ...]
@@ -75,6 +91,11 @@ class Plan:
     chance: float
     """How likely a point changes who runs."""
     steps: tuple[PlannedStep, ...]
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is recovered and no configuration changes, so that all maxima hold."""
+        return not any(step.action in _UNSETTLING for step in self.steps)
 
     def with_steps(self, steps: Sequence[PlannedStep]) -> Plan:
         """Return the plan with other steps."""
@@ -109,32 +130,45 @@ class Plan:
 def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     """Draw a plan.
 
+    Args:
+        seed: The seed.
+        steps: How many steps it has.
+        engine: An engine, or `REFERENCE`.
+
     Raises:
         LicorneError: There is no such engine.
     """
-    engine = engine_named(engine)
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
+    if engine == REFERENCE:
+        drawn = [PlannedStep(0, "add node", _draw(rng), 0) for _ in range(3)]
+        drawn += [PlannedStep(0, _one(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)]
+        return Plan(seed, engine, shares=False, remote=(), picker="random", chance=0.0, steps=tuple(drawn))
+    engine = engine_named(engine)
     managers = 1 + int(rng.random() ** 2 * 3)
     steppable = engine == "direct"
     remote = tuple(rng.random() < 0.5 and not steppable for _ in range(managers))
     shares = engine == "threads" and rng.random() < 0.4
     picker = "random" if rng.random() < 0.5 else "priority"
-    chance = (
-        (0.5, 0.1, 0.02)[int(rng.random() * 3)]
-        if picker == "random"
-        else (0.02, 0.002)[int(rng.random() * 2)]
-    )
+    chance = _one(rng, (0.5, 0.1, 0.02) if picker == "random" else (0.02, 0.002))
     drawn = [PlannedStep(who, "add node", _draw(rng), 0) for who in range(managers) for _ in range(3)]
+    left_out = {action for action in (*_MANAGER_WEIGHTS, *_OPERATOR_WEIGHTS) if rng.random() < _LEAVING_OUT}
+    if rng.random() < _CALM:
+        left_out |= _UNSETTLING
     while len(drawn) < steps:
-        drawn.append(_drawn_step(rng, managers))
+        step = _drawn_step(rng, managers)
+        if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
+            drawn.append(step)
     return Plan(seed, engine, shares, remote, picker, chance, tuple(drawn))
 
 
 def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:
     who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
     actions = _OPERATOR_ACTIONS if who == OPERATOR else _MANAGER_ACTIONS
-    action = actions[int(rng.random() * len(actions))]
-    return PlannedStep(who, action, _draw(rng), _PAUSES_MS[int(rng.random() * len(_PAUSES_MS))])
+    return PlannedStep(who, _one(rng, actions), _draw(rng), _one(rng, _PAUSES_MS))
+
+
+def _one(rng: random.Random, choices: Sequence[T]) -> T:
+    return choices[int(rng.random() * len(choices))]
 
 
 def _draw(rng: random.Random) -> int:

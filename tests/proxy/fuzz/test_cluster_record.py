@@ -28,7 +28,7 @@ def released(key: str, termination: Any) -> si.AllocationRelease:
     return si.AllocationRelease(allocationKey=key, applicationID="app", terminationType=termination)
 
 
-def snapshot(*runs: str, waits: tuple[str, ...] = (), state: str = "Running") -> Any:
+def snapshot(*runs: str, waits: tuple[str, ...] = (), state: str = "Running", drained: bool = False) -> Any:
     allocations = [{"allocationKey": key, "nodeId": "n"} for key in runs]
     requests = [{"allocationKey": key} for key in waits]
     application = {
@@ -39,7 +39,15 @@ def snapshot(*runs: str, waits: tuple[str, ...] = (), state: str = "Running") ->
     }
     return {
         "applications": {"default": [application]},
-        "nodes": {"default": [{"nodeID": "n", "allocations": [{"allocationKey": key} for key in runs]}]},
+        "nodes": {
+            "default": [
+                {
+                    "nodeID": "n",
+                    "schedulable": not drained,
+                    "allocations": [{"allocationKey": key} for key in runs],
+                }
+            ]
+        },
     }
 
 
@@ -78,10 +86,11 @@ def test_a_placement_that_cannot_be_is_found(allocation: si.Allocation, text: st
         (snapshot("runs", "more", waits=("waits",)), "{'more': 'n'} for the scheduler"),
         (snapshot("runs"), "what waits"),
         (snapshot("runs", waits=("waits",), state="Completing"), "what is the state"),
+        (snapshot("runs", waits=("waits",), drained=True), "what is drained"),
     ],
 )
 def test_books_that_differ_are_found(shown: Any, text: str) -> None:
-    """Lost, too much, forgotten, or in another state."""
+    """Lost, too much, forgotten, in another state, or not to be used."""
     record = a_record("runs", "waits")
     record.placed(placed("runs"))
 
@@ -104,3 +113,27 @@ def test_what_the_scheduler_wants_ended_runs_until_it_is_confirmed() -> None:
     assert (["timeout"], {"timeout": si.TIMEOUT}) == ([*record.running], record.to_confirm)
     with pytest.raises(RecordError, match="never asked for"):
         record.released(released("unheard", si.TIMEOUT))
+    with pytest.raises(RecordError, match="is wanted again"):
+        record.released(released("timeout", si.TIMEOUT))
+
+
+def test_a_node_that_is_too_small_for_what_runs_there_is_found() -> None:
+    """By the sizes that the RM has reported."""
+    record = a_record("one", "other")
+    record.waiting["other"].size = {"memory": 10}
+    record.placed(placed("one"))
+
+    with pytest.raises(RecordError, match="n has 10 memory, and 11 of it are used"):
+        record.placed(placed("other"))
+
+
+def test_an_end_that_the_scheduler_does_not_confirm_is_found() -> None:
+    """It confirms what the RM has ended by itself, if it ran."""
+    record = a_record("runs", "confirmed", "waits")
+    for key in ("runs", "confirmed"):
+        record.placed(placed(key))
+    record.end_running(["runs", "confirmed", "waits"])
+    record.released(released("confirmed", si.STOPPED_BY_RM))
+
+    with pytest.raises(RecordError, match=r"\['runs'\] were ended by the RM"):
+        record.check(snapshot())

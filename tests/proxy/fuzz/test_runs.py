@@ -12,6 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from licorne import LicorneError
+from licorne.model.queues import tree
+from licorne.model.queues.order import child_key
 from licorne.proxy.command_line import application
 from licorne.proxy.fuzz.cluster_record import ClusterRecord, RecordError
 from licorne.proxy.fuzz.cluster_world import run_plan
@@ -21,9 +23,13 @@ from licorne.proxy.fuzz.runs import run_seeds, shrunk
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from licorne.model.queues.order import ChildKey
+    from licorne.model.queues.queue import Queue
+    from licorne.model.resources.resource import Resource
     from licorne.proxy.si import si_pb2 as si
 
-ENGINES = ("direct", "actors", "threads")
+ENGINES = ("direct", "actors", "threads", "reference")
+CLUSTERS = ENGINES[:3]
 
 
 def licorne(*arguments: str) -> tuple[int, str]:
@@ -72,7 +78,7 @@ def test_a_seed_does_the_same_in_another_process() -> None:
 
 
 @pytest.mark.usefixtures("planted")
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", CLUSTERS)
 def test_a_failure_is_shrunk_to_a_plan_that_fails_alike(engine: str) -> None:
     """Most steps have nothing to do with it."""
     seed = next(seed for seed in range(1, 20) if run_plan(drawn_plan(seed, 40, engine)).failure is not None)
@@ -103,9 +109,22 @@ def test_the_command_says_how_much_it_has_run() -> None:
         status, text = licorne("--runs", "2", "--steps", "10", "--jobs", jobs)
 
         assert (0, "nothing was found") == (status, text.splitlines()[-1])
-        assert ["direct: 2 runs", "actors: 2 runs", "threads: 2 runs"] == [
-            line.partition(",")[0] for line in text.splitlines()[:3]
+        assert [f"{engine}: 2 runs" for engine in ENGINES] == [
+            line.partition(",")[0] for line in text.splitlines()[:4]
         ]
+
+
+def test_a_wrong_order_is_found_by_the_second_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else finds it: whatever is placed first, all of it agrees."""
+
+    def reversed_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> ChildKey:
+        priority, share, waiting, name = child_key(child, fair_max, by_priority=by_priority)
+        return (priority, -share, waiting, name)
+
+    monkeypatch.setattr(tree, "child_key", reversed_key)
+    summary = run_seeds(1, 50, steps=100, engines=["reference"], until=lambda: False, jobs=1)
+
+    assert "and the second one" in summary.failures[0].failure
 
 
 def test_the_time_that_is_given_is_an_end() -> None:

@@ -1,0 +1,270 @@
+"""A second scheduler, as small as it can be: what is right, at any cost.
+
+It knows one partition with static queues, and of queues the maxima, guarantees, priorities and both orders of
+applications. It has no gangs, limits of users, reservations or preemption. Every order is computed anew at
+each step, and nothing is remembered of what failed before. So it checks all that makes the real scheduler
+fast: orders that are kept, tries that are not repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .cluster_record import Size
+
+__all__ = ["ReferenceApplication", "ReferenceAsk", "ReferenceNode", "ReferenceScheduler"]
+
+_LOWEST: Final = -(2**31)
+_INHERITED_AS: Final = {"priority.policy": "default", "priority.offset": "0"}
+"""What children have of these properties of their parent, if they do not have their own."""
+
+
+@final
+@dataclass(slots=True)
+class ReferenceNode:
+    """A node, and what of it is used."""
+
+    name: str
+    size: Size
+    used: Size = field(default_factory=dict)
+    drained: bool = False
+
+    def has_room_for(self, size: Size) -> bool:
+        """Return whether it may be used, and something fits."""
+        fits = all(self.used.get(name, 0) + value <= self.size.get(name, 0) for name, value in size.items())
+        return fits and not self.drained
+
+    def usage(self) -> float:
+        """Return the mean of the parts that are used of memory and of vcore."""
+        parts = [self.used.get(name, 0) / total for name, total in self.size.items() if total]
+        return sum(parts) / len(parts) if parts else 0.0
+
+
+@final
+@dataclass(slots=True)
+class ReferenceAsk:
+    """An ask that waits."""
+
+    key: str
+    size: Size
+    priority: int
+    arrival: int
+
+
+@final
+@dataclass(slots=True)
+class ReferenceApplication:
+    """An application, what of it waits, and what it uses."""
+
+    name: str
+    queue: _ReferenceQueue
+    arrival: int
+    asks: dict[str, ReferenceAsk] = field(default_factory=dict)
+    used: Size = field(default_factory=dict)
+
+    def priority(self) -> int:
+        """Return the highest priority of what waits."""
+        return max((ask.priority for ask in self.asks.values()), default=_LOWEST)
+
+
+@final
+class _ReferenceQueue:
+    """A queue, as the configuration has it, and what is used in it."""
+
+    def __init__(self, document: dict[str, Any], parent: _ReferenceQueue | None) -> None:
+        self.name: str = document["name"]
+        self.parent = parent
+        self.path: str = self.name if parent is None else f"{parent.path}.{self.name}"
+        resources = document.get("resources", {})
+        self.maximum = _quantities(resources.get("max"))
+        self.guaranteed = _quantities(resources.get("guaranteed"))
+        inherited = {} if parent is None else parent.properties | _INHERITED_AS
+        self.properties: dict[str, str] = inherited | document.get("properties", {})
+        self.used: Size = {}
+        self.children = [_ReferenceQueue(child, self) for child in document.get("queues", ())]
+        self.applications: list[ReferenceApplication] = []
+
+    def tree(self) -> Iterator[_ReferenceQueue]:
+        """Return the queue and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.tree()
+
+    def path_up(self) -> Iterator[_ReferenceQueue]:
+        """Return the queue and all above it."""
+        yield self
+        if self.parent is not None:
+            yield from self.parent.path_up()
+
+    def asks(self) -> Iterator[ReferenceAsk]:
+        """Return all that waits here and below."""
+        for queue in self.tree():
+            for application in queue.applications:
+                yield from application.asks.values()
+
+    def sorts_by_priority(self) -> bool:
+        """Return whether priorities come before shares and times."""
+        return self.properties.get("application.sort.priority") != "disabled"
+
+    def priority(self) -> int:
+        """Return the priority that the parent sees."""
+        own = [application.priority() for application in self.applications]
+        highest = max([*own, *(child.priority() for child in self.children)], default=_LOWEST)
+        if highest == _LOWEST:
+            return highest
+        offset = int(self.properties.get("priority.offset", "0"))
+        return offset if self.properties.get("priority.policy") == "fence" else highest + offset
+
+
+@final
+class ReferenceScheduler:
+    """The second scheduler.
+
+    Args:
+        partition: The document of a partition's configuration.
+    """
+
+    def __init__(self, partition: dict[str, Any]) -> None:
+        self._root = _ReferenceQueue(partition["queues"][0], None)
+        self._fair = partition.get("nodesortpolicy", {}).get("type", "fair") == "fair"
+        self.nodes: dict[str, ReferenceNode] = {}
+        self.applications: dict[str, ReferenceApplication] = {}
+        self._running: dict[str, tuple[ReferenceApplication, ReferenceNode, Size]] = {}
+        self._arrivals = 0
+
+    # ------------------------------------------------------------------------------- what is reported
+
+    def submit(self, name: str, path: str) -> None:
+        """Take an application."""
+        queue = next(queue for queue in self._root.tree() if queue.path == path)
+        self._arrivals += 1
+        application = self.applications[name] = ReferenceApplication(name, queue, self._arrivals)
+        queue.applications.append(application)
+
+    def ask(self, application: str, key: str, size: Size, priority: int) -> None:
+        """Take an ask."""
+        self._arrivals += 1
+        self.applications[application].asks[key] = ReferenceAsk(key, size, priority, self._arrivals)
+
+    def end(self, key: str) -> None:
+        """Forget something that runs or waits."""
+        for application in self.applications.values():
+            application.asks.pop(key, None)
+        if key in self._running:
+            application, node, size = self._running.pop(key)
+            self._count(application, node, size, -1)
+
+    def application_of(self, key: str) -> str:
+        """Return the application of something that runs."""
+        return self._running[key][0].name
+
+    # --------------------------------------------------------------------------------- what is decided
+
+    def step(self) -> tuple[str, str] | None:
+        """Place one ask; return its key and its node, `None` if nothing can be placed."""
+        for leaf in self._leaves(self._root):
+            for application in self._applications(leaf):
+                for ask in sorted(application.asks.values(), key=lambda ask: (-ask.priority, ask.arrival)):
+                    node = self._node_for(ask) if self._has_quota(leaf, ask.size) else None
+                    if node is not None:
+                        del application.asks[ask.key]
+                        self._running[ask.key] = (application, node, ask.size)
+                        self._count(application, node, ask.size, 1)
+                        return ask.key, node.name
+        return None
+
+    def _leaves(self, parent: _ReferenceQueue) -> Iterator[_ReferenceQueue]:
+        if not parent.children:
+            yield parent
+            return
+        by_priority = parent.sorts_by_priority()
+
+        def place(queue: _ReferenceQueue) -> tuple[object, ...]:
+            first, second = -queue.priority(), self._share(queue)
+            waiting = -sum(sum(ask.size.values()) for ask in queue.asks())
+            return (*((first, second) if by_priority else (second, first)), waiting, queue.name)
+
+        for child in sorted((child for child in parent.children if any(child.asks())), key=place):
+            yield from self._leaves(child)
+
+    def _share(self, queue: _ReferenceQueue) -> float:
+        """Return the largest part that a queue uses of its guarantee, or else of what it could have."""
+        possible = self._total()
+        for level in reversed([*queue.path_up()][:-1]):
+            possible |= level.maximum or {}
+        limits = possible | (queue.guaranteed or {})
+        parts = [_part(used, limits[name]) for name, used in queue.used.items() if name in limits]
+        return max(parts, default=0.0)
+
+    def _applications(self, leaf: _ReferenceQueue) -> list[ReferenceApplication]:
+        by_priority = leaf.sorts_by_priority()
+
+        def place(application: ReferenceApplication) -> tuple[object, ...]:
+            priority, name = -application.priority(), (application.arrival, application.name)
+            if leaf.properties.get("application.sort.policy") != "fair":
+                arrival = application.arrival
+                return (priority, arrival) if by_priority else (arrival, priority, application.name)
+            guaranteed = leaf.guaranteed or {}
+            parts = sorted(
+                (
+                    _part(used, guaranteed[kind]) if guaranteed.get(kind) else float(used)
+                    for kind, used in application.used.items()
+                    if used
+                ),
+                reverse=True,
+            )
+            return (*((priority, parts) if by_priority else (parts, priority)), name)
+
+        return sorted((each for each in leaf.applications if each.asks), key=place)
+
+    def _has_quota(self, leaf: _ReferenceQueue, size: Size) -> bool:
+        """Return whether a leaf and all above it may use so much more."""
+        total = self._total()
+        for queue in leaf.path_up():
+            maximum = total if queue.parent is None else queue.maximum or {}
+            for name, value in size.items():
+                most = maximum.get(name, 0 if queue.parent is None else None)
+                if most is not None and queue.used.get(name, 0) + value > most:
+                    return False
+        return True
+
+    def _node_for(self, ask: ReferenceAsk) -> ReferenceNode | None:
+        def place(node: ReferenceNode) -> tuple[float, str]:
+            return (node.usage() if self._fair else 1.0 - node.usage(), node.name)
+
+        return min(
+            (node for node in self.nodes.values() if node.has_room_for(ask.size)), key=place, default=None
+        )
+
+    def _total(self) -> Size:
+        total: Size = {}
+        for node in self.nodes.values():
+            _add(total, node.size, 1)
+        return total
+
+    def _count(self, application: ReferenceApplication, node: ReferenceNode, size: Size, sign: int) -> None:
+        for used in (application.used, node.used, *(queue.used for queue in application.queue.path_up())):
+            _add(used, size, sign)
+
+
+def _add(used: Size, size: Size, sign: int) -> None:
+    for name, value in size.items():
+        used[name] = used.get(name, 0) + sign * value
+
+
+def _part(used: int, limit: int) -> float:
+    return used / limit if limit > 0 else float(used > 0)
+
+
+def _quantities(texts: dict[str, str] | None) -> Size | None:
+    """Read quantities of a configuration: thousandths of cores, and all else as it stands."""
+    if texts is None:
+        return None
+    return {
+        name: int(text[:-1]) if text.endswith("m") else int(text) * (1_000 if name == "vcore" else 1)
+        for name, text in texts.items()
+    }

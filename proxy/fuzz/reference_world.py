@@ -1,0 +1,190 @@
+"""A run of a plan on the engine `direct` and on the second scheduler: each decision must be the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, final
+
+from ..scheduler.scheduler import Scheduler
+from ..si import si_pb2 as si
+from ..si.api import ResourceManager
+from .cluster_record import KnownApplication, KnownNode, RecordError, Task
+from .configurations import DYNAMIC_PARENT, random_configuration
+from .reference import ReferenceNode, ReferenceScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .plans import Plan, PlannedStep
+
+__all__ = ["ACTIONS", "ReferenceWorld"]
+
+_RM_ID: Final = "rm"
+_UNKNOWN: Final = frozenset({"limits", "maxapplications", "childtemplate", "placementrules", "preemption"})
+"""What the second scheduler does not know."""
+_KNOWN_PROPERTIES: Final = frozenset(
+    {"application.sort.policy", "application.sort.priority", "priority.offset", "priority.policy"}
+)
+_MILLISECOND_NS: Final = 1_000_000
+
+
+@final
+class ReferenceWorld(ResourceManager):
+    """The world of one plan.
+
+    Args:
+        plan: The plan; only its seed and its steps count.
+        note: Writes down what is done and decided.
+    """
+
+    def __init__(self, plan: Plan, note: Callable[[str, Any], None]) -> None:
+        self._plan = plan
+        self._note = note
+        rng = random.Random(f"reference {plan.seed}")  # noqa: S311 - it plays, and keeps no secret
+        configuration = random_configuration(rng)
+        partition = _known(json.loads(configuration.text)["partitions"][0])
+        partition["preemption"] = {"enabled": False}
+        self._leaves = configuration.leaves
+        self._text = json.dumps({"partitions": [partition]})
+        self._reference = ReferenceScheduler(partition)
+        self._placed: list[tuple[str, str]] = []
+        self._running: list[str] = []
+        self._serial = 0
+        with _without_reservations():
+            self._scheduler = Scheduler(engine="direct")
+
+    def run(self) -> None:
+        """Take all steps.
+
+        Raises:
+            RecordError: The schedulers decide differently.
+        """
+        registration = si.RegisterResourceManagerRequest(rmID=_RM_ID, policyGroup="queues", config=self._text)
+        with self._scheduler:
+            self._scheduler.register_resource_manager(registration, self)
+            for step in self._plan.steps:
+                self._take_step(step)
+            self._schedule()
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Note what is placed."""
+        self._placed += [(each.allocationKey, each.nodeID) for each in response.new]
+
+    def _take_step(self, step: PlannedStep) -> None:
+        ACTIONS[step.action](self, random.Random(step.draw))  # noqa: S311 - likewise
+        self._scheduler.advance_to(self._scheduler.now_ns() + _MILLISECOND_NS)
+
+    def _name(self, kind: str) -> str:
+        self._serial += 1
+        return f"{kind}{self._serial}"
+
+    def _add_node(self, rng: random.Random) -> None:
+        size = {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
+        node = KnownNode(self._name("n"), "default", size)
+        self._reference.nodes[node.name] = ReferenceNode(node.name, dict(size))
+        self._report(node, si.NodeInfo.CREATE)
+
+    def _report(self, node: KnownNode, action: si.NodeInfo.ActionFromRM) -> None:
+        request = si.NodeRequest(rmID=_RM_ID, nodes=[node.message(action)])
+        self._note("says", request)
+        self._scheduler.update_node(request)
+
+    def _change_node(self, rng: random.Random) -> None:
+        nodes = [*self._reference.nodes.values()]
+        if not nodes:
+            return
+        node = nodes[int(rng.random() * len(nodes))]
+        if rng.random() < 0.5:
+            node.drained = not node.drained
+            action = si.NodeInfo.DRAIN_NODE if node.drained else si.NodeInfo.DRAIN_TO_SCHEDULABLE
+        else:
+            node.size = {name: value + rng.randrange(30) for name, value in node.size.items()}
+            action = si.NodeInfo.UPDATE
+        self._report(KnownNode(node.name, "default", node.size), action)
+
+    def _submit(self, rng: random.Random) -> None:
+        leaf = self._leaves[int(rng.random() * len(self._leaves))]
+        application = KnownApplication(self._name("a"), "default", leaf, "ada", [])
+        self._reference.submit(application.name, leaf)
+        request = si.ApplicationRequest(rmID=_RM_ID, new=[application.message()])
+        self._note("says", request)
+        self._scheduler.update_application(request)
+
+    def _ask(self, rng: random.Random) -> None:
+        names = [*self._reference.applications]
+        if not names:
+            return
+        size = {"memory": rng.randint(1, 40), "vcore": rng.randint(20, 400)}
+        priority = rng.randint(-3, 3) if rng.random() < 0.5 else 0
+        task = Task(self._name("k"), names[int(rng.random() * len(names))], "default", size, priority)
+        self._reference.ask(task.application, task.key, size, priority)
+        request = si.AllocationRequest(rmID=_RM_ID, allocations=[task.message()])
+        self._note("says", request)
+        self._scheduler.update_allocation(request)
+
+    def _end(self, rng: random.Random) -> None:
+        if not self._running:
+            return
+        key = self._running.pop(int(rng.random() * len(self._running)))
+        request = si.AllocationRequest(rmID=_RM_ID)
+        request.releases.allocationsToRelease.add(
+            applicationID=self._reference.application_of(key),
+            allocationKey=key,
+            terminationType=si.STOPPED_BY_RM,
+        )
+        self._reference.end(key)
+        self._note("says", request)
+        self._scheduler.update_allocation(request)
+
+    def _schedule(self, _: random.Random | None = None) -> None:
+        """Let both decide until neither places anything, one decision after the other."""
+        while True:
+            self._placed.clear()
+            self._scheduler.schedule(1)
+            self._scheduler.deliver()
+            expected = self._reference.step()
+            self._note("decides", self._placed[:])
+            if self._placed != ([] if expected is None else [expected]):
+                raise RecordError(f"the scheduler places {self._placed}, and the second one {expected}")
+            if expected is None:
+                return
+            self._running.append(expected[0])
+
+
+ACTIONS: Final[dict[str, Callable[[ReferenceWorld, random.Random], None]]] = {
+    "add node": ReferenceWorld._add_node,  # noqa: SLF001 - of this module
+    "change node": ReferenceWorld._change_node,  # noqa: SLF001 - likewise
+    "submit": ReferenceWorld._submit,  # noqa: SLF001 - likewise
+    "ask": ReferenceWorld._ask,  # noqa: SLF001 - likewise
+    "finish": ReferenceWorld._end,  # noqa: SLF001 - likewise
+    "schedule": ReferenceWorld._schedule,  # noqa: SLF001 - likewise
+}
+"""What happens in such a world, by name."""
+
+
+def _known(queue: dict[str, Any]) -> dict[str, Any]:
+    """Return the document of a partition or queue without what the second scheduler does not know."""
+    known = {name: value for name, value in queue.items() if name not in _UNKNOWN}
+    if "properties" in known:
+        properties = known["properties"]
+        known["properties"] = {name: properties[name] for name in properties if name in _KNOWN_PROPERTIES}
+    if "queues" in known:
+        known["queues"] = [_known(child) for child in known["queues"] if child["name"] != DYNAMIC_PARENT]
+    return known
+
+
+@contextmanager
+def _without_reservations() -> Iterator[None]:
+    """Let a scheduler that is made now reserve no nodes."""
+    before = os.environ.get("DISABLE_RESERVATION")
+    os.environ["DISABLE_RESERVATION"] = "true"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["DISABLE_RESERVATION"]
+        else:
+            os.environ["DISABLE_RESERVATION"] = before

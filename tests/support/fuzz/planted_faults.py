@@ -1,0 +1,327 @@
+"""Faults that are planted one by one: the simulator alone has to find each of them, `make planted-faults`.
+
+Each is a change of a line or two, of the kind that is made by mistake and looks right in a review.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["FAULTS", "Fault"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: `old`, which stands once in the file, becomes `new`."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+
+
+FAULTS: Final = (
+    # ------------------------------------------------------------------------------------------ model
+    Fault(
+        "a node is tried for what its capacity has room for",
+        "model/nodes/order.py",
+        "                    and fits(entry.available, resource)\n",
+        "",
+    ),
+    Fault(
+        "of two children the one that uses more goes first",
+        "model/queues/order.py",
+        "        return (priority, share, waiting, child.name)",
+        "        return (priority, -share, waiting, child.name)",
+    ),
+    Fault(
+        "the offset of a priority is left out",
+        "model/queues/queue.py",
+        "max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))",
+        "max(INT32_MIN, min(INT32_MAX, self.priority))",
+    ),
+    Fault(
+        "the place of a child is kept when its usage changes",
+        "model/queues/queue.py",
+        "        self.child_order.stale[child.name] = child\n        if not priority_changed",
+        "        if priority_changed:\n            self.child_order.stale[child.name] = child\n"
+        "        if not priority_changed",
+    ),
+    Fault(
+        "the place of a node is kept when something ends there",
+        "model/nodes/order.py",
+        "        if score != entry.key[0]:",
+        "        if score > entry.key[0]:",
+    ),
+    Fault(
+        "a drained node is sized as if nothing ran there",
+        "model/nodes/node.py",
+        "free = subtract(subtract(self._capacity, Resource(self._allocated)), self._occupied)",
+        "free = subtract(self._capacity, self._occupied)",
+    ),
+    Fault(
+        "a queue may use one more than its maximum",
+        "model/queues/queue.py",
+        "if not fits_in_addition(maximum, used, resource, undefined_unlimited=not is_root):",
+        "if is_root and not fits_in_addition(maximum, used, resource, undefined_unlimited=not is_root):",
+    ),
+    Fault(
+        "what ends is released in the leaf alone",
+        "model/queues/quota.py",
+        "    for queue in leaf.above:\n        queue.release_charge(resource)",
+        "    leaf.release_charge(resource)",
+    ),
+    Fault(
+        "queues that were charged keep it when one above has no room",
+        "model/queues/quota.py",
+        "        for queue in charged:\n            queue.release_charge(resource)",
+        "        pass",
+    ),
+    Fault(
+        "what is placed does not count for the limits of its user",
+        "model/state/placing.py",
+        "    group = state.limits.increase(queue.path, entry.application_id, entry.user, resource)",
+        "    group = None",
+    ),
+    Fault(
+        "the RM does not hear of what is placed while a reservation is dropped",
+        "model/state/placing.py",
+        "        drop_reservations(state, answer.reservations)\n    apply(state, entry, answer)\n"
+        "    state.host.announce",
+        "        drop_reservations(state, answer.reservations)\n    apply(state, entry, answer)\n"
+        "    if not answer.reservations:\n        state.host.announce",
+    ),
+    Fault(
+        "an ask that was placed still counts as waiting",
+        "model/state/placing.py",
+        "    entry.remove_pending(allocation.ask)\n    if state.node_checks",
+        "    if state.node_checks",
+    ),
+    Fault(
+        "a failed try is remembered although something has ended",
+        "model/state/charges.py",
+        "    state.placed.uncount(allocation.ask, entry.queue.path)\n    state.changes += 1",
+        "    state.placed.uncount(allocation.ask, entry.queue.path)",
+    ),
+    Fault(
+        "a node keeps the room of what has ended elsewhere",
+        "model/state/charges.py",
+        "        state.nodes.give(node, node.node.remove(allocation.ask.allocation_key))\n\n\ndef leave_swap",
+        "        node.node.facts()\n\n\ndef leave_swap",
+    ),
+    Fault(
+        "a reservation that its application drops stays on the node",
+        "model/state/charges.py",
+        "        state.reserved.remove(reservation.allocation_key)\n",
+        "        state.reserved.get(reservation.allocation_key)\n",
+    ),
+    Fault(
+        "what was preempted counts as being preempted for ever",
+        "model/state/charges.py",
+        "        level.change_preempting(back)",
+        "        pass",
+    ),
+    Fault(
+        "the claim of an ask that was dropped is held on",
+        "model/state/charges.py",
+        "        end_claim(state, record.ask.allocation_key)\n        if not record.placed:",
+        "        if not record.placed:",
+    ),
+    Fault(
+        "a leaf is skipped although a node has changed",
+        "model/scheduling/cycle.py",
+        "    if skip_until.node_changes != state.node_changes:\n        return False\n",
+        "",
+    ),
+    Fault(
+        "a member that waits is not tried again when its swap is cancelled",
+        "model/requests/releases.py",
+        "        for record in answer.asks:\n            entry.add_pending(record.ask)\n"
+        "        apply(state, entry, answer)\n\n\ndef _release_all",
+        "        apply(state, entry, answer)\n\n\ndef _release_all",
+    ),
+    Fault(
+        "an end that the RM has reported is not confirmed",
+        "model/requests/releases.py",
+        "    if ended:\n        _echo(state, entry, (key,), release.termination)",
+        "    if ended and answer is None:\n        _echo(state, entry, (key,), release.termination)",
+    ),
+    Fault(
+        "a placeholder that timed out counts as one to come",
+        "model/applications/gang.py",
+        "            if record.ask.placeholder:\n"
+        "                task_groups.count_end(record.ask.task_group_name, replaced=False)\n"
+        "            effects.append",
+        "            effects.append",
+    ),
+    Fault(
+        "a release by timeout is asked for again each time",
+        "model/applications/gang.py",
+        "            entry.released = True\n"
+        "            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, placed_text))",
+        "            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, placed_text))",
+    ),
+    Fault(
+        "a swap is begun with a placeholder that is leaving",
+        "model/applications/swaps.py",
+        "placed is None or placed.is_leaving:",
+        "placed is None:",
+    ),
+    Fault(
+        "a recovered allocation is not announced",
+        "model/requests/allocations.py",
+        "    state.host.announce(AllocationPlaced(allocation))\n    if PART_MARK",
+        "    if PART_MARK",
+    ),
+    Fault(
+        "an idle partition is woken by what cannot be done",
+        "model/scheduling/timer_actions.py",
+        "    if is_idle(state):\n        return None\n",
+        "",
+    ),
+    # ----------------------------------------------------------------------------------------- actors
+    Fault(
+        "a link that delivers much loses an announcement",
+        "actors/rm_link.py",
+        "for _ in range(min(len(self._waiting), 256))]",
+        "for _ in range(min(len(self._waiting), 256))][-8:]",
+    ),
+    Fault(
+        "a link is woken only if it does not sleep",
+        "actors/rm_link.py",
+        "                if self._sleeps:\n                    self._changed.notify()",
+        "                if not self._sleeps:\n                    self._changed.notify()",
+    ),
+    Fault(
+        "a link that follows another one begins at once",
+        "actors/rm_link.py",
+        "        self._may_begin.wait()\n",
+        "",
+    ),
+    Fault(
+        "a mailbox with messages left is not queued again",
+        "actors/mailbox.py",
+        "            push, self._queued = not self._queued, True\n        if wait is not None:",
+        "            push, self._queued = not self._queued and wait is None, True\n"
+        "        if wait is not None:",
+    ),
+    Fault(
+        "a worker sleeps although there is work",
+        "actors/pool.py",
+        "            worker = self._idle.pop() if self._idle else None",
+        "            worker = self._idle.pop() if len(self._ready) == 1 and self._idle else None",
+    ),
+    Fault(
+        "work that comes during a slice is forgotten",
+        "actors/partition_actor.py",
+        "        self._work_pending = False\n        cycles, began_ns = self._cycles, perf_counter_ns()\n"
+        "        before, outcome = self._outcome, self.entity.work(cycles)\n",
+        "        cycles, began_ns = self._cycles, perf_counter_ns()\n"
+        "        before, outcome = self._outcome, self.entity.work(cycles)\n"
+        "        self._work_pending = outcome is CycleOutcome.NOTHING\n",
+    ),
+    Fault(
+        "a partition that is asked for while it works gets no thread afterwards",
+        "actors/scheduling_threads.py",
+        "                self._wanted_since.add(partition)\n",
+        "",
+    ),
+    Fault(
+        "an earlier timer does not wake the clock",
+        "actors/real_clock.py",
+        "            elif is_next:\n                self._changed.notify()",
+        "            elif is_next and not self._due:\n                self._changed.notify()",
+    ),
+    Fault(
+        "actions that were deferred run in the wrong order",
+        "actors/deferred.py",
+        "            for action in actions:\n                try:",
+        "            for action in reversed(actions):\n                try:",
+    ),
+    Fault(
+        "the lock of a partition is released in the wrong mode",
+        "actors/guarded_partition.py",
+        "            finally:\n                self.lock.release_read()",
+        "            finally:\n                pass",
+    ),
+    # ----------------------------------------------------------------------------------------- server
+    Fault(
+        "the writer of a session is not woken",
+        "proxy/server/buffers.py",
+        "        self._waiting.append(item)\n        self._bytes += size_bytes\n        self._wake()",
+        "        if not self._waiting:\n            self._wake()\n        self._waiting.append(item)\n"
+        "        self._bytes += size_bytes",
+    ),
+    Fault(
+        "what a session has written is written again",
+        "proxy/server/buffers.py",
+        "                    items = list(self._waiting)\n                    self._clear()",
+        "                    items = list(self._waiting)\n                    self._clear()\n"
+        "                    self._waiting.extend(items[8:])",
+    ),
+    Fault(
+        "requests of a session are carried out in the wrong order",
+        "proxy/server/buffers.py",
+        "            item, size_bytes = self._waiting.popleft()",
+        "            item, size_bytes = self._waiting.pop()",
+    ),
+    Fault(
+        "a session goes on for an RM that has registered elsewhere",
+        "proxy/server/sessions.py",
+        "        if not isinstance(manager, SessionManager) or not manager.is_of(self):",
+        "        if not isinstance(manager, SessionManager):",
+    ),
+    Fault(
+        "the connection before stays in use",
+        "proxy/server/remote_managers.py",
+        "                self._table[manager.rm_id] = manager\n",
+        "                self._table.setdefault(manager.rm_id, manager)\n",
+    ),
+    # ----------------------------------------------------------------------------------------- client
+    Fault(
+        "a request behind merged ones is lost",
+        "proxy/client/connection.py",
+        "                return message, following",
+        "                return message, _NOTHING",
+    ),
+    Fault(
+        "a client whose connection is lost does not connect again",
+        "proxy/client/remote_scheduler.py",
+        "            self._connection = None\n        if self.stepped",
+        "            self._connection = None\n            return\n        if self.stepped",
+    ),
+    Fault(
+        "callbacks are made in the wrong order",
+        "proxy/client/callbacks.py",
+        "                step = self._waiting.popleft()",
+        "                step = self._waiting.pop()",
+    ),
+    Fault(
+        "a new registration hears what the one before has ended",
+        "proxy/client/remote_scheduler.py",
+        "        before = self._registered.setdefault(request.rmID, registered)",
+        "        before = registered\n        self._registered[request.rmID] = registered",
+    ),
+    Fault(
+        "what runs is announced to the RM that recovers it",
+        "proxy/client/recovery_progress.py",
+        "            if node_id is None:\n                rest.new.append(placed)\n            else:",
+        "            if node_id is None or len(response.new) > 2:\n                rest.new.append(placed)\n"
+        "            if node_id is not None:",
+    ),
+    Fault(
+        "a node that waits for two answers is schedulable after one",
+        "proxy/client/recovery_progress.py",
+        "            self._open_on[node_id] -= 1\n            if not self._open_on[node_id]:",
+        "            self._open_on[node_id] -= 1\n            if self._open_on[node_id] > 1:",
+    ),
+    Fault(
+        "a recovery goes on sending after another one has registered",
+        "proxy/client/recovery.py",
+        "            if self._is_replaced:\n                self._postponed += requests\n"
+        "            if self._is_replaced or self._state is not RecoveryState.RECOVERING:\n"
+        "                return\n",
+        "",
+    ),
+)

@@ -1,0 +1,116 @@
+"""Plants faults one by one in a copy of the package, and has the simulator look for each.
+
+python -m support.fuzz.planting [--minutes K] [--jobs J] [NAME...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from support.fuzz.planted_faults import FAULTS, Fault
+
+ROOT: Final = Path(__file__).parents[3]
+COPIED: Final = ("actors", "lockcheck", "model", "proxy")
+GOAL_MISSED: Final = 2
+"""How many may stay unfound."""
+
+
+def copied_package(folder: Path) -> Path:
+    """Copy the package into a folder; return the copy."""
+    package = folder / "licorne"
+    package.mkdir()
+    for name in ("__init__.py", "__main__.py"):
+        shutil.copy(ROOT / name, package / name)
+    for name in COPIED:
+        shutil.copytree(ROOT / name, package / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return package
+
+
+def plant(package: Path, fault: Fault) -> None:
+    """Change the copy.
+
+    Raises:
+        ValueError: The text is not there, or more than once.
+    """
+    place = package / fault.path
+    text = place.read_text(encoding="utf-8")
+    if text.count(fault.old) != 1:
+        raise ValueError(f"{fault.name}: its text stands {text.count(fault.old)} times in {fault.path}")
+    place.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+
+
+def found(fault: Fault, minutes: float) -> tuple[str, float]:
+    """Look for a fault; return what found it, empty if nothing did, and how long that took."""
+    with tempfile.TemporaryDirectory(prefix="licorne-faults-") as name:
+        folder = Path(name)
+        plant(copied_package(folder), fault)
+        began = time.monotonic()
+        command = [sys.executable, "-c", _PROGRAM, str(minutes * 60)]
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        try:
+            ran = subprocess.run(  # noqa: S603 - our own interpreter
+                command,
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=minutes * 60 + 120,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "a run did not end", time.monotonic() - began
+        lines = ran.stdout.strip().splitlines()
+        text = lines[-1] if lines else ran.stderr.strip().rpartition("\n")[2]
+        return text if ran.returncode else "", time.monotonic() - began
+
+
+_PROGRAM: Final = """
+import sys, time
+from licorne.proxy.fuzz.runs import be_quiet, run_seeds
+be_quiet()
+end = time.monotonic() + float(sys.argv[1])
+summary = run_seeds(1, None, steps=60, engines=("direct", "actors", "threads", "reference"),
+                    until=lambda: time.monotonic() > end, jobs=1)
+for failure in summary.failures:
+    print(f"seed {failure.seed} on {failure.engine}: {failure.failure}".replace(chr(10), " ")[:160])
+sys.exit(bool(summary.failures))
+"""
+
+
+def main() -> int:
+    """Plant the faults, and print what was found; return 1 if too many were not."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("names", nargs="*", help="parts of the names of faults; all unless given")
+    arguments = parser.parse_args()
+    chosen = [
+        fault
+        for fault in FAULTS
+        if not arguments.names or any(name in fault.name for name in arguments.names)
+    ]
+    missed = 0
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for fault, (text, seconds) in zip(
+            chosen, pool.map(lambda fault: found(fault, arguments.minutes), chosen), strict=True
+        ):
+            missed += not text
+            sys.stdout.write(
+                f"{'found' if text else 'NOT FOUND':10}{seconds:6.1f} s  {fault.name}  [{text}]\n"
+            )
+            sys.stdout.flush()
+    sys.stdout.write(f"{len(chosen) - missed} of {len(chosen)} planted faults were found\n")
+    return int(missed > GOAL_MISSED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
