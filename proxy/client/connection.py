@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, final
 
 import grpc
@@ -229,11 +230,14 @@ class Connection:
             waiting, self._calls = list(self._calls.values()), {}
         for future in waiting:
             future.set_exception(error)
-        try:  # The thread of gRPC that sends ends by this; room is made if there is none.
-            self._sending.put_nowait(None)
-        except queue.Full:
-            self._sending.get_nowait()
-            self._sending.put_nowait(None)
+        while True:  # The thread of gRPC that sends ends by this; room is made if there is none.
+            try:
+                self._sending.put_nowait(None)
+            except queue.Full:  # A call that waited for room may take it first.
+                with suppress(queue.Empty):
+                    self._sending.get_nowait()
+            else:
+                return
 
 
 def _options() -> tuple[tuple[str, int], ...]:

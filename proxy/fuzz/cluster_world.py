@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
+from ...actors import inflow, rm_link
 from ...model.errors import LicorneError
+from ..client import callbacks, connection
 from ..client.remote_scheduler import RemoteScheduler
 from ..scheduler.scheduler import Scheduler
+from ..server import buffers, remote_managers
 from ..server.addresses import Address
 from ..server.running import ServerThread
 from ..server.server import ServerSettings
+from .cluster_record import RecordError
 from .ending import RunEnding
 from .manager import CallbackFault, SimulatedManager
 from .memory_network import MemoryNetwork
 from .plans import OPERATOR, REFERENCE
 from .reference_world import ReferenceWorld
+from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
 if TYPE_CHECKING:
@@ -36,7 +41,23 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "run_plan"]
 
 _ADDRESS: Final = "127.0.0.1:50000"
+_NARROW_BOUNDS: Final = (
+    (rm_link, "BACKLOG_MAX", 6),
+    (remote_managers, "BACKLOG_MAX", 6),
+    (inflow, "ENTRIES_MAX", 8),
+    (connection, "SENDING_MAX", 2),
+    (callbacks, "WAITING_MAX", 4),
+    (buffers.Inbox.__init__, "__defaults__", (2, buffers.INBOX_BYTES_MAX)),
+    (
+        buffers.Outgoing.__init__,
+        "__kwdefaults__",
+        {"size_max": 3, "bytes_max": buffers.OUTGOING_BYTES_MAX},
+    ),
+)
+"""What holds few entries in narrow plans: a module or function, an attribute of it, and its value."""
 _POINTS_MAX: Final = 20_000_000
+_MOMENTS_MAX: Final = 10_000
+"""How often something may be due between two steps before the scheduler counts as never at rest."""
 _QUIET_SECONDS: Final = 45.0
 """After how long without a request nothing is under way any more: applications complete within 30 s."""
 _DELAY_SECONDS: Final = 0.0001
@@ -179,7 +200,9 @@ class _ClusterWorld:
     def run(self) -> None:
         """Run the plan, then the end."""
         random.seed(self._plan.seed)
-        with self._network.in_place():
+        with self._network.in_place(), replaced() as change:
+            for holder, name, value in _NARROW_BOUNDS if self._plan.is_narrow else ():
+                change(holder, name, value)
             try:
                 self._begin()
                 self._take_steps()
@@ -268,8 +291,21 @@ class _ClusterWorld:
         core = self._core()
         core.run_until_idle()
         if seconds:
-            core.advance_to(core.now_ns() + int(seconds * 1e9))
+            self._advance(seconds)
+
+    def _advance(self, seconds: float) -> None:
+        """Move a stepped scheduler from one moment at which something is due to the next."""
+        core = self._core()
+        end_ns = core.now_ns() + int(seconds * 1e9)
+        for _ in range(_MOMENTS_MAX):
             core.run_until_idle()
+            due_ns = core.next_deadline_ns()
+            if due_ns is None or due_ns > end_ns:
+                core.advance_to(end_ns)
+                core.run_until_idle()
+                return
+            core.advance_to(due_ns)
+        raise RecordError(f"{_MOMENTS_MAX} times something was due in {seconds:g} s")
 
     def _operate(self, step: PlannedStep) -> None:
         match step.action:
@@ -297,8 +333,7 @@ class _ClusterWorld:
 
     def _quiet(self) -> None:
         if self._is_stepped:
-            for _ in range(int(_QUIET_SECONDS)):
-                self._pass(1.0)
+            self._advance(_QUIET_SECONDS)
         else:
             time.sleep(_QUIET_SECONDS)
         if self.outcome.failure is not None:

@@ -53,6 +53,7 @@ _UNSETTLING: Final = frozenset({"reload", "crash", "cut", "kill"})
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
 """How many plans have none of them."""
+_NARROW: Final = 0.3
 _LEAVING_OUT: Final = 0.15
 """How likely a plan has none of an action: some faults show only where others do not interfere."""
 _LEFT_OUT_MAX: Final = 12
@@ -90,6 +91,8 @@ class Plan:
     """How threads are interleaved: `random` or `priority`."""
     chance: float
     """How likely a point changes who runs."""
+    is_narrow: bool
+    """Whether queues hold few entries before writers wait; a compiled build has some of its own size."""
     steps: tuple[PlannedStep, ...]
 
     @property
@@ -142,7 +145,16 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     if engine == REFERENCE:
         drawn = [PlannedStep(0, "add node", _draw(rng), 0) for _ in range(3)]
         drawn += [PlannedStep(0, _one(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)]
-        return Plan(seed, engine, shares=False, remote=(), picker="random", chance=0.0, steps=tuple(drawn))
+        return Plan(
+            seed,
+            engine,
+            shares=False,
+            remote=(),
+            picker="random",
+            chance=0.0,
+            is_narrow=False,
+            steps=tuple(drawn),
+        )
     engine = engine_named(engine)
     managers = 1 + int(rng.random() ** 2 * 3)
     steppable = engine == "direct"
@@ -158,7 +170,8 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
         step = _drawn_step(rng, managers)
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
-    return Plan(seed, engine, shares, remote, picker, chance, tuple(drawn))
+    is_narrow = rng.random() < _NARROW
+    return Plan(seed, engine, shares, remote, picker, chance, is_narrow, tuple(drawn))
 
 
 def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import threading
 from concurrent import futures
@@ -143,6 +144,34 @@ def test_the_callback_before_hears_the_end_of_what_it_had_when_an_rm_registers_a
 
     ended = [[text for text in each.heard if text.startswith("released task")] for each in (before, after)]
     assert [["released task STOPPED_BY_RM"], []] == ended
+
+
+def test_a_call_that_waits_to_be_sent_does_not_keep_a_lost_connection_from_ending() -> None:
+    """It may take the room that the end of the connection has made for itself."""
+
+    class Taken(queue.Queue[v1.ManagerMessage | None]):
+        """A queue of one, in which another thread takes the first room that there is."""
+
+        waiting = 1
+
+        def get_nowait(self) -> v1.ManagerMessage | None:
+            item = super().get_nowait()
+            if self.waiting:
+                self.waiting -= 1
+                self.put_nowait(v1.ManagerMessage())
+            return item
+
+    with served() as server, RemoteScheduler(server.address) as scheduler:
+        connection = scheduler._connection
+        assert connection is not None
+        requests = connection._sending
+        connection._sending = sending = Taken(1)
+        sending.put_nowait(v1.ManagerMessage())
+        connection._lose("it was cut", is_passing=True)
+        requests.put(None)
+
+        assert [None] == [sending.get() for _ in range(sending.qsize())]
+        assert "it was cut" in str(connection.lost)
 
 
 def test_an_rm_that_stops_in_a_callback_ends_the_connection() -> None:
