@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from ..si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["ClusterRecord", "KnownApplication", "KnownNode", "RecordError", "Size", "Task", "resource"]
 
@@ -259,6 +259,16 @@ class ClusterRecord:
         self.gone_nodes.add(name)
         self.foreign = {key: task for key, task in self.foreign.items() if task.node != name}
         return self.nodes.pop(name)
+
+    def keep_partitions(self, partitions: Sequence[str]) -> None:
+        """Note that all other partitions end with what they have, but for what runs: the RM hears of that."""
+        for node in [*self.nodes.values()]:
+            if node.partition not in partitions:
+                self.lose_node(node.name)
+        for application in [*self.applications.values()]:
+            if application.partition not in partitions:
+                del self.applications[application.name]
+        self.end([task.key for task in [*self.waiting.values()] if task.partition not in partitions])
 
     def tasks_of(self, application: str) -> list[str]:
         """Return the keys of all that an application has."""

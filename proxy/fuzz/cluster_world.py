@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from google.protobuf.json_format import MessageToDict
 
 from ...actors import inflow, rm_link
+from ...model.build_kind import is_compiled
 from ...model.errors import LicorneError
 from ..client import callbacks, connection
 from ..client.remote_scheduler import RemoteScheduler
@@ -58,8 +59,6 @@ _NARROW_BOUNDS: Final = (
 _POINTS_MAX: Final = 20_000_000
 _MOMENTS_MAX: Final = 10_000
 """How often something may be due between two steps before the scheduler counts as never at rest."""
-_QUIET_SECONDS: Final = 45.0
-"""After how long without a request nothing is under way any more: applications complete within 30 s."""
 _DELAY_SECONDS: Final = 0.0001
 """How long a message takes while nothing is slow."""
 
@@ -223,14 +222,19 @@ class _ClusterWorld:
 
     def _start_scheduler(self) -> None:
         engine: Any = self._plan.engine
+        shares = self._plan.shares and not is_compiled()
         self._scheduler = Scheduler(
             engine=engine,
-            threads=3 if self._plan.shares else None,
-            share_partitions=self._plan.shares,
+            threads=3 if shares else None,
+            share_partitions=shares,
             on_error=self._callback_failed,
         )
         if any(self._plan.remote):
-            settings = ServerSettings(address=Address("127.0.0.1", 50_000))
+            settings = ServerSettings(
+                address=Address("127.0.0.1", 50_000),
+                stop_after_seconds=60.0,
+                forget_after_seconds=20.0 if self._plan.seed % 2 else None,
+            )
             self._open.enter_context(ServerThread(self._scheduler, settings))
 
     def _callback_failed(self, *news: Any) -> None:
@@ -331,10 +335,10 @@ class _ClusterWorld:
             if not self._plan.remote[number]:
                 manager.connect(self._scheduler)
 
-    def _quiet(self) -> None:
+    def _quiet(self, seconds: float) -> None:
         if self._is_stepped:
-            self._advance(_QUIET_SECONDS)
+            self._advance(seconds)
         else:
-            time.sleep(_QUIET_SECONDS)
+            time.sleep(seconds)
         if self.outcome.failure is not None:
             raise self.outcome.failure

@@ -22,6 +22,11 @@ __all__ = ["RunEnding"]
 _LIMITING: Final = frozenset({"resources", "limits", "maxapplications", "properties", "childtemplate"})
 """What a configuration has none of, where everything is to be placed."""
 _LARGE: Final = {"memory": 100_000, "vcore": 1_000_000}
+_QUIET_SECONDS: Final = 45.0
+"""After how long without a request nothing is under way any more: applications complete within 30 s."""
+_MOMENT_SECONDS: Final = 0.9
+_PASSING: Final = frozenset({"Completing", "Failing", "Resuming"})
+"""The states that an application leaves by itself once all has been confirmed."""
 _FIGURES: Final = ("allocatedResource", "pendingResource", "preemptingResource")
 
 
@@ -32,7 +37,7 @@ class RunEnding:
     Args:
         managers: All managers.
         scheduler: Where they are registered.
-        quiet: Lets time pass until nothing is under way.
+        quiet: Lets seconds pass in which no manager does anything.
         note: Writes down what the operator does.
         are_maxima_kept: Whether nothing may use more than its maximum.
     """
@@ -41,7 +46,7 @@ class RunEnding:
         self,
         managers: Sequence[SimulatedManager],
         scheduler: Scheduler,
-        quiet: Callable[[], None],
+        quiet: Callable[[float], None],
         note: Callable[[str, str, Any], None],
         *,
         are_maxima_kept: bool,
@@ -65,10 +70,11 @@ class RunEnding:
         self._end_nodes()
 
     def _end_faults(self) -> None:
+        self._be_quiet_for_a_moment()
         for manager in self._managers:
             manager.raises, manager.blocks_seconds, manager.is_strict = 0, 0.0, False
             manager.confirm_all()
-        self._quiet()
+        self._quiet(_QUIET_SECONDS)
         for manager in self._managers:
             if manager.must_connect or not manager.is_answered:
                 manager.connect()
@@ -85,7 +91,8 @@ class RunEnding:
                     manager.change_drained(node)
             for partition in manager.partitions:
                 manager.report_node(KnownNode(manager.new_name("large"), partition, dict(_LARGE)))
-        self._quiet()
+        self._be_quiet_for_a_moment()
+        self._quiet(_QUIET_SECONDS)
         self._settle()
 
     def _check_that_all_is_placed(self) -> None:
@@ -123,7 +130,8 @@ class RunEnding:
 
     def _settle(self) -> None:
         """Let all that is under way come to its end, and compare the records."""
-        self._quiet()
+        self._be_quiet_for_a_moment()
+        self._quiet(_QUIET_SECONDS)
         self._scheduler.validate()
         if self._scheduler.quarantined():
             raise RecordError(f"in quarantine: {self._scheduler.quarantined()}")
@@ -132,7 +140,21 @@ class RunEnding:
             manager.record.check(snapshot)
             if self._are_maxima_kept:
                 check_maxima(snapshot)
+            passing = {
+                name: application.state
+                for name, application in manager.record.applications.items()
+                if application.state in _PASSING
+            }
+            if passing:
+                raise RecordError(f"applications that should be over, or run again: {passing}")
             self._check_that_what_waits_is_held_back(manager)
+
+    def _be_quiet_for_a_moment(self) -> None:
+        """Check what waits after a while in which no timer has helped a wake-up that was lost."""
+        self._quiet(_MOMENT_SECONDS)
+        for manager in self._managers:
+            if not manager.answers_later:
+                self._check_that_what_waits_is_held_back(manager)
 
     def _check_that_what_waits_is_held_back(self, manager: SimulatedManager) -> None:
         """Check that there is a reason for each ask that waits: without one it would be placed."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["ACTIONS", "CallbackFault", "SimulatedManager", "World"]
 
 _STOPPED: Final = si.STOPPED_BY_RM
+_AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
+"""How long a killed process is away; a server stops a resource manager after a minute."""
 _NODES_MAX: Final = 12
 _WAITING_MAX: Final = 60
 
@@ -73,6 +75,8 @@ class SimulatedManager(ResourceManager):
         self.configuration: Configuration = random_configuration(rng, self.partitions)
         self._confirms_at_once = rng.random() < 0.6
         self._predicate_habit = _one(rng, ("not", "not", "at once", "later"))
+        self.answers_later = self._predicate_habit == "later"
+        """Whether it answers its predicates later."""
         self.is_strict = True
         """Whether its predicates refuse anything."""
         self._serial = 0
@@ -426,6 +430,12 @@ class SimulatedManager(ResourceManager):
         self.configuration = random_configuration(rng, self.partitions)
         self._configure(self.configuration.text)
 
+    def change_partitions(self, rng: random.Random) -> None:
+        """Remove the second partition with all that it has, or add it again, empty."""
+        self.partitions = ("default",) if len(self.partitions) > 1 else ("default", "gpu")
+        self.record.keep_partitions(self.partitions)
+        self.load(random_configuration(rng, self.partitions))
+
     def load(self, configuration: Configuration) -> None:
         """Load this configuration."""
         self.configuration = configuration
@@ -445,6 +455,7 @@ class SimulatedManager(ResourceManager):
             return
         self._epoch += 1  # The killed process hears nothing any more.
         self._process += 1
+        self._world.sleep(_one(rng, _AWAY_SECONDS))
         self.connect(self._world.new_door(self.rm_id))
 
     def stumble(self, rng: random.Random) -> None:
@@ -537,6 +548,7 @@ ACTIONS: Final[dict[str, Callable[[SimulatedManager, random.Random], None]]] = {
     "remove node": SimulatedManager.remove_node,
     "remove application": SimulatedManager.remove_application,
     "reload": SimulatedManager.reload,
+    "change partitions": SimulatedManager.change_partitions,
     "crash": SimulatedManager.crash,
     "stumble": SimulatedManager.stumble,
 }

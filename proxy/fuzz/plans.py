@@ -40,6 +40,7 @@ _MANAGER_WEIGHTS: Final = {
     "remove node": 2,
     "remove application": 3,
     "reload": 3,
+    "change partitions": 1,
     "crash": 1,
     "stumble": 3,
 }
@@ -49,7 +50,7 @@ _OPERATOR_ACTIONS: Final = _by_weight(_OPERATOR_WEIGHTS)
 _REFERENCE_ACTIONS: Final = _by_weight(
     {"ask": 40, "schedule": 20, "finish": 14, "submit": 8, "add node": 5, "change node": 5}
 )
-_UNSETTLING: Final = frozenset({"reload", "crash", "cut", "kill"})
+_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill"})
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
 """How many plans have none of them."""

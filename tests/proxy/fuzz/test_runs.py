@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
 from licorne import LicorneError
+from licorne.model.build_kind import is_compiled
 from licorne.model.queues import tree
 from licorne.model.queues.order import child_key
 from licorne.proxy.command_line import application
@@ -21,6 +23,7 @@ from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds, shrunk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from licorne.model.queues.order import ChildKey
@@ -59,22 +62,44 @@ def test_nothing_is_found_on_any_engine() -> None:
     assert dict.fromkeys(ENGINES, 25) == dict(summary.runs)
 
 
-def test_a_seed_does_the_same_in_another_process() -> None:
-    """Whatever the order of its sets and dictionaries of strings, and whatever ran before."""
-    seeds = (3, 5, 7)
+def traces(seeds: Iterable[int]) -> list[str]:
+    """Return the traces of plans, each on all engines."""
+    return [run_plan(drawn_plan(seed, 40, engine)).trace for seed in seeds for engine in ENGINES]
+
+
+def traces_elsewhere(seeds: Sequence[int], *, compiled: bool) -> list[str]:
+    """Return the same from another process with another order of its sets, perhaps of the other build."""
     program = (
         "from licorne.proxy.fuzz.cluster_world import run_plan\n"
         "from licorne.proxy.fuzz.plans import drawn_plan\n"
-        f"for seed in {seeds}:\n"
+        f"for seed in {[*seeds]}:\n"
         f"    for engine in {ENGINES}:\n"
         "        print(run_plan(drawn_plan(seed, 40, engine)).trace)\n"
     )
-    command = [sys.executable, "-c", program]
     environment = os.environ | {"PYTHONHASHSEED": "42", "LOGURU_LEVEL": "CRITICAL"}
-    there = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    if not compiled:
+        environment.pop("PYTHONPATH", None)
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    return ran.stdout.split()
 
-    here = [run_plan(drawn_plan(seed, 40, engine)).trace for seed in seeds for engine in ENGINES]
-    assert here == there.stdout.split()
+
+def test_a_seed_does_the_same_in_another_process() -> None:
+    """Whatever the order of its sets and dictionaries of strings, and whatever ran before."""
+    seeds = (3, 5, 7)
+
+    assert traces(seeds) == traces_elsewhere(seeds, compiled=is_compiled())
+
+
+@pytest.mark.skipif(not is_compiled(), reason="it compares a compiled build with the pure one")
+def test_a_seed_does_the_same_in_both_builds() -> None:
+    """But for plans that are narrow or share partitions, which compiled modules cannot be."""
+    drawn = {seed: [drawn_plan(seed, 40, engine) for engine in ENGINES] for seed in range(1, 40)}
+    seeds = [
+        seed for seed, plans in drawn.items() if not any(plan.is_narrow or plan.shares for plan in plans)
+    ]
+
+    assert traces(seeds) == traces_elsewhere(seeds, compiled=False)
 
 
 @pytest.mark.usefixtures("planted")
@@ -87,6 +112,22 @@ def test_a_failure_is_shrunk_to_a_plan_that_fails_alike(engine: str) -> None:
     assert "planted" in str(outcome.failure)
     assert len(plan.steps) <= 6
     assert str(outcome.failure) == str(run_plan(Plan.read(plan.text(), "here")).failure)
+
+
+@pytest.mark.soak
+def test_nothing_is_found_with_seeds_that_were_not_used_before() -> None:
+    """Half an hour; the seeds begin with the time."""
+    end = time.monotonic() + 1_800
+    summary = run_seeds(
+        int(time.time()) * 1_000,
+        None,
+        steps=60,
+        engines=ENGINES,
+        until=lambda: time.monotonic() > end,
+        jobs=os.cpu_count() or 1,
+    )
+
+    assert [] == summary.failures
 
 
 @pytest.mark.usefixtures("planted")

@@ -129,10 +129,10 @@ FAULTS: Final = (
         "        if not record.placed:",
     ),
     Fault(
-        "a leaf is skipped although a node has changed",
+        "a leaf is skipped although a node has gained room",
         "model/scheduling/cycle.py",
-        "    if skip_until.node_changes != state.node_changes:\n        return False\n",
-        "",
+        "        if skip_until.changes != state.changes or skip_until.gains != state.nodes.gains:",
+        "        if skip_until.changes != state.changes:",
     ),
     Fault(
         "a member that waits is not tried again when its swap is cancelled",
@@ -163,10 +163,10 @@ FAULTS: Final = (
         "            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, placed_text))",
     ),
     Fault(
-        "a swap is begun with a placeholder that is leaving",
+        "the reservation of a member that replaces a placeholder stays",
         "model/applications/swaps.py",
-        "placed is None or placed.is_leaving:",
-        "placed is None:",
+        "        return core.answer(reservations=reservations)",
+        "        return core.answer()",
     ),
     Fault(
         "a recovered allocation is not announced",
@@ -203,14 +203,14 @@ FAULTS: Final = (
         "a mailbox with messages left is not queued again",
         "actors/mailbox.py",
         "            push, self._queued = not self._queued, True\n        if wait is not None:",
-        "            push, self._queued = not self._queued and wait is None, True\n"
-        "        if wait is not None:",
+        "            push = False\n        if wait is not None:",
     ),
     Fault(
-        "a worker sleeps although there is work",
+        "a worker looks for work before it counts as idle",
         "actors/pool.py",
-        "            worker = self._idle.pop() if self._idle else None",
-        "            worker = self._idle.pop() if len(self._ready) == 1 and self._idle else None",
+        "                    return None\n                self._idle.append(worker)",
+        "                    return None\n            with self._lock:\n"
+        "                self._idle.append(worker)",
     ),
     Fault(
         "work that comes during a slice is forgotten",
@@ -247,11 +247,12 @@ FAULTS: Final = (
     ),
     # ----------------------------------------------------------------------------------------- server
     Fault(
-        "the writer of a session is not woken",
+        "a message is dropped where its writer had to wait",
         "proxy/server/buffers.py",
-        "        self._waiting.append(item)\n        self._bytes += size_bytes\n        self._wake()",
-        "        if not self._waiting:\n            self._wake()\n        self._waiting.append(item)\n"
-        "        self._bytes += size_bytes",
+        "            while self._bounded and self._is_full() and not self._finished:\n"
+        "                self._changed.wait()",
+        "            if self._bounded and self._is_full() and not self._finished:\n"
+        "                return False",
     ),
     Fault(
         "what a session has written is written again",
@@ -267,10 +268,10 @@ FAULTS: Final = (
         "            item, size_bytes = self._waiting.pop()",
     ),
     Fault(
-        "a session goes on for an RM that has registered elsewhere",
-        "proxy/server/sessions.py",
-        "        if not isinstance(manager, SessionManager) or not manager.is_of(self):",
-        "        if not isinstance(manager, SessionManager):",
+        "callbacks for two managers of one session are merged",
+        "proxy/server/session_messages.py",
+        "    return not last.number and not item.number and last[:2] == item[:2]",
+        "    return not last.number and not item.number and last.rm_id == item.rm_id",
     ),
     Fault(
         "the connection before stays in use",
