@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults oracle corpus suites pykka-contract pictures compiled test-compiled clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input oracle corpus suites pykka-contract pictures compiled test-compiled clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -80,6 +80,10 @@ suites: $(VENV)/.ready
 # Mutants of how the engine `threads` takes its locks, and whether the tests kill them; takes most of an hour.
 mutants: $(VENV)/.ready
 	PYTHONPATH=tests $(BIN)/python -m support.actors.lock_mutation_run
+
+# Changed input for every door through which strangers' bytes come in: ten minutes by chance.
+bad-input: $(VENV)/.ready
+	PYTHONPATH=tests $(BIN)/python -m support.fuzz.bad_input
 
 # Faults that are planted one by one, each of which the simulator alone must find: an hour, as a rule.
 planted-faults: $(VENV)/.ready

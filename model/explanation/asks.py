@@ -69,7 +69,11 @@ class AskChecker:
         """Check an ask without the RM's predicates; `reserved_node` is the empty text for none."""
         quotas = self._quotas_for(ask)
         if ask.required_node:
-            return AskObstacles((*quotas, *self._required_node(ask, reserved_node)), None)
+            node = self._required_node(ask, reserved_node)
+            # Only a node with room shows that the root has none: otherwise there may be victims on the node.
+            claim = self._state.claims.find(ask.allocation_key)
+            root = () if node else queue_quota_blockers(self._leaf.above[-1:], ask, claim)
+            return AskObstacles((*quotas, *node, *root), None)
         nodes = self._summary(ask, reserved_node)
         if nodes.with_room:
             return AskObstacles(quotas, nodes)
@@ -83,7 +87,8 @@ class AskChecker:
         if known is None or claim is not None:
             path = self._leaf.path
             users = user_quota_blockers(self._state, path, self._application_id, self._user, ask)
-            known = (*users, *queue_quota_blockers(self._leaf, ask, claim))
+            levels = self._leaf.above[:-1] if ask.required_node else self._leaf.above
+            known = (*users, *queue_quota_blockers(levels, ask, claim))
             if claim is None:
                 self._quotas[shape] = known
         return known

@@ -15,7 +15,7 @@ from ..values.refusals import RefusalReason
 from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..limits.limits import HolderKind
     from ..queues.queue import Queue
@@ -29,13 +29,12 @@ __all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blo
 _HELD: Final = "a part is kept for asks that have preempted"
 
 
-def queue_quota_blockers(leaf: Queue, ask: Ask, claim: PreemptionClaim | None) -> Iterator[Blocker]:
-    """Walk the queues that have no room for an ask, from the leaf up to the root.
-
-    What the claim of the ask itself holds is room. An ask that needs its node is not refused by the root.
-    """
+def queue_quota_blockers(
+    levels: Sequence[Queue], ask: Ask, claim: PreemptionClaim | None
+) -> Iterator[Blocker]:
+    """Walk those of some queues that have no room for an ask; what the claim of the ask holds is room."""
     resource = ask.resource
-    for level in leaf.above[:-1] if ask.required_node else leaf.above:
+    for level in levels:
         maximum = level.maximum
         own = EMPTY if claim is None else claim.held_in(level)
         if maximum is None or level.has_room(resource, own):

@@ -155,6 +155,22 @@ def test_a_required_node_without_room_is_explained_with_what_it_lacks() -> None:
     assert "n1" == ask_of(h).reserved_node
 
 
+def test_an_ask_whose_node_has_room_waits_for_room_in_the_cluster() -> None:
+    """Where another node has more than it can hold, the root is full, although the required node is not."""
+    h = Harness()
+    h.nodes("n1", "n2")
+    h.submit()
+    h.ask("a", node_id="n2")
+    h.update_node("n2", NodeAction.UPDATE, capacity=FIVE)
+    h.ask("ask", required_node="n1")
+    h.run_until_idle()
+
+    blocker = only_blocker(h)
+
+    assert (RefusalReason.QUEUE_QUOTA, "root") == (blocker.reason, blocker.subject)
+    assert (Lack(name="memory", asked=10, available=5, limit=15),) == blocker.lacks
+
+
 def test_a_required_node_that_is_too_small_is_explained_with_its_capacity() -> None:
     """It does not get a reservation."""
     h = Harness()
