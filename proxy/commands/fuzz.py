@@ -67,6 +67,7 @@ def _fuzz(
     jobs: int,
     folder: Path,
 ) -> None:
+    from ..files.output_files import write_whole
     from ..fuzz.plans import drawn_plan
     from ..fuzz.runs import be_quiet, run_seeds, shrunk
 
@@ -92,10 +93,7 @@ def _fuzz(
     write_line(f"looking for a smaller plan for {_SHRINKING_SECONDS:g} s at most")
     plan, outcome = shrunk(drawn_plan(failure.seed, steps, failure.engine), _SHRINKING_SECONDS)
     path = folder / f"fuzz-{failure.engine}-{failure.seed}.json"
-    try:
-        path.write_text(plan.text(), encoding="utf-8")
-    except OSError as error:
-        raise LicorneError(f"{path}: cannot be written: {error.strerror or error}") from error
+    write_whole(path, plan.text())
     _show(outcome.transcript(), outcome.failure)
     write_line(f"replay it: licorne fuzz --replay {path}")
     raise typer.Exit(1)
@@ -116,9 +114,11 @@ def _replay(path: Path) -> None:
 
 
 def _show(transcript: str, failure: BaseException | None) -> None:
+    from ..fuzz.runs import text_of
+
     rows = transcript.splitlines()
     if len(rows) > _LINES_MAX:
         write_line(f"... {len(rows) - _LINES_MAX} lines before")
     for row in rows[-_LINES_MAX:]:
         write_line(row)
-    write_line("nothing was found" if failure is None else f"{type(failure).__name__}: {failure}")
+    write_line("nothing was found" if failure is None else text_of(failure))

@@ -10,29 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+from ...model.values.allocation import REQUIRED_NODE_TAG
+from ..si import constants
 from ..si import si_pb2 as si
+from ..simulation.si_messages import resource_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["ClusterRecord", "KnownApplication", "KnownNode", "RecordError", "Size", "Task", "resource"]
+__all__ = ["ClusterRecord", "KnownApplication", "KnownNode", "RecordError", "Size", "Task"]
 
 Size: TypeAlias = "dict[str, int]"
 """A quantity of each resource type."""
 OVER: Final = frozenset({"Completed", "Failed", "Rejected", "Expired"})
 """The states of applications from which there is no way back."""
-_PARTITION_TAG: Final = "si/node-partition"
-_FOREIGN: Final = "foreign"
-_REQUIRED_NODE: Final = "yunikorn.apache.org/requiredNode"
 
 
 class RecordError(AssertionError):
     """The scheduler said or shows what cannot be."""
-
-
-def resource(size: Size) -> si.Resource:
-    """Write a size as a message."""
-    return si.Resource(resources={name: si.Quantity(value=value) for name, value in size.items()})
 
 
 @final
@@ -47,8 +42,8 @@ class KnownNode:
 
     def message(self, action: si.NodeInfo.ActionFromRM) -> si.NodeInfo:
         """Return what is said of it."""
-        info = si.NodeInfo(nodeID=self.name, action=action, schedulableResource=resource(self.size))
-        info.attributes[_PARTITION_TAG] = self.partition
+        info = si.NodeInfo(nodeID=self.name, action=action, schedulableResource=resource_message(self.size))
+        info.attributes[constants.NODE_PARTITION] = self.partition
         return info
 
 
@@ -84,7 +79,7 @@ class KnownApplication:
             for count, size in self.gang.values():
                 for name, value in size.items():
                     total[name] = total.get(name, 0) + count * value
-            request.placeholderAsk.CopyFrom(resource(total))
+            request.placeholderAsk.CopyFrom(resource_message(total))
         return request
 
 
@@ -112,7 +107,7 @@ class Task:
             allocationKey=self.key,
             applicationID=self.application,
             partitionName=self.partition,
-            resourcePerAlloc=resource(self.size),
+            resourcePerAlloc=resource_message(self.size),
             priority=self.priority,
             taskGroupName=self.group,
             placeholder=self.placeholder,
@@ -122,9 +117,9 @@ class Task:
             ),
         )
         if self.required_node:
-            allocation.allocationTags[_REQUIRED_NODE] = self.required_node
+            allocation.allocationTags[REQUIRED_NODE_TAG] = self.required_node
         if not self.application:
-            allocation.allocationTags[_FOREIGN] = "default" if self.preemptible else "static"
+            allocation.allocationTags[constants.FOREIGN] = "default" if self.preemptible else "static"
         return allocation
 
 
@@ -148,7 +143,6 @@ class ClusterRecord:
         """What the RM has ended by itself: the scheduler says so once more."""
         self.ended: set[str] = set()
         """Keys that have ended; the RM uses none again."""
-        self.preempted = 0
 
     # -------------------------------------------------------------------------------- what is heard
 
@@ -193,8 +187,6 @@ class ClusterRecord:
         if release.terminationType == si.STOPPED_BY_RM:
             self.end([key])
             return False
-        if release.terminationType == si.PREEMPTED_BY_SCHEDULER:
-            self.preempted += 1
         if key in self.to_confirm:
             raise RecordError(f"the end of {key} is wanted again, which has not been confirmed")
         self.to_confirm[key] = release.terminationType

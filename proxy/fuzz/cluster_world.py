@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "run_plan"]
 
-_ADDRESS: Final = "127.0.0.1:50000"
+_ADDRESS: Final = Address("127.0.0.1", 50_000)
 _NARROW_BOUNDS: Final = (
     (rm_link, "BACKLOG_MAX", 6),
     (remote_managers, "BACKLOG_MAX", 6),
@@ -165,8 +165,6 @@ class _ClusterWorld:
 
     def new_door(self, rm_id: str) -> SchedulerAPI:
         """Return the scheduler, as a process finds it that begins in place of one that was killed."""
-        if not self._plan.remote[self._number(rm_id)]:
-            return self._core()
         killed = self._clients.get(rm_id)
         if killed is not None:
             self._network.cut_all(rm_id)
@@ -174,9 +172,6 @@ class _ClusterWorld:
         address = f"{_ADDRESS}/{rm_id}"
         self._clients[rm_id] = client = RemoteScheduler(address, on_error=self._callback_failed)
         return client
-
-    def _number(self, rm_id: str) -> int:
-        return [manager.rm_id for manager in self._managers].index(rm_id)
 
     def _delay(self) -> None:
         time.sleep(self._delay_seconds)
@@ -218,7 +213,7 @@ class _ClusterWorld:
             self._managers.append(SimulatedManager(f"rm{number}", rng, self, is_remote=is_remote))
         self._start_scheduler()
         for manager in self._managers:
-            manager.connect(self.new_door(manager.rm_id))
+            manager.connect(self.new_door(manager.rm_id) if manager.is_remote else self._scheduler)
 
     def _start_scheduler(self) -> None:
         engine: Any = self._plan.engine
@@ -231,7 +226,7 @@ class _ClusterWorld:
         )
         if any(self._plan.remote):
             settings = ServerSettings(
-                address=Address("127.0.0.1", 50_000),
+                address=_ADDRESS,
                 stop_after_seconds=60.0,
                 forget_after_seconds=20.0 if self._plan.seed % 2 else None,
             )
@@ -331,8 +326,8 @@ class _ClusterWorld:
         self._core().stop()
         self._open.close()
         self._start_scheduler()
-        for number, manager in enumerate(self._managers):
-            if not self._plan.remote[number]:
+        for manager in self._managers:
+            if not manager.is_remote:
                 manager.connect(self._scheduler)
 
     def _quiet(self, seconds: float) -> None:

@@ -91,8 +91,6 @@ class RunEnding:
                     manager.change_drained(node)
             for partition in manager.partitions:
                 manager.report_node(KnownNode(manager.new_name("large"), partition, dict(_LARGE)))
-        self._be_quiet_for_a_moment()
-        self._quiet(_QUIET_SECONDS)
         self._settle()
 
     def _check_that_all_is_placed(self) -> None:

@@ -16,13 +16,14 @@ from ...model.errors import LicorneError
 from ..client.recovery import Recovery
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
+from .callbacks import CALLBACKS
 from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Task
 from .configurations import DYNAMIC_PARENT, INVALID_CONFIGURATIONS, USERS, random_configuration
+from .plans import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
     from ..si.api import SchedulerAPI
     from .cluster_record import Size
     from .configurations import Configuration
@@ -74,7 +75,7 @@ class SimulatedManager(ResourceManager):
         self.partitions = ("default", "gpu") if rng.random() < 0.3 else ("default",)
         self.configuration: Configuration = random_configuration(rng, self.partitions)
         self._confirms_at_once = rng.random() < 0.6
-        self._predicate_habit = _one(rng, ("not", "not", "at once", "later"))
+        self._predicate_habit = one_of(rng, ("not", "not", "at once", "later"))
         self.answers_later = self._predicate_habit == "later"
         """Whether it answers its predicates later."""
         self.is_strict = True
@@ -91,7 +92,6 @@ class SimulatedManager(ResourceManager):
         """How many of the next callbacks raise."""
         self.blocks_seconds = 0.0
         """How long the next callback takes."""
-        self.callbacks = 0
 
     # ---------------------------------------------------------------------------------- connections
 
@@ -116,7 +116,7 @@ class SimulatedManager(ResourceManager):
             si.RegisterResourceManagerRequest(
                 rmID=self.rm_id, policyGroup="queues", config=self.configuration.text
             ),
-            _CALLBACKS[self._predicate_habit](self, self._process, self._epoch),
+            CALLBACKS[self._predicate_habit](self, self._process, self._epoch),
             nodes=[node.message(_action_of(node)) for node in record.nodes.values()],
             applications=[application.message() for application in record.applications.values()],
             allocations=[task.message() for task in (*record.running.values(), *record.foreign.values())],
@@ -166,7 +166,6 @@ class SimulatedManager(ResourceManager):
 
     def take(self, verb: str, message: Any, note: Callable[[], None]) -> None:
         """Take a callback, with the faults that it is to have."""
-        self.callbacks += 1
         self._world.note(self.rm_id, "hears", message)
         try:
             note()
@@ -250,7 +249,7 @@ class SimulatedManager(ResourceManager):
         if len(self.record.nodes) >= _NODES_MAX:
             return
         size = {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
-        self.report_node(KnownNode(self.new_name("n"), _one(rng, self.partitions), size))
+        self.report_node(KnownNode(self.new_name("n"), one_of(rng, self.partitions), size))
 
     def report_node(self, node: KnownNode) -> None:
         """Report this new node."""
@@ -261,7 +260,7 @@ class SimulatedManager(ResourceManager):
         """Drain a node, undo that, or let it grow."""
         if not self.record.nodes:
             return
-        node = _one(rng, [*self.record.nodes.values()])
+        node = one_of(rng, [*self.record.nodes.values()])
         if rng.random() < 0.5:
             self.change_drained(node)
             return
@@ -281,7 +280,7 @@ class SimulatedManager(ResourceManager):
     def remove_node(self, rng: random.Random) -> None:
         """Lose a node with all that runs there."""
         if self.record.nodes:
-            self.lose_node(_one(rng, [*self.record.nodes]))
+            self.lose_node(one_of(rng, [*self.record.nodes]))
 
     def lose_node(self, name: str) -> None:
         """Lose this node."""
@@ -290,24 +289,24 @@ class SimulatedManager(ResourceManager):
 
     def submit(self, rng: random.Random) -> None:
         """Submit an application, perhaps a gang with its placeholders."""
-        user = _one(rng, [*USERS])
-        queues = [*self.configuration.leaves, f"root.{DYNAMIC_PARENT}.{_one(rng, ('x', 'y'))}"]
+        user = one_of(rng, [*USERS])
+        queues = [*self.configuration.leaves, f"root.{DYNAMIC_PARENT}.{one_of(rng, ('x', 'y'))}"]
         application = KnownApplication(
-            self.new_name("a"), _one(rng, self.partitions), _one(rng, queues), user, [*USERS[user]]
+            self.new_name("a"), one_of(rng, self.partitions), one_of(rng, queues), user, [*USERS[user]]
         )
         tasks = []
         if rng.random() < 0.3:
             for group in ("tg1", "tg2")[: rng.randint(1, 2)]:
                 application.gang[group] = (rng.randint(1, 3), _size(rng))
             application.hard = rng.random() < 0.3
-            application.timeout_ms = _one(rng, (0, 2_000, 10_000))
+            application.timeout_ms = one_of(rng, (0, 2_000, 10_000))
             for group, (count, size) in application.gang.items():
                 for _ in range(count):
                     task = self._task(application, size, key=self.new_name("p"))
                     task.group, task.placeholder = group, True
                     tasks.append(task)
         elif rng.random() < 0.1:
-            application.timeout_ms = _one(rng, (5_000, 20_000))
+            application.timeout_ms = one_of(rng, (5_000, 20_000))
         self.record.applications[application.name] = application
         self.record.partitions[application.name] = application.partition
         self._send(si.ApplicationRequest(new=[application.message()]))
@@ -321,7 +320,7 @@ class SimulatedManager(ResourceManager):
         """Ask for some allocations of an application."""
         if not self.record.applications or len(self.record.waiting) > _WAITING_MAX:
             return
-        application = _one(rng, [*self.record.applications.values()][-6:])
+        application = one_of(rng, [*self.record.applications.values()][-6:])
         tasks = []
         for _ in range(rng.randint(1, 4)):
             task = self._task(application, _size(rng), self.new_name("k"))
@@ -329,12 +328,12 @@ class SimulatedManager(ResourceManager):
             task.preemptible = rng.random() < 0.7
             task.preempts = rng.random() < 0.7
             if application.gang and rng.random() < 0.7:
-                task.group = _one(rng, [*application.gang])
+                task.group = one_of(rng, [*application.gang])
                 task.size = application.gang[task.group][1]
             elif rng.random() < 0.1 and self.record.nodes:
                 nodes = [node.name for node in self.record.nodes.values()
                          if node.partition == application.partition]  # fmt: skip
-                task.required_node = _one(rng, nodes) if nodes else ""
+                task.required_node = one_of(rng, nodes) if nodes else ""
             tasks.append(task)
         self._ask(tasks)
 
@@ -346,9 +345,9 @@ class SimulatedManager(ResourceManager):
         """Report what another scheduler runs on a node, or that some of it has ended."""
         record = self.record
         if record.foreign and rng.random() < 0.5:
-            self.end_foreign(_one(rng, [*record.foreign]))
+            self.end_foreign(one_of(rng, [*record.foreign]))
         elif record.nodes:
-            node = _one(rng, [*record.nodes.values()])
+            node = one_of(rng, [*record.nodes.values()])
             task = Task(self.new_name("f"), "", node.partition, _size(rng), node=node.name)
             task.preemptible = rng.random() < 0.5
             record.foreign[task.key] = task
@@ -411,7 +410,7 @@ class SimulatedManager(ResourceManager):
     def remove_application(self, rng: random.Random) -> None:
         """Remove an application with all that it has."""
         if self.record.applications:
-            self.give_up(_one(rng, [*self.record.applications]))
+            self.give_up(one_of(rng, [*self.record.applications]))
 
     def give_up(self, name: str) -> None:
         """Remove this application."""
@@ -425,10 +424,9 @@ class SimulatedManager(ResourceManager):
     def reload(self, rng: random.Random) -> None:
         """Load another configuration, or one that is refused."""
         if rng.random() < 0.3:
-            self._configure(_one(rng, INVALID_CONFIGURATIONS))
+            self._configure(one_of(rng, INVALID_CONFIGURATIONS))
             return
-        self.configuration = random_configuration(rng, self.partitions)
-        self._configure(self.configuration.text)
+        self.load(random_configuration(rng, self.partitions))
 
     def change_partitions(self, rng: random.Random) -> None:
         """Remove the second partition with all that it has, or add it again, empty."""
@@ -455,7 +453,7 @@ class SimulatedManager(ResourceManager):
             return
         self._epoch += 1  # The killed process hears nothing any more.
         self._process += 1
-        self._world.sleep(_one(rng, _AWAY_SECONDS))
+        self._world.sleep(one_of(rng, _AWAY_SECONDS))
         self.connect(self._world.new_door(self.rm_id))
 
     def stumble(self, rng: random.Random) -> None:
@@ -470,71 +468,6 @@ class SimulatedManager(ResourceManager):
         """Whether each application that was submitted has a state."""
         return all(application.state for application in self.record.applications.values())
 
-
-class _Callback(ResourceManager):
-    """The callback of one registration; it is ignored when there is a later one."""
-
-    def __init__(self, manager: SimulatedManager, process: int, epoch: int) -> None:
-        self._manager = manager
-        self._process = process
-        self._epoch = epoch
-
-    def _hear(self, verb: str, message: Any) -> None:
-        manager = self._manager
-        if manager.hears(self._epoch):
-            manager.take(verb, message, lambda: getattr(manager, verb)(message))
-
-    def update_allocation(self, response: si.AllocationResponse) -> None:
-        self._hear("update_allocation", response)
-
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        self._hear("update_application", response)
-
-    def update_node(self, response: si.NodeResponse) -> None:
-        self._hear("update_node", response)
-
-    def reconnected(self) -> None:
-        """Register again: the connection was lost, and is back."""
-        self._manager.reconnected(self._process)
-
-
-class _PredicateCallback(_Callback):
-    """The callback of a manager with predicates."""
-
-    def predicates(self, args: si.PredicatesArgs) -> None:
-        if self._manager.refuses(args.allocationKey, args.nodeID):
-            raise LicorneError("it does not fit")
-
-
-class _DeferringCallback(_Callback):
-    """The callback of a manager that answers its predicates later, on another thread."""
-
-    def __init__(self, manager: SimulatedManager, process: int, epoch: int) -> None:
-        super().__init__(manager, process, epoch)
-        self._batches = 0
-
-    def ask_predicates(self, questions: Sequence[PredicateQuestion], answer: Callable[[Any], None]) -> None:
-        refuses = self._manager.refuses
-        answers = {
-            position: {
-                node: "it does not fit"
-                for node in question.node_ids
-                if refuses(question.allocation_key, node)
-            }
-            for position, question in enumerate(questions)
-        }
-        self._batches += 1
-        self._manager.answer_later(self._batches, lambda: answer(answers))
-
-    def ask_preemption_predicates(
-        self, questions: Sequence[PreemptionQuestion], answer: Callable[[Any], None]
-    ) -> None:
-        answers = {position: question.start_index for position, question in enumerate(questions)}
-        self._batches += 1
-        self._manager.answer_later(self._batches, lambda: answer(answers))
-
-
-_CALLBACKS: Final = {"not": _Callback, "at once": _PredicateCallback, "later": _DeferringCallback}
 
 ACTIONS: Final[dict[str, Callable[[SimulatedManager, random.Random], None]]] = {
     "ask": SimulatedManager.ask,
@@ -559,9 +492,5 @@ def _action_of(node: KnownNode) -> si.NodeInfo.ActionFromRM:
     return si.NodeInfo.CREATE_DRAIN if node.drained else si.NodeInfo.CREATE
 
 
-def _one(rng: random.Random, choices: Any) -> Any:
-    return choices[int(rng.random() * len(choices))]
-
-
 def _size(rng: random.Random) -> Size:
-    return {"memory": _one(rng, (5, 10, 10, 20, 40)), "vcore": _one(rng, (50, 100, 100, 400))}
+    return {"memory": one_of(rng, (5, 10, 10, 20, 40)), "vcore": one_of(rng, (50, 100, 100, 400))}

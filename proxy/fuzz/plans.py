@@ -13,7 +13,7 @@ from ..scheduler.engine_names import engine_named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OPERATOR", "REFERENCE", "Plan", "PlannedStep", "drawn_plan"]
+__all__ = ["OPERATOR", "REFERENCE", "Plan", "PlannedStep", "drawn_plan", "one_of"]
 
 T = TypeVar("T")
 
@@ -108,10 +108,8 @@ class Plan:
     def text(self) -> str:
         """Return the plan as JSON, a line for each step."""
         head = asdict(self)
-        steps = [
-            [step.who, step.action, step.draw, step.pause_ms] for step in head.pop("steps") and self.steps
-        ]
-        rows = ",\n".join(f"  {json.dumps(row)}" for row in steps)
+        steps = head.pop("steps")
+        rows = ",\n".join(f"  {json.dumps([*step.values()])}" for step in steps)
         return f'{{"plan": {json.dumps(head)},\n "steps": [\n{rows}\n ]}}\n'
 
     @classmethod
@@ -145,7 +143,7 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     rng = random.Random(f"plan {seed}")  # noqa: S311 - it plays, and keeps no secret
     if engine == REFERENCE:
         drawn = [PlannedStep(0, "add node", _draw(rng), 0) for _ in range(3)]
-        drawn += [PlannedStep(0, _one(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)]
+        drawn += [PlannedStep(0, one_of(rng, _REFERENCE_ACTIONS), _draw(rng), 0) for _ in range(steps - 3)]
         return Plan(
             seed,
             engine,
@@ -162,7 +160,7 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     remote = tuple(rng.random() < 0.5 and not steppable for _ in range(managers))
     shares = engine == "threads" and rng.random() < 0.4
     picker = "random" if rng.random() < 0.5 else "priority"
-    chance = _one(rng, (0.5, 0.1, 0.02) if picker == "random" else (0.02, 0.002))
+    chance = one_of(rng, (0.5, 0.1, 0.02) if picker == "random" else (0.02, 0.002))
     drawn = [PlannedStep(who, "add node", _draw(rng), 0) for who in range(managers) for _ in range(3)]
     left_out = {action for action in (*_MANAGER_WEIGHTS, *_OPERATOR_WEIGHTS) if rng.random() < _LEAVING_OUT}
     if rng.random() < _CALM:
@@ -178,10 +176,11 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
 def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:
     who = OPERATOR if rng.random() < 0.1 else int(rng.random() * managers)
     actions = _OPERATOR_ACTIONS if who == OPERATOR else _MANAGER_ACTIONS
-    return PlannedStep(who, _one(rng, actions), _draw(rng), _one(rng, _PAUSES_MS))
+    return PlannedStep(who, one_of(rng, actions), _draw(rng), one_of(rng, _PAUSES_MS))
 
 
-def _one(rng: random.Random, choices: Sequence[T]) -> T:
+def one_of(rng: random.Random, choices: Sequence[T]) -> T:
+    """Return one of some choices, the same one in each version of Python."""
     return choices[int(rng.random() * len(choices))]
 
 

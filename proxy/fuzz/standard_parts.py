@@ -33,7 +33,24 @@ _CLOCKS: Final = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter"
 _LOCK_TYPES: Final = (type(allocate_lock()), type(threading.RLock()))
 
 
-class _Lock:
+class _WithStatement:
+    """A lock that is taken where a `with` statement begins, and released where it ends."""
+
+    __slots__ = ()
+
+    acquire: Callable[..., bool]
+    release: Callable[[], None]
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class _Lock(_WithStatement):
     """Stands for `threading.Lock`."""
 
     __slots__ = ("__weakref__", "_control", "_held", "_waiting")
@@ -73,17 +90,9 @@ class _Lock:
 
     _is_owned = locked  # As a condition wants it, which otherwise tries to take the lock.
 
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.release()
-
 
 @final
-class _RLock:
+class _RLock(_WithStatement):
     """Stands for `threading.RLock`."""
 
     __slots__ = ("__weakref__", "_control", "_count", "_owner", "_waiting")
@@ -130,14 +139,6 @@ class _RLock:
     def _acquire_restore(self, count: int) -> None:
         self.acquire()
         self._count = count
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 @final

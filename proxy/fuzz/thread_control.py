@@ -21,6 +21,7 @@ from collections import deque
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, final
 
+from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
 from .standard_parts import in_place
 
@@ -34,8 +35,6 @@ T = TypeVar("T")
 
 POINT_NS: Final = 1_000
 """What each point takes of the clock."""
-START_NS: Final = 946_684_800 * 1_000_000_000
-"""The wall-clock time at the start: 2000-01-01T00:00:00Z."""
 _UNWINDING_SECONDS: Final = 5.0
 
 
@@ -147,7 +146,6 @@ class ThreadControl:
         """How many points there have been."""
         self.choices = 0
         """How many of them left a choice."""
-        self.switches = 0
         self.trace = 0
         """A number that differs, almost certainly, between runs that differ."""
         self._elapsed_ns = 0
@@ -244,7 +242,6 @@ class ThreadControl:
             self._fail(f"the threads come to no end in {self._points_max} points:\n{self._stacks()}")
 
     def _switch(self, current: ControlledThread, chosen: ControlledThread) -> None:
-        self.switches += 1
         self.trace = (self.trace * 1_000_003 + self.points * 64 + chosen.number) % (1 << 61)
         self._current = chosen
         chosen.turn.release()
@@ -311,7 +308,7 @@ class ThreadControl:
 
     def wall_ns(self) -> int:
         """Return the wall-clock time, nanoseconds since 1970."""
-        return START_NS + self._elapsed_ns + self.wall_offset_ns
+        return EPOCH_2000_NS + self._elapsed_ns + self.wall_offset_ns
 
     def sleep(self, seconds: float) -> None:
         """Let others run for a time."""
