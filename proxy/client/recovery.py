@@ -7,7 +7,7 @@ allocations; asks follow when all of these are answered. See docs/recovery.md.
 from __future__ import annotations
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from copy import deepcopy
 from enum import Enum
 from typing import TYPE_CHECKING, Final, final
@@ -21,7 +21,7 @@ from .recovery_state import RecoveryEvent, RecoveryState, next_recovery_state
 from .recovery_watcher import watcher_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ..si.api import ResourceManagerCallback, SchedulerAPI
     from .recovery_progress import Request
@@ -97,11 +97,11 @@ class Recovery:
         self._replaced = replaces
         self._is_replaced = False
         """Whether another recovery registers in its place, or has."""
-        self._sending: Counter[int] = Counter()
-        """How many requests each thread is sending, by its identity."""
-        self._postponed: list[Request] = []
-        """What followed from answers while another recovery registered."""
+        self._sender: int | None = None
+        """The identity of the thread that is sending something of this recovery."""
         self._is_registering = False
+        self._due: deque[Request] = deque()
+        """What is to be sent for the recovery itself."""
         self._failure = ""
         self._held: deque[Request] = deque(ask_requests(self._rm_id, known.asks, batch_max))
 
@@ -156,8 +156,8 @@ class Recovery:
         with self._changed:
             self._enter(RecoveryEvent.REGISTER)
             self._enter(RecoveryEvent.RECOVER)
-            requests = self._progress.begin()
-        self._act(requests)
+            self._due += self._progress.begin()
+        self._send_due()
         if self._state is RecoveryState.FAILED:
             raise RequestError(f"the recovery has failed: {self._failure}")
 
@@ -181,7 +181,7 @@ class Recovery:
                 return False
             self._failure = reason
             self._enter(RecoveryEvent.FAIL)
-            self._held.clear()
+            self._drop()
             return True
 
     # ------------------------------------------------------------------------------- requests of the RM
@@ -209,7 +209,7 @@ class Recovery:
         with self._changed:
             if self._state is RecoveryState.FAILED:
                 raise RequestError(f"the recovery of RM {self._rm_id!r} has failed: {self._failure}")
-            if self._state is not RecoveryState.RUNNING or self._held:
+            if self._state is not RecoveryState.RUNNING or self._held or self._sender is not None:
                 if len(self._held) >= HELD_REQUESTS_MAX:
                     raise RequestError(f"{HELD_REQUESTS_MAX} requests of RM {self._rm_id!r} wait already")
                 self._held.append(deepcopy(request))
@@ -228,8 +228,8 @@ class Recovery:
         with self._changed:
             if self._state is not RecoveryState.RECOVERING:
                 return
-            requests = self._progress.take_nodes(response)
-        self._act(requests)
+            self._due += self._progress.take_nodes(response)
+        self._send_due()
 
     def _take_applications(self, response: si.ApplicationResponse) -> si.ApplicationResponse:
         """Carry out what follows from an answer about applications; return what the RM is to know of it."""
@@ -237,7 +237,8 @@ class Recovery:
             if self._state is not RecoveryState.RECOVERING:
                 return response
             requests, rest = self._progress.take_applications(response)
-        self._act(requests)
+            self._due += requests
+        self._send_due()
         return rest
 
     def _take_allocations(self, response: si.AllocationResponse) -> si.AllocationResponse:
@@ -249,88 +250,68 @@ class Recovery:
             return response
         with self._changed:
             requests, rest = self._progress.take_allocations(response)
-        self._act(requests)
+            self._due += requests
+        self._send_due()
         return rest
 
-    def _act(self, requests: Sequence[Request]) -> None:
-        """Send what follows from answers, and end the recovery if that was all; no lock is held."""
+    def _send_due(self) -> None:
+        """Send what is due, in order, unless another thread is sending: that one goes on with it."""
         if self._on_rejection is OnRejection.FAIL and self._progress.left_out:
             rejection = next(entry for entry in self.rejections if entry.node_id)
             self.fail(f"{rejection.kind.value} {rejection.name} was rejected: {rejection.reason}")
             return
-        with self._changed:
-            if self._is_replaced:
-                self._postponed += requests
-            if self._is_replaced or self._state is not RecoveryState.RECOVERING:
-                return
-            self._begin_sending()
-        try:
-            for request in requests:
+        while True:
+            with self._changed:
+                request = self._next_due()
+                if request is None:
+                    return
+                self._sender = threading.get_ident()
+            try:
                 self._send(request)
-        except LicorneError as error:
-            self.fail(str(error))
-            return
-        finally:
-            self._end_sending()
-        with self._changed:
-            if not self._progress.is_complete or self._state is not RecoveryState.RECOVERING:
-                return
+            except LicorneError as error:
+                if not self.fail(str(error)):
+                    self._note_refused(request, error)
+            finally:
+                with self._changed:
+                    self._sender = None
+                    self._changed.notify_all()
+
+    def _next_due(self) -> Request | None:
+        """Take what is to be sent now, and end the recovery when that was all; the caller has the lock."""
+        if self._sender is not None or self._is_replaced:
+            return None
+        if self._state is RecoveryState.RECOVERING:
+            if self._due:
+                return self._due.popleft()
+            if not self._progress.is_complete:
+                return None
             self._enter(RecoveryEvent.SUCCEED)
-        self._send_held()
+        return self._held.popleft() if self._held and self._state is RecoveryState.RUNNING else None
 
-    def _begin_sending(self) -> None:
-        """Note that this thread sends; the caller has the lock."""
-        self._sending[threading.get_ident()] += 1
-
-    def _end_sending(self) -> None:
-        with self._changed:
-            me = threading.get_ident()
-            self._sending[me] -= 1
-            if not self._sending[me]:
-                del self._sending[me]
-            self._changed.notify_all()
+    def _drop(self) -> None:
+        """Drop what was not sent; the caller has the lock."""
+        self._due.clear()
+        self._held.clear()
 
     def _stand_aside(self) -> None:
         """Send nothing from now on, and wait for what is being sent: it is for the earlier registration."""
         self._watcher.is_muted = True
         with self._changed:
             self._is_replaced = True
-            self._changed.wait_for(lambda: not self._sending.keys() - {threading.get_ident()})
+            self._changed.wait_for(lambda: self._sender in (None, threading.get_ident()))
 
     def _leave(self) -> None:
         """Drop what was not sent: the other recovery has registered, with all that the RM knows."""
         if not self.fail(f"RM {self._rm_id!r} has registered again"):
             with self._changed:
-                self._held.clear()
+                self._drop()
 
     def _come_back(self) -> None:
         """Go on: the other recovery could not register."""
         self._watcher.is_muted = False
         with self._changed:
             self._is_replaced = False
-            requests, self._postponed = self._postponed, []
-        if self._state is RecoveryState.RUNNING:
-            self._send_held()
-        else:
-            self._act(requests)
-
-    def _send_held(self) -> None:
-        """Send what was held back, in order; what comes meanwhile is held back until its turn."""
-        while True:
-            with self._changed:
-                if not self._held or self._is_replaced:
-                    return
-                request = self._held[0]
-                self._begin_sending()
-            try:
-                self._send(request)
-            except LicorneError as error:
-                self._note_refused(request, error)
-            finally:
-                self._end_sending()
-            with self._changed:
-                if self._held:
-                    self._held.popleft()
+        self._send_due()
 
     def _note_refused(self, request: Request, error: LicorneError) -> None:
         kind = type(request).__name__

@@ -28,8 +28,9 @@ from .cluster_record import RecordError
 from .ending import RunEnding
 from .manager import CallbackFault, SimulatedManager
 from .memory_network import MemoryNetwork
-from .plans import OPERATOR, REFERENCE
+from .plans import OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS
 from .reference_world import ReferenceWorld
+from .si_client import SiClient
 from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
@@ -141,7 +142,7 @@ class _ClusterWorld:
         self._managers: list[SimulatedManager] = []
         self._scheduler: Scheduler | None = None
         self._open = ExitStack()
-        self._clients: dict[str, RemoteScheduler] = {}
+        self._clients: dict[str, RemoteScheduler | SiClient] = {}
 
     # ------------------------------------------------------------------------------- for its managers
 
@@ -163,14 +164,19 @@ class _ClusterWorld:
         if not self._is_stepped:
             time.sleep(seconds)
 
-    def new_door(self, rm_id: str) -> SchedulerAPI:
+    def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
         """Return the scheduler, as a process finds it that begins in place of one that was killed."""
+        if door == PROCESS:
+            return self._core()
         killed = self._clients.get(rm_id)
         if killed is not None:
             self._network.cut_all(rm_id)
             killed.stop()
         address = f"{_ADDRESS}/{rm_id}"
-        self._clients[rm_id] = client = RemoteScheduler(address, on_error=self._callback_failed)
+        client: RemoteScheduler | SiClient = (
+            SiClient(address) if door == STREAMS else RemoteScheduler(address, on_error=self._callback_failed)
+        )
+        self._clients[rm_id] = client
         return client
 
     def _delay(self) -> None:
@@ -208,12 +214,12 @@ class _ClusterWorld:
                 self._close()
 
     def _begin(self) -> None:
-        for number, is_remote in enumerate(self._plan.remote):
+        for number, door in enumerate(self._plan.doors):
             rng = random.Random(f"manager {number} of {self._plan.seed}")  # noqa: S311 - likewise
-            self._managers.append(SimulatedManager(f"rm{number}", rng, self, is_remote=is_remote))
+            self._managers.append(SimulatedManager(f"rm{number}", rng, self, door))
         self._start_scheduler()
         for manager in self._managers:
-            manager.connect(self.new_door(manager.rm_id) if manager.is_remote else self._scheduler)
+            manager.connect(self.new_door(manager.rm_id, manager.door))
 
     def _start_scheduler(self) -> None:
         engine: Any = self._plan.engine
@@ -224,7 +230,7 @@ class _ClusterWorld:
             share_partitions=shares,
             on_error=self._callback_failed,
         )
-        if any(self._plan.remote):
+        if {SESSION, STREAMS} & {*self._plan.doors}:
             settings = ServerSettings(
                 address=_ADDRESS,
                 stop_after_seconds=60.0,
@@ -327,7 +333,7 @@ class _ClusterWorld:
         self._open.close()
         self._start_scheduler()
         for manager in self._managers:
-            if not manager.is_remote:
+            if manager.door == PROCESS:
                 manager.connect(self._scheduler)
 
     def _quiet(self, seconds: float) -> None:

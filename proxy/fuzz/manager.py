@@ -19,7 +19,8 @@ from ..si.api import ResourceManager
 from .callbacks import CALLBACKS
 from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Task
 from .configurations import DYNAMIC_PARENT, INVALID_CONFIGURATIONS, USERS, random_configuration
-from .plans import one_of
+from .plans import PROCESS, STREAMS, one_of
+from .si_client import OlderGeneration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,6 +34,8 @@ __all__ = ["ACTIONS", "CallbackFault", "SimulatedManager", "World"]
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
 """How long a killed process is away; a server stops a resource manager after a minute."""
+_OLDER: Final = 0.2
+"""How many managers speak the older generation of `si.v1`."""
 _NODES_MAX: Final = 12
 _WAITING_MAX: Final = 60
 
@@ -53,7 +56,7 @@ class World(Protocol):
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
 
-    def new_door(self, rm_id: str) -> SchedulerAPI:
+    def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
         """Return the scheduler, as a process finds it that begins in place of one that was killed."""
 
 
@@ -64,18 +67,20 @@ class SimulatedManager(ResourceManager):
         rm_id: Its id.
         rng: Decides its habits.
         world: Where it lives.
-        is_remote: Whether it is a process of its own.
+        door: `PROCESS`, `SESSION` or `STREAMS`.
     """
 
-    def __init__(self, rm_id: str, rng: random.Random, world: World, *, is_remote: bool) -> None:
+    def __init__(self, rm_id: str, rng: random.Random, world: World, door: str) -> None:
         self.rm_id = rm_id
-        self.is_remote = is_remote
+        self.door = door
         self.record = ClusterRecord()
         self._world = world
         self.partitions = ("default", "gpu") if rng.random() < 0.3 else ("default",)
         self.configuration: Configuration = random_configuration(rng, self.partitions)
         self._confirms_at_once = rng.random() < 0.6
-        self._predicate_habit = one_of(rng, ("not", "not", "at once", "later"))
+        habit = one_of(rng, ("not", "not", "at once", "later"))
+        self._predicate_habit = "not" if door == STREAMS else habit
+        self._is_older = rng.random() < _OLDER
         self.answers_later = self._predicate_habit == "later"
         """Whether it answers its predicates later."""
         self.is_strict = True
@@ -104,7 +109,7 @@ class SimulatedManager(ResourceManager):
         if scheduler is not None:
             self._process += 1
             self._registered = None
-        self._scheduler = scheduler or self._scheduler
+            self._scheduler = OlderGeneration(scheduler) if self._is_older else scheduler
         assert self._scheduler is not None, "a manager is connected before it is used"
         record = self.record
         record.forget_what_has_lost_its_place()
@@ -437,7 +442,10 @@ class SimulatedManager(ResourceManager):
     def load(self, configuration: Configuration) -> None:
         """Load this configuration."""
         self.configuration = configuration
-        self._configure(configuration.text)
+        if self.door == STREAMS:
+            self.connect()
+        else:
+            self._configure(configuration.text)
 
     def _configure(self, text: str) -> None:
         assert self._scheduler is not None, "a manager is connected before it is used"
@@ -448,13 +456,13 @@ class SimulatedManager(ResourceManager):
 
     def crash(self, rng: random.Random) -> None:
         """Register once more, or begin as a new process if it is one; the record is what runs."""
-        if not self.is_remote or rng.random() < 0.5:
+        if self.door == PROCESS or rng.random() < 0.5:
             self.connect()
             return
         self._epoch += 1  # The killed process hears nothing any more.
         self._process += 1
         self._world.sleep(one_of(rng, _AWAY_SECONDS))
-        self.connect(self._world.new_door(self.rm_id))
+        self.connect(self._world.new_door(self.rm_id, self.door))
 
     def stumble(self, rng: random.Random) -> None:
         """Let the next callbacks raise, or take long."""

@@ -13,6 +13,7 @@ import queue
 import threading
 from collections import deque
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -238,15 +239,20 @@ class _MemoryServer:
     def open(self, method: str, client: str, metadata: Any) -> tuple[_MemoryStream, Any]:
         """Make the stream of a call; on the client's thread."""
         details = SimpleNamespace(method=method, invocation_metadata=metadata)
-        handler = next(filter(None, (each.service(details) for each in self._handlers)))
+        handler: Any = next(filter(None, (each.service(details) for each in self._handlers)))
         stream = _MemoryStream(self._network, self.loop, client, metadata)
         self.streams[stream] = None
-        return stream, handler.stream_stream
+        return stream, handler.stream_stream or partial(_answer_once, handler.unary_unary)
 
     def begin(self, stream: _MemoryStream, handle: Any) -> None:
         """Run the handler of a call; on the event loop."""
         stream.task = self.loop.create_task(stream.run(handle))
         stream.task.add_done_callback(lambda _: self.streams.pop(stream, None))
+
+
+async def _answer_once(answer: Callable[..., Any], _: object, stream: _MemoryStream) -> None:
+    """Serve a call of one request and one response."""
+    await stream.write(await answer(await stream.read(), stream))
 
 
 @final
@@ -278,6 +284,13 @@ class _MemoryChannel:
             return stream
 
         return call
+
+    def unary_unary(
+        self, method: str, request_serializer: Any, response_deserializer: Any
+    ) -> Callable[[Any], Any]:
+        """Return what makes a call of one request and one response."""
+        begin = self.stream_stream(method, request_serializer, response_deserializer)
+        return lambda request: next(iter(begin(iter([request]))))
 
     def close(self) -> None:
         """End all calls of the channel."""

@@ -13,12 +13,24 @@ from ..scheduler.engine_names import engine_named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OPERATOR", "REFERENCE", "Plan", "PlannedStep", "drawn_plan", "one_of"]
+__all__ = [
+    "OPERATOR",
+    "PROCESS",
+    "REFERENCE",
+    "SESSION",
+    "STREAMS",
+    "Plan",
+    "PlannedStep",
+    "drawn_plan",
+    "one_of",
+]
 
 T = TypeVar("T")
 
 REFERENCE: Final = "reference"
 """In place of an engine: `direct`, and beside it the second scheduler, which has to decide the same."""
+PROCESS, SESSION, STREAMS = "process", "session", "streams"
+"""Where a manager is: in the scheduler's process, or behind its server, by `licorne.v1` or by `si.v1`."""
 OPERATOR: Final = -1
 """Who does what no manager does."""
 
@@ -59,6 +71,7 @@ _LEAVING_OUT: Final = 0.15
 """How likely a plan has none of an action: some faults show only where others do not interfere."""
 _LEFT_OUT_MAX: Final = 12
 """With more than these left out, a plan has all after all."""
+_DOORS: Final = (PROCESS, PROCESS, PROCESS, SESSION, SESSION, STREAMS)
 _PAUSES_MS: Final = (0, 0, 0, 0, 1, 1, 20, 200, 1_000, 3_000, 11_000)
 
 
@@ -86,8 +99,8 @@ class Plan:
     """The name of an engine, or `REFERENCE`."""
     shares: bool
     """Whether threads share partitions."""
-    remote: tuple[bool, ...]
-    """For each manager, whether it is behind a server."""
+    doors: tuple[str, ...]
+    """For each manager `PROCESS`, `SESSION` or `STREAMS`."""
     picker: str
     """How threads are interleaved: `random` or `priority`."""
     chance: float
@@ -122,7 +135,7 @@ class Plan:
         try:
             document: Any = json.loads(text)
             head = dict(document["plan"])
-            head["remote"] = tuple(head["remote"])
+            head["doors"] = tuple(head["doors"])
             steps = tuple(PlannedStep(*row) for row in document["steps"])
             return cls(**head, steps=steps)
         except (ValueError, TypeError, KeyError) as error:
@@ -148,7 +161,7 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
             seed,
             engine,
             shares=False,
-            remote=(),
+            doors=(),
             picker="random",
             chance=0.0,
             is_narrow=False,
@@ -157,7 +170,7 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     engine = engine_named(engine)
     managers = 1 + int(rng.random() ** 2 * 3)
     steppable = engine == "direct"
-    remote = tuple(rng.random() < 0.5 and not steppable for _ in range(managers))
+    doors = tuple(PROCESS if steppable else one_of(rng, _DOORS) for _ in range(managers))
     shares = engine == "threads" and rng.random() < 0.4
     picker = "random" if rng.random() < 0.5 else "priority"
     chance = one_of(rng, (0.5, 0.1, 0.02) if picker == "random" else (0.02, 0.002))
@@ -170,7 +183,7 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
     is_narrow = rng.random() < _NARROW
-    return Plan(seed, engine, shares, remote, picker, chance, is_narrow, tuple(drawn))
+    return Plan(seed, engine, shares, doors, picker, chance, is_narrow, tuple(drawn))
 
 
 def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:

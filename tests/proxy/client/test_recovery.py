@@ -12,6 +12,8 @@ from licorne import Recovery, RequestError, ResourceManager, Scheduler
 from licorne.proxy.client import recovery as recovery_module
 from licorne.proxy.client.recovery_progress import RejectedKind
 from licorne.proxy.client.recovery_state import RecoveryState
+from licorne.proxy.fuzz.cluster_world import run_plan
+from licorne.proxy.fuzz.plans import PROCESS, Plan, PlannedStep
 from licorne.proxy.si import si_pb2 as si
 
 RM: Final = si.RegisterResourceManagerRequest(rmID="rm", config=CONFIGURATION)
@@ -265,3 +267,11 @@ def _with_uuid(key: str) -> si.Allocation:
     allocation = an_allocation(key)
     allocation.UUID = "of another generation"
     return allocation
+
+
+def test_answers_on_another_thread_leave_no_node_drained() -> None:
+    """The thread that began looks whether that was all, while another one has the last answer in hand."""
+    steps = tuple(PlannedStep(0, action, 1, 0) for action in ("add node", "add node", "crash"))
+    for seed in range(40):
+        plan = Plan(seed, "threads", False, (PROCESS,), "random", 0.5, False, steps)
+        assert run_plan(plan).failure is None, f"seed {seed}"

@@ -320,9 +320,7 @@ FAULTS: Final = (
     Fault(
         "a recovery goes on sending after another one has registered",
         "proxy/client/recovery.py",
-        "            if self._is_replaced:\n                self._postponed += requests\n"
-        "            if self._is_replaced or self._state is not RecoveryState.RECOVERING:\n"
-        "                return\n",
-        "",
+        "        if self._sender is not None or self._is_replaced:\n",
+        "        if self._sender is not None:\n",
     ),
 )
