@@ -29,6 +29,7 @@ from .ending import RunEnding
 from .manager import CallbackFault, SimulatedManager
 from .memory_network import MemoryNetwork
 from .plans import OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS
+from .recorded_run import RecordedRun
 from .reference_world import ReferenceWorld
 from .si_client import SiClient
 from .standard_parts import replaced
@@ -36,6 +37,7 @@ from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ..si.api import SchedulerAPI
     from .plans import Plan, PlannedStep
@@ -121,6 +123,13 @@ def _run_cluster(plan: Plan) -> Outcome:
     except BaseException as error:  # noqa: BLE001 - it is the outcome
         world.fail(error)
     outcome = world.outcome
+    for recorded in world.recorded:
+        if outcome.failure is None:
+            try:
+                recorded.check()
+            except Exception as error:  # noqa: BLE001 - likewise
+                world.fail(error)
+        recorded.drop()
     outcome.steps = world.control.choices + len(outcome.log)
     outcome.trace = f"{world.digest:08x}-{world.control.trace:016x}"
     return outcome
@@ -141,6 +150,9 @@ class _ClusterWorld:
         self._delay_seconds = _DELAY_SECONDS
         self._managers: list[SimulatedManager] = []
         self._scheduler: Scheduler | None = None
+        self._recorded: RecordedRun | None = None
+        self.recorded: list[RecordedRun] = []
+        """The recordings of all schedulers that there were."""
         self._open = ExitStack()
         self._clients: dict[str, RemoteScheduler | SiClient] = {}
 
@@ -167,7 +179,8 @@ class _ClusterWorld:
     def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
         """Return the scheduler, as a process finds it that begins in place of one that was killed."""
         if door == PROCESS:
-            return self._core()
+            recorded, core = self._recorded, self._core()
+            return core if recorded is None else recorded.door(core)
         killed = self._clients.get(rm_id)
         if killed is not None:
             self._network.cut_all(rm_id)
@@ -229,6 +242,7 @@ class _ClusterWorld:
             threads=3 if shares else None,
             share_partitions=shares,
             on_error=self._callback_failed,
+            record=self._new_recording(),
         )
         if {SESSION, STREAMS} & {*self._plan.doors}:
             settings = ServerSettings(
@@ -237,6 +251,13 @@ class _ClusterWorld:
                 forget_after_seconds=20.0 if self._plan.seed % 2 else None,
             )
             self._open.enter_context(ServerThread(self._scheduler, settings))
+
+    def _new_recording(self) -> Path | None:
+        if not self._plan.is_recorded:
+            return None
+        self._recorded = RecordedRun()
+        self.recorded.append(self._recorded)
+        return self._recorded.folder
 
     def _callback_failed(self, *news: Any) -> None:
         error = news[0].error
@@ -334,7 +355,7 @@ class _ClusterWorld:
         self._start_scheduler()
         for manager in self._managers:
             if manager.door == PROCESS:
-                manager.connect(self._scheduler)
+                manager.connect(self.new_door(manager.rm_id, PROCESS))
 
     def _quiet(self, seconds: float) -> None:
         if self._is_stepped:

@@ -253,8 +253,14 @@ class SimulatedManager(ResourceManager):
         """Report a new node."""
         if len(self.record.nodes) >= _NODES_MAX:
             return
-        size = {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
-        self.report_node(KnownNode(self.new_name("n"), one_of(rng, self.partitions), size))
+        self.report_node(KnownNode(self.new_name("n"), one_of(rng, self.partitions), _node_size(rng)))
+
+    def add_many_nodes(self, rng: random.Random) -> None:
+        """Report hundreds of new nodes in one message."""
+        names = [self.new_name("n") for _ in range(rng.randint(100, 300))]
+        nodes = [KnownNode(name, one_of(rng, self.partitions), _node_size(rng)) for name in names]
+        self.record.nodes |= {node.name: node for node in nodes}
+        self._send(si.NodeRequest(nodes=[node.message(_action_of(node)) for node in nodes]))
 
     def report_node(self, node: KnownNode) -> None:
         """Report this new node."""
@@ -485,6 +491,7 @@ ACTIONS: Final[dict[str, Callable[[SimulatedManager, random.Random], None]]] = {
     "confirm": SimulatedManager.confirm,
     "report foreign": SimulatedManager.report_foreign,
     "add node": SimulatedManager.add_node,
+    "add many nodes": SimulatedManager.add_many_nodes,
     "change node": SimulatedManager.change_node,
     "remove node": SimulatedManager.remove_node,
     "remove application": SimulatedManager.remove_application,
@@ -498,6 +505,10 @@ ACTIONS: Final[dict[str, Callable[[SimulatedManager, random.Random], None]]] = {
 
 def _action_of(node: KnownNode) -> si.NodeInfo.ActionFromRM:
     return si.NodeInfo.CREATE_DRAIN if node.drained else si.NodeInfo.CREATE
+
+
+def _node_size(rng: random.Random) -> Size:
+    return {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
 
 
 def _size(rng: random.Random) -> Size:

@@ -67,6 +67,9 @@ _UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "
 _CALM: Final = 0.3
 """How many plans have none of them."""
 _NARROW: Final = 0.3
+_RECORDED: Final = 0.1
+_LARGE: Final = 0.03
+"""How many plans begin with hundreds of nodes."""
 _LEAVING_OUT: Final = 0.15
 """How likely a plan has none of an action: some faults show only where others do not interfere."""
 _LEFT_OUT_MAX: Final = 12
@@ -105,6 +108,8 @@ class Plan:
     """How threads are interleaved: `random` or `priority`."""
     chance: float
     """How likely a point changes who runs."""
+    is_recorded: bool
+    """Whether the scheduler is recorded, and the recording replayed."""
     is_narrow: bool
     """Whether queues hold few entries before writers wait; a compiled build has some of its own size."""
     steps: tuple[PlannedStep, ...]
@@ -164,6 +169,7 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
             doors=(),
             picker="random",
             chance=0.0,
+            is_recorded=False,
             is_narrow=False,
             steps=tuple(drawn),
         )
@@ -175,6 +181,8 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
     picker = "random" if rng.random() < 0.5 else "priority"
     chance = one_of(rng, (0.5, 0.1, 0.02) if picker == "random" else (0.02, 0.002))
     drawn = [PlannedStep(who, "add node", _draw(rng), 0) for who in range(managers) for _ in range(3)]
+    if rng.random() < _LARGE:
+        drawn.append(PlannedStep(0, "add many nodes", _draw(rng), 0))
     left_out = {action for action in (*_MANAGER_WEIGHTS, *_OPERATOR_WEIGHTS) if rng.random() < _LEAVING_OUT}
     if rng.random() < _CALM:
         left_out |= _UNSETTLING
@@ -183,7 +191,8 @@ def drawn_plan(seed: int, steps: int, engine: str) -> Plan:
         if step.action not in left_out or len(left_out) > _LEFT_OUT_MAX:
             drawn.append(step)
     is_narrow = rng.random() < _NARROW
-    return Plan(seed, engine, shares, doors, picker, chance, is_narrow, tuple(drawn))
+    is_recorded = engine != "threads" and PROCESS in doors and rng.random() < _RECORDED
+    return Plan(seed, engine, shares, doors, picker, chance, is_recorded, is_narrow, tuple(drawn))
 
 
 def _drawn_step(rng: random.Random, managers: int) -> PlannedStep:

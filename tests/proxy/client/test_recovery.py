@@ -273,5 +273,5 @@ def test_answers_on_another_thread_leave_no_node_drained() -> None:
     """The thread that began looks whether that was all, while another one has the last answer in hand."""
     steps = tuple(PlannedStep(0, action, 1, 0) for action in ("add node", "add node", "crash"))
     for seed in range(40):
-        plan = Plan(seed, "threads", False, (PROCESS,), "random", 0.5, False, steps)
+        plan = Plan(seed, "threads", False, (PROCESS,), "random", 0.5, False, False, steps)
         assert run_plan(plan).failure is None, f"seed {seed}"

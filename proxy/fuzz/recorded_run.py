@@ -1,0 +1,121 @@
+"""The recording of a simulated scheduler: the replay has to say the same to its resource managers."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from google.protobuf.json_format import MessageToDict
+
+from ..client.recovery_watcher import watcher_of
+from ..transcripts.recorded_input import read_recording, recording_files, rows_of_files
+from ..transcripts.replay import replay_recording
+from .cluster_record import RecordError
+
+if TYPE_CHECKING:
+    from ..scheduler.scheduler import Scheduler
+    from ..si import si_pb2 as si
+    from ..si.api import ResourceManagerCallback
+
+__all__ = ["RecordedRun"]
+
+_KEYS: Final = ("allocationResponse", "applicationResponse", "nodeResponse")
+
+
+@final
+class RecordedRun:
+    """A folder for the recording of one scheduler, and what its resource managers in this process hear."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self.folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="licorne-fuzz-")))
+        self._heard: dict[str, list[list[str]]] = {}
+        """For each resource manager its registrations, and for each of these the callbacks, as JSON."""
+
+    def door(self, scheduler: Scheduler) -> RecordedDoor:
+        """Return the scheduler, as a door that notes what is said through it."""
+        return RecordedDoor(scheduler, self)
+
+    def begin(self, rm_id: str) -> list[str]:
+        """Return the list for the callbacks of a new registration."""
+        callbacks: list[str] = []
+        self._heard.setdefault(rm_id, []).append(callbacks)
+        return callbacks
+
+    def check(self) -> None:
+        """Replay the recording of a scheduler that has stopped, and remove it.
+
+        Raises:
+            RecordError: The replay says something else.
+        """
+        said: dict[tuple[str, int], list[str]] = {}
+
+        def take(row: str) -> None:
+            document = json.loads(row)
+            for key in _KEYS:
+                if key in document:
+                    registration = (document.get("rmID", ""), document.get("registeredAt", 0))
+                    said.setdefault(registration, []).append(_text(key, document[key]))
+
+        with self._open:
+            lines = read_recording(rows_of_files(recording_files(self.folder)), lambda _: None)
+            replay_recording(lines, "direct", take)
+        for rm_id, registrations in self._heard.items():
+            replayed = [said[each] for each in sorted(said) if each[0] == rm_id]
+            heard = [callbacks for callbacks in registrations if callbacks]
+            if heard != replayed:
+                raise RecordError(f"the replay differs for {rm_id}: {_first(heard, replayed)}")
+
+    def drop(self) -> None:
+        """Remove the recording."""
+        self._open.close()
+
+
+def _text(key: str, body: Any) -> str:
+    return json.dumps({key: body}, sort_keys=True)
+
+
+def _first(heard: list[list[str]], replayed: list[list[str]]) -> str:
+    """Return the first difference."""
+    for number, pair in enumerate(zip(heard, replayed, strict=False)):
+        for place, (one, other) in enumerate(zip(*pair, strict=False)):
+            if one != other:
+                return f"callback {place} of registration {number} was {one}, and is {other}"
+        if len(pair[0]) != len(pair[1]):
+            return f"registration {number} heard {len(pair[0])} callbacks, and {len(pair[1])} are replayed"
+    return f"{len(heard)} registrations, and {len(replayed)} in the replay"
+
+
+@final
+class RecordedDoor:
+    """A scheduler for resource managers in its process whose callbacks are noted."""
+
+    def __init__(self, scheduler: Scheduler, run: RecordedRun) -> None:
+        self._scheduler = scheduler
+        self._run = run
+        self.update_allocation = scheduler.update_allocation
+        self.update_application = scheduler.update_application
+        self.update_node = scheduler.update_node
+        self.update_configuration = scheduler.update_configuration
+        self.stop = scheduler.stop
+
+    def register_resource_manager(
+        self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
+    ) -> si.RegisterResourceManagerResponse:
+        """Register with a callback that notes what it hears."""
+        callbacks = self._run.begin(request.rmID)
+
+        def note(key: str, message: Any) -> Any:
+            callbacks.append(_text(key, MessageToDict(message, preserving_proto_field_name=True)))
+            return message
+
+        watcher = watcher_of(
+            callback,
+            lambda response: note("nodeResponse", response),
+            lambda response: note("applicationResponse", response),
+            lambda response: note("allocationResponse", response),
+        )
+        return self._scheduler.register_resource_manager(request, watcher)
