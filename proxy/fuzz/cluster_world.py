@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, final
 from google.protobuf.json_format import MessageToDict
 
 from ...actors import inflow, rm_link
+from ...model.applications.allocations import ApplicationAllocations
+from ...model.applications.application import Application
+from ...model.applications.asks import ApplicationAsks
 from ...model.build_kind import is_compiled
 from ...model.errors import LicorneError
+from ...model.nodes.node import Node
 from ..client import callbacks, connection
 from ..client.remote_scheduler import RemoteScheduler
 from ..scheduler.scheduler import Scheduler
@@ -36,7 +40,7 @@ from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ..si.api import SchedulerAPI
@@ -59,11 +63,26 @@ _NARROW_BOUNDS: Final = (
     ),
 )
 """What holds few entries in narrow plans: a module or function, an attribute of it, and its value."""
+_BREAKING: Final[tuple[tuple[type, str], ...]] = (
+    (Node, "try_add"),
+    (Node, "remove"),
+    (Node, "set_capacity"),
+    (ApplicationAsks, "add"),
+    (ApplicationAsks, "next_candidate"),
+    (ApplicationAllocations, "try_place"),
+    (ApplicationAllocations, "remove"),
+    (Application, "on_timer"),
+)
+"""Methods that may break once."""
 _POINTS_MAX: Final = 20_000_000
 _MOMENTS_MAX: Final = 10_000
 """How often something may be due between two steps before the scheduler counts as never at rest."""
 _DELAY_SECONDS: Final = 0.0001
 """How long a message takes while nothing is slow."""
+
+
+class BrokenOnPurposeError(Exception):
+    """What a method raises that is to break."""
 
 
 @final
@@ -155,6 +174,9 @@ class _ClusterWorld:
         """The recordings of all schedulers that there were."""
         self._open = ExitStack()
         self._clients: dict[str, RemoteScheduler | SiClient] = {}
+        self._change: Callable[[Any, str, Any], None]
+        self._mend: Callable[[], None] = lambda: None
+        """Makes a method whole that is to break."""
 
     # ------------------------------------------------------------------------------- for its managers
 
@@ -214,12 +236,14 @@ class _ClusterWorld:
         """Run the plan, then the end."""
         random.seed(self._plan.seed)
         with self._network.in_place(), replaced() as change:
+            self._change = change
             for holder, name, value in _NARROW_BOUNDS if self._plan.is_narrow else ():
                 change(holder, name, value)
             try:
                 self._begin()
                 self._take_steps()
                 self._delay_seconds = _DELAY_SECONDS
+                self._mend()
                 RunEnding(
                     self._managers, self._core(), self._quiet, self.note, are_maxima_kept=self._plan.is_calm
                 ).run()
@@ -346,6 +370,20 @@ class _ClusterWorld:
                 self.control.wall_offset_ns += (step.draw % 7_200 - 1_800) * 1_000_000_000
             case "kill" if not self._is_stepped:
                 self._kill()
+            case "break" if not (self._is_stepped or self._plan.is_recorded or is_compiled()):
+                self._break(step.draw)
+
+    def _break(self, draw: int) -> None:
+        """Have the next call of one method break its application or node, as a bug of Licorne would."""
+        holder, name = _BREAKING[draw % len(_BREAKING)]
+
+        def broken(*_: object, **__: object) -> None:
+            self._mend()
+            raise BrokenOnPurposeError(f"{holder.__name__}.{name}")
+
+        self._mend()
+        self._mend = partial(self._change, holder, name, getattr(holder, name))
+        self._change(holder, name, broken)
 
     def _kill(self) -> None:
         """Lose the scheduler with all that it knows; another one takes its place."""

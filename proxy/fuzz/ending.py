@@ -24,6 +24,8 @@ _LIMITING: Final = frozenset({"resources", "limits", "maxapplications", "propert
 _LARGE: Final = {"memory": 100_000, "vcore": 1_000_000}
 _QUIET_SECONDS: Final = 45.0
 """After how long without a request nothing is under way any more: applications complete within 30 s."""
+_RECOVERIES_MAX: Final = 2
+"""A recovery may leave out nodes whose applications are not taken any more; the next one has all."""
 _MOMENT_SECONDS: Final = 0.9
 _PASSING: Final = frozenset({"Completing", "Failing", "Resuming"})
 """The states that an application leaves by itself once all has been confirmed."""
@@ -75,10 +77,18 @@ class RunEnding:
             manager.raises, manager.blocks_seconds, manager.is_strict = 0, 0.0, False
             manager.confirm_all()
         self._quiet(_QUIET_SECONDS)
-        for manager in self._managers:
-            if manager.must_connect or not manager.is_answered:
-                manager.connect()
+        for _ in range(_RECOVERIES_MAX):
+            for manager in self._managers:
+                if manager.must_connect or not manager.is_answered or self._is_broken(manager):
+                    manager.connect()
+            self._quiet(_QUIET_SECONDS)
         self._settle()
+
+    def _is_broken(self, manager: SimulatedManager) -> bool:
+        """Return whether anything of a manager is in quarantine: what broke has lost a message then."""
+        return any(
+            entry.partition.startswith(f"[{manager.rm_id}]") for entry in self._scheduler.quarantined()
+        )
 
     def _make_room(self) -> None:
         """Lift all limits, and add more nodes than are needed."""
@@ -151,7 +161,7 @@ class RunEnding:
         """Check what waits after a while in which no timer has helped a wake-up that was lost."""
         self._quiet(_MOMENT_SECONDS)
         for manager in self._managers:
-            if not manager.answers_later:
+            if not (manager.answers_later or self._is_broken(manager)):
                 self._check_that_what_waits_is_held_back(manager)
 
     def _check_that_what_waits_is_held_back(self, manager: SimulatedManager) -> None:

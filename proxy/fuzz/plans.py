@@ -56,13 +56,13 @@ _MANAGER_WEIGHTS: Final = {
     "crash": 1,
     "stumble": 3,
 }
-_OPERATOR_WEIGHTS: Final = {"validate": 12, "cut": 4, "slow": 3, "jump": 2, "kill": 1}
+_OPERATOR_WEIGHTS: Final = {"validate": 12, "cut": 4, "slow": 3, "jump": 2, "kill": 1, "break": 1}
 _MANAGER_ACTIONS: Final = _by_weight(_MANAGER_WEIGHTS)
 _OPERATOR_ACTIONS: Final = _by_weight(_OPERATOR_WEIGHTS)
 _REFERENCE_ACTIONS: Final = _by_weight(
     {"ask": 40, "schedule": 20, "finish": 14, "submit": 8, "add node": 5, "change node": 5}
 )
-_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill"})
+_UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break"})
 """Actions after which more may be used than a maximum allows."""
 _CALM: Final = 0.3
 """How many plans have none of them."""
