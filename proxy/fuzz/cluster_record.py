@@ -192,12 +192,20 @@ class ClusterRecord:
         self.to_confirm[key] = release.terminationType
         return True
 
-    def rejected(self, key: str) -> None:
+    def rejected(self, key: str, application_id: str, *, in_order: bool) -> None:
         """Note that an ask is not taken.
 
+        Args:
+            key: Its key.
+            application_id: The application that it is of.
+            in_order: Whether requests are carried out in the order in which they are sent.
+
         Raises:
-            RecordError: it was never asked for.
+            RecordError: it was never asked for, or its application has had no answer yet.
         """
+        application = self.applications.get(application_id)
+        if in_order and application is not None and not application.state:
+            raise RecordError(f"{key} is rejected before {application_id} has an answer")
         if self.foreign.pop(key, None) is not None:
             return
         if key not in self.waiting and key not in self.ended and key not in self.running:

@@ -91,7 +91,7 @@ class Outcome:
     """What has become of a run."""
 
     steps: int = 0
-    """Actions, callbacks, and points at which the plan chose who runs."""
+    """Actions, callbacks, points at which the plan chose who runs, and cycles of a stepped scheduler."""
     trace: str = ""
     """Differs, almost certainly, for runs that differ."""
     failure: BaseException | None = None
@@ -149,7 +149,7 @@ def _run_cluster(plan: Plan) -> Outcome:
             except Exception as error:  # noqa: BLE001 - likewise
                 world.fail(error)
         recorded.drop()
-    outcome.steps = world.control.choices + len(outcome.log)
+    outcome.steps += world.control.choices + len(outcome.log)
     outcome.trace = f"{world.digest:08x}-{world.control.trace:016x}"
     return outcome
 
@@ -338,8 +338,7 @@ class _ClusterWorld:
         if not self._is_stepped:
             time.sleep(seconds)
             return
-        core = self._core()
-        core.run_until_idle()
+        self.outcome.steps += self._core().run_until_idle()
         if seconds:
             self._advance(seconds)
 
@@ -348,11 +347,11 @@ class _ClusterWorld:
         core = self._core()
         end_ns = core.now_ns() + int(seconds * 1e9)
         for _ in range(_MOMENTS_MAX):
-            core.run_until_idle()
+            self.outcome.steps += core.run_until_idle()
             due_ns = core.next_deadline_ns()
             if due_ns is None or due_ns > end_ns:
                 core.advance_to(end_ns)
-                core.run_until_idle()
+                self.outcome.steps += core.run_until_idle()
                 return
             core.advance_to(due_ns)
         raise RecordError(f"{_MOMENTS_MAX} times something was due in {seconds:g} s")

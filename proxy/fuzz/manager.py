@@ -36,6 +36,8 @@ _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
 """How long a killed process is away; a server stops a resource manager after a minute."""
 _OLDER: Final = 0.2
 """How many managers speak the older generation of `si.v1`."""
+_LATE_PLACEHOLDER: Final = 0.05
+"""How often a gang asks for one more placeholder in place of a member."""
 _NODES_MAX: Final = 12
 _WAITING_MAX: Final = 60
 
@@ -189,7 +191,7 @@ class SimulatedManager(ResourceManager):
         record = self.record
         unwanted = [allocation for allocation in response.new if not record.placed(allocation)]
         for rejected in response.rejectedAllocations:
-            record.rejected(rejected.allocationKey)
+            record.rejected(rejected.allocationKey, rejected.applicationID, in_order=self.door != STREAMS)
         wanted = [release for release in response.released if record.released(release)]
         for ask in response.releasedAsks:
             record.released(si.AllocationRelease(allocationKey=ask.allocationKey), asks=True)
@@ -341,6 +343,7 @@ class SimulatedManager(ResourceManager):
             if application.gang and rng.random() < 0.7:
                 task.group = one_of(rng, [*application.gang])
                 task.size = application.gang[task.group][1]
+                task.placeholder = rng.random() < _LATE_PLACEHOLDER
             elif rng.random() < 0.1 and self.record.nodes:
                 nodes = [node.name for node in self.record.nodes.values()
                          if node.partition == application.partition]  # fmt: skip

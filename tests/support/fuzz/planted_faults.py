@@ -268,10 +268,22 @@ FAULTS: Final = (
         "            item, size_bytes = self._waiting.pop()",
     ),
     Fault(
-        "callbacks for two managers of one session are merged",
-        "proxy/server/session_messages.py",
-        "    return not last.number and not item.number and last[:2] == item[:2]",
-        "    return not last.number and not item.number and last.rm_id == item.rm_id",
+        "a stream of si.v1 that is replaced loses what it has not written",
+        "proxy/server/si_streams.py",
+        "            del self.streams[stream.kind.callback]\n",
+        "            del self.streams[stream.kind.callback]\n            self.drop()\n",
+    ),
+    Fault(
+        "an older ask that waits is not withdrawn by its own kind of release",
+        "proxy/si/older_generation.py",
+        "    for release in request.releases.allocationAsksToRelease:",
+        "    for release in request.releases.allocationAsksToRelease[1:]:",
+    ),
+    Fault(
+        "a recording lacks the turns that waited for a change",
+        "proxy/recording/recorder.py",
+        '            self._write(encoded + b"".join(waiting.lines for waiting in change.waiting))',
+        "            self._write(encoded)",
     ),
     Fault(
         "the connection before stays in use",
