@@ -119,8 +119,7 @@ class WaitingApplications:
         while self._due and self._due[0][0] <= conditions.now_ns:
             due_ns, _, entry = heappop(self._due)
             if entry.rests_for is not None and entry.rests_until_ns == due_ns:
-                self.remove(entry)
-                self._awake.add(entry)
+                self.wake(entry)
         open_lists = [row for row in self._resting.items() if self._is_open(row[0])]
         if not open_lists:
             return iter(self._awake)
@@ -171,6 +170,12 @@ class WaitingApplications:
         if not resting:
             del self._resting[kind]
         entry.rests_for = entry.rests_until_ns = None
+
+    def wake(self, entry: ApplicationEntry) -> None:
+        """Have an application rest no longer, if it does: what it rested for is not what it waits for."""
+        if entry.rests_for is not None:
+            self.remove(entry)
+            self._awake.add(entry)
 
     def note_unreservable(self, size: Resource, node_changes: int) -> None:
         """Note that no node can be reserved for a size until the nodes change; also during a walk."""

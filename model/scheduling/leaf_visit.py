@@ -107,8 +107,8 @@ class LeafVisit:
         """Something other than a lack of room stood in the way."""
         self.until_ns: int | None = None
         """When time alone may change the answer."""
-        self.rests: list[tuple[ApplicationEntry, ApplicationFacts, Rest]] = []
-        """Applications whose asks found no room, as they were then, and what may change that."""
+        self.rests: list[tuple[ApplicationEntry, ApplicationFacts, Rest | None]] = []
+        """Applications that were tried in vain, as they were then, and what may change that, if known."""
         self.sought_node = False
         """A node to reserve was sought for the application being tried."""
         self.has_own_answer = False
@@ -122,7 +122,11 @@ class LeafVisit:
         waiting = self.leaf.entries.waiting  # Those that changed get their places.
         if not self.passed_over:  # Otherwise the visit is repeated, and notes the same.
             for entry, facts, rest in self.rests:
-                if entry.facts is facts:
+                if entry.facts is not facts:
+                    continue
+                if rest is None:
+                    waiting.wake(entry)
+                else:
                     waiting.rest(entry, rest.kind, rest.until_ns)
         if outcome is None:
             if self.passed_over:
@@ -270,18 +274,17 @@ class LeafVisit:
                 self._wake_at(refusal.until_ns)
 
     def _note_rest(self, entry: ApplicationEntry, walk: AskWalk) -> None:
-        """Have an application rest whose asks fail for a lack of room alone."""
-        if self.has_own_answer or walk.passed_over or walk.backoff_count:
-            return
-        closed = self.state.nodes.closed
-        rest = rest_after(
-            walk,
-            closed,
-            sought_node=self.sought_node,
-            preemption=self.preemption,
-            holder=None if walk.user_headroom is None else holder_of(self.state, entry),
-        )
-        if rest is not None:
+        """Have an application rest if its asks fail for a lack of room alone, and not rest otherwise."""
+        rest = None
+        if not (self.has_own_answer or walk.passed_over or walk.backoff_count):
+            rest = rest_after(
+                walk,
+                self.state.nodes.closed,
+                sought_node=self.sought_node,
+                preemption=self.preemption,
+                holder=None if walk.user_headroom is None else holder_of(self.state, entry),
+            )
+        if rest is not None or entry.rests_for is not None:
             self.rests.append((entry, entry.facts, rest))
 
     def _try(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry:

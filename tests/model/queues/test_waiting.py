@@ -12,6 +12,7 @@ from support.model.harness import TEN, FakePredicates, Harness, a_resource
 from licorne.model.queues.waiting import RestKind, WaitingApplications
 from licorne.model.scheduling import cycle, leaf_visit, resting
 from licorne.model.scheduling.leaf_visit import LeafVisit
+from licorne.model.scheduling.timer_actions import next_retry_ns
 from licorne.model.values.messages import AllocationPlaced, NodeAction
 
 if TYPE_CHECKING:
@@ -411,3 +412,24 @@ def test_an_application_that_comes_again_may_be_due_when_the_first_was() -> None
             waiting.remove(entry)
 
     assert 7 == waiting.next_due_ns()
+
+
+def test_an_application_that_is_tried_and_does_not_rest_again_is_awake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It rested on before: a leaf with an ask that may preempt was due again at the same moment, for ever."""
+    h = Harness("- {name: leaf, resources: {guaranteed: {memory: 30}}, properties: {preemption.delay: 1s}}")
+    h.nodes("n1", capacity=a_resource(memory=10))
+    h.submit("app")
+    h.ask("large", resource=a_resource(memory=20), preemption=True)
+    h.run_until_idle()
+    h.advance(seconds=2)
+    h.run_until_idle()
+    entry = h.state.entries["app"]
+    assert entry.rests_for is not None
+    monkeypatch.setattr(leaf_visit, "rest_after", lambda *_, **__: None)
+    h.nodes("n2", capacity=a_resource(memory=10))
+    h.run_until_idle()
+
+    assert entry.rests_for is None
+    assert next_retry_ns(h.state) != h.state.now_ns()
