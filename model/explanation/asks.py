@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..applications.pending_asks import shape_of
 from ..preemption.claims import committed_resources
+from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
+from ..preemption.required_node import NO_HELP
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import EMPTY, Resource, fits
 from ..values.refusals import RefusalReason
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     from ..values.users import User
 
 __all__ = ["AskChecker", "AskObstacles", "not_entitled"]
+
+
+_OWN_TEXTS: Final = frozenset(
+    (*(reason.value for reason in RefusalReason), *(why.text for why in NoPreemption), NO_HELP)
+)
+"""What is noted on asks besides the words of their RMs."""
 
 
 class AskObstacles(NamedTuple):
@@ -126,9 +134,10 @@ class AskChecker:
         if self._state.node_checks is None:
             return None
         nodes = obstacles.nodes
-        has_room = bool(nodes.with_room) if nodes is not None else not obstacles.blockers
+        if not (nodes.with_room if nodes is not None else not obstacles.blockers):
+            return None
         for refusal in waiting.refusals:
-            if refusal.reason is RefusalReason.PREDICATES and has_room:
+            if refusal.reason is RefusalReason.PREDICATES:
                 return Blocker(
                     reason=refusal.reason,
                     kind=SubjectKind.NODE if waiting.ask.required_node else SubjectKind.NODES,
@@ -136,7 +145,20 @@ class AskChecker:
                     detail=refusal.detail,
                     until_ns=refusal.until_ns,
                 )
+        return _refused_where_reserved(waiting)
+
+
+def _refused_where_reserved(waiting: WaitingAsk) -> Blocker | None:
+    """Return the RM's refusal of the node that is reserved for an ask, which no walk tries."""
+    noted = [each for each in waiting.noted if each.text not in _OWN_TEXTS]
+    if not waiting.reserved_node or not noted:
         return None
+    return Blocker(
+        reason=RefusalReason.PREDICATES,
+        kind=SubjectKind.NODE,
+        subject=waiting.reserved_node,
+        detail=max(noted, key=lambda each: each.last_ns).text,
+    )
 
 
 def _waits_for_placeholder(ask: Ask, report: ApplicationReport) -> Blocker:

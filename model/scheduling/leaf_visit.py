@@ -108,7 +108,7 @@ class LeafVisit:
         self.until_ns: int | None = None
         """When time alone may change the answer."""
         self.rests: list[tuple[ApplicationEntry, ApplicationFacts, Rest | None]] = []
-        """Applications that were tried in vain, as they were then, and what may change that, if known."""
+        """Applications that were tried without result, as they were then, and what may change that."""
         self.sought_node = False
         """A node to reserve was sought for the application being tried."""
         self.has_own_answer = False

@@ -239,6 +239,11 @@ class ClusterRecord:
             self.to_confirm.pop(key, None)
             self.ended.add(key)
 
+    def end_foreign(self, key: str) -> Task:
+        """Note that what another scheduler ran has ended; return it."""
+        self.ended.add(key)
+        return self.foreign.pop(key)
+
     def end_running(self, keys: Iterable[str]) -> None:
         """Note that the RM has ended tasks by itself; the scheduler answers for those that ran."""
         for key in keys:
@@ -257,7 +262,9 @@ class ClusterRecord:
     def lose_node(self, name: str) -> KnownNode:
         """Note that a node is gone, with what others ran there; what the RM runs ends when it hears so."""
         self.gone_nodes.add(name)
-        self.foreign = {key: task for key, task in self.foreign.items() if task.node != name}
+        for task in [*self.foreign.values()]:
+            if task.node == name:
+                self.end_foreign(task.key)
         return self.nodes.pop(name)
 
     def keep_partitions(self, partitions: Sequence[str]) -> None:

@@ -161,7 +161,7 @@ class RunEnding:
         """Check what waits after a while in which no timer has helped a wake-up that was lost."""
         self._quiet(_MOMENT_SECONDS)
         for manager in self._managers:
-            if not (manager.answers_later or self._is_broken(manager)):
+            if manager.is_answered and not (manager.answers_later or self._is_broken(manager)):
                 self._check_that_what_waits_is_held_back(manager)
 
     def _check_that_what_waits_is_held_back(self, manager: SimulatedManager) -> None:

@@ -369,7 +369,7 @@ class SimulatedManager(ResourceManager):
 
     def end_foreign(self, key: str) -> None:
         """Report the end of what another scheduler ran."""
-        task = self.record.foreign.pop(key)
+        task = self.record.end_foreign(key)
         self._send_releases([("", key, task.partition, _STOPPED)])
 
     def finish_tasks(self, rng: random.Random) -> None:

@@ -200,6 +200,25 @@ def test_a_required_node_that_the_manager_refuses_is_explained_in_its_words() ->
     )
 
 
+def test_a_reserved_node_that_the_manager_refuses_is_explained_in_its_words() -> None:
+    """The ask has reserved the node while it was full; no walk over the asks tries it since."""
+    h = Harness(predicates=FakePredicates(refused={("ask", "n1"): "n1 has a taint"}))
+    h.nodes("n1")
+    h.submit()
+    h.ask("first")
+    h.run_until_idle()
+    h.ask("ask", required_node="n1")
+    h.run_until_idle()
+    h.release("first")
+    h.run_until_idle()
+
+    assert (RefusalReason.PREDICATES, "n1", "n1 has a taint") == (
+        only_blocker(h).reason,
+        only_blocker(h).subject,
+        only_blocker(h).detail,
+    )
+
+
 # ----------------------------------------------------------------------------------- the application
 
 
