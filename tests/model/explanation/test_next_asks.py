@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from support.model.harness import TEN, Harness, a_resource
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 import licorne.model.partition as partitions
 from licorne.model.applications.asks import ApplicationAsks
@@ -150,7 +150,7 @@ def test_cycles_try_asks_in_the_order_that_was_listed(seed: int, monkeypatch: py
     monkeypatch.setattr(partitions, "run_cycle", cycle)
     replay = Replay(Scheduler(engine="direct"), lambda _: None)
     with replay.scheduler:
-        replay.run(read_transcript("\n".join(random_transcript(seed)), "transcript"))
+        replay.run(read_transcript("\n".join(simulated_transcript(seed)), "transcript"))
     assert sum(asked) >= 5, "hardly anything was tried"
 
 

@@ -11,7 +11,7 @@ from support.proxy.listening import Listener, MeetingPredicateListener
 from support.proxy.running_scheduler import running
 from support.proxy.threads_stress import switching_every
 from support.transcripts.preemption_transcripts import preemption_transcript
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
@@ -34,14 +34,14 @@ class RandomPredicateListener(MeetingPredicateListener):
             raise ValueError("mood")
 
 
-@pytest.mark.parametrize("make", [random_transcript, preemption_transcript])
+@pytest.mark.parametrize("make", [simulated_transcript, preemption_transcript])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_invariants_hold_whatever_a_manager_says(make: Callable[[int], list[str]], seed: int) -> None:
     """Gangs, required nodes, reloads and releases meet cycles in which several threads judge."""
     say_all(make(seed), RandomPredicateListener())
 
 
-@pytest.mark.parametrize("make", [random_transcript, preemption_transcript])
+@pytest.mark.parametrize("make", [simulated_transcript, preemption_transcript])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_invariants_hold_where_threads_share_the_partition(
     make: Callable[[int], list[str]], seed: int

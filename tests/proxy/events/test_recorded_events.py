@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 from support.proxy.event_rows import EventRow, events_of, row_of_document
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne.model.values.events import ChangeDetail
 
@@ -76,7 +76,7 @@ def test_engines_agree_on_the_events_of_a_recorded_transcript(path: Path) -> Non
 @pytest.mark.parametrize("seed", range(10))
 def test_engines_agree_on_the_events_of_a_random_transcript(seed: int) -> None:
     """Also where a resource manager talks nonsense."""
-    text = "\n".join(random_transcript(seed))
+    text = "\n".join(simulated_transcript(seed))
 
     direct = events_of(text, "direct")
 

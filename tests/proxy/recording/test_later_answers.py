@@ -17,7 +17,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.recorded_traffic import Hearing, LaterHearing, callbacks_in, recorded_lines, replayed
 from support.transcripts.preemption_transcripts import preemption_transcript
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import LicorneError, Recording, Scheduler
 from licorne.model.values.predicate_questions import NoAnswer, NodesAnswer, VictimsAnswer
@@ -80,7 +80,7 @@ def played(text: str, seed: int, **options: Any) -> list[str]:
     return [callback for manager in managers for callback in manager.callbacks]
 
 
-@pytest.mark.parametrize("make", [random_transcript, preemption_transcript])
+@pytest.mark.parametrize("make", [simulated_transcript, preemption_transcript])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("engine", "other"), [("direct", "actors"), ("actors", "direct")])
 def test_the_replay_of_a_stepped_scheduler_makes_the_same_decisions(

@@ -16,7 +16,7 @@ from support.proxy.recorded_traffic import (
     replayed,
 )
 from support.proxy.running_scheduler import in_threads
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
@@ -40,7 +40,7 @@ class Managers:
         self._scheduler = scheduler
         self._make = make
         self._lines = {
-            rm_id: [json.loads(line) for line in random_transcript(seed + number, 120)]
+            rm_id: [json.loads(line) for line in simulated_transcript(seed + number, 60)]
             for number, rm_id in enumerate(self.heard)
         }
 

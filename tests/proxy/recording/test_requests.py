@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.json_format import ParseDict
 from support.transcripts.preemption_transcripts import preemption_transcript
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import (
@@ -61,7 +61,7 @@ def allocations_in(request: si.AllocationRequest) -> tuple[Any, ...]:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_random_traffic_says_is_read_again(seed: int) -> None:
     """Nodes, applications and allocations of both generations."""
-    text = "\n".join([*random_transcript(seed), *preemption_transcript(seed)])
+    text = "\n".join([*simulated_transcript(seed), *preemption_transcript(seed)])
     for line in read_transcript(text, "transcript"):
         match line.verb:
             case "node":

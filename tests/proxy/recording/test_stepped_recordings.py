@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from support.proxy.recorded_traffic import callbacks_in, recorded_lines, replayed
 from support.transcripts.preemption_transcripts import preemption_transcript
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import Scheduler
 from licorne.proxy.transcripts.replay import Replay
@@ -38,7 +38,7 @@ def recorded(text: str, engine: EngineName, folder: Path) -> list[dict[str, Any]
     return [document for document in documents if not NO_CALLBACKS & document.keys()]
 
 
-@pytest.mark.parametrize("make", [random_transcript, preemption_transcript])
+@pytest.mark.parametrize("make", [simulated_transcript, preemption_transcript])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("engine", "other"), [("direct", "actors"), ("actors", "direct")])
 def test_the_replay_makes_the_decisions_of_any_traffic(
@@ -61,7 +61,7 @@ def test_the_replay_makes_the_decisions_of_recorded_scenarios(scenario: Path, tm
 
 def test_a_replay_shows_the_state_where_a_snapshot_is_asked_for(tmp_path: Path) -> None:
     """Lines without a time may follow a recording: then the ordinary rules apply."""
-    text = "\n".join(random_transcript(1))
+    text = "\n".join(simulated_transcript(1))
     recorded(text, "direct", tmp_path)
     last = max(tmp_path.glob("*/*.jsonl"))
     last.write_text(last.read_text() + '{"snapshot": true}\n')

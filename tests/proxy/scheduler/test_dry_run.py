@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
@@ -130,7 +130,7 @@ def replayed(text: str, engine: EngineName, *, curious: bool) -> tuple[list[str]
 
 def assert_unchanged(seed: int, engine: EngineName) -> None:
     """Replay a transcript twice, once with questions."""
-    text = "\n".join(random_transcript(seed))
+    text = "\n".join(simulated_transcript(seed))
 
     calm, _ = replayed(text, engine, curious=False)
     asked, count = replayed(text, engine, curious=True)

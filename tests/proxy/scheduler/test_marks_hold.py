@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.actors.mark_audit import MARKED, watching
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import make_replay
 
 from licorne import RequestError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from licorne.model.partition import Partition
     from licorne.proxy.transcripts.transcript import Line
 
-SEEDS = (3, 5)
+SEEDS = (0, 20)
 LINES_BETWEEN_QUESTIONS = 10
 
 
@@ -34,7 +34,7 @@ def test_no_reader_changes_its_entity() -> None:
     with watching() as audit:
         for seed in SEEDS:
             replay = make_replay("direct", [])
-            lines = read_transcript("\n".join(random_transcript(seed)), "transcript")
+            lines = read_transcript("\n".join(simulated_transcript(seed)), "transcript")
             with replay.scheduler as scheduler:
                 replay.run(questioned(scheduler, lines))
 
@@ -53,7 +53,7 @@ def test_a_reader_that_keeps_what_it_found_is_found(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Node, "facts", remembers)
     replay = make_replay("direct", [])
     with watching() as audit, replay.scheduler:
-        replay.run(read_transcript("\n".join(random_transcript(SEEDS[0])), "transcript"))
+        replay.run(read_transcript("\n".join(simulated_transcript(SEEDS[0])), "transcript"))
 
     assert {"Node.facts": {"_reservations"}} == audit.changed
 

@@ -1,4 +1,4 @@
-"""Quantities of any size, said in any order: what ends leaves the sums of what remains, on every engine.
+"""dict[str, int] of any size, said in any order: what ends leaves the sums of what remains, on every engine.
 
 Hypothesis draws what a resource manager says: asks, existing and foreign allocations, other sizes of them,
 releases, nodes that come, change and go. Half of the quantities are so large that a few of them exceed 64
@@ -19,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from support.transcripts.sequence_strategies import allocation, application
 from support.transcripts.snapshot_checks import check_snapshot, tree
 from support.transcripts.transcript_lines import (
     RM_ID,
@@ -36,7 +35,6 @@ from licorne.proxy.scheduler.engine_names import ENGINES
 from licorne.proxy.transcripts.transcript import read_transcript
 
 if TYPE_CHECKING:
-    from support.transcripts.limit_strategies import Quantities
     from support.transcripts.transcript_lines import Json
 
     from licorne.proxy.scheduler.scheduler import EngineName
@@ -68,9 +66,21 @@ sizes = st.fixed_dictionaries({"memory": quantities}, optional={"gpu": quantitie
 odd_sizes = sizes | st.sampled_from([{"memory": 0}, {"memory": -MOST - 1, "gpu": 1}, {}])
 
 
+def application(name: str) -> dict[str, Json]:
+    """Write the submission of an application of its own user to its own queue."""
+    body: dict[str, Json] = {"applicationID": name, "partitionName": "default", "queueName": LEAVES[name]}
+    return body | {"ugi": {"user": name}}
+
+
+def allocation(name: str, key: str, size: dict[str, int]) -> dict[str, Json]:
+    """Write an ask of an application."""
+    body: dict[str, Json] = {"allocationKey": key, "applicationID": name, "partitionName": "default"}
+    return body | {"resourcePerAlloc": resource(size)}
+
+
 def submission(name: str) -> str:
-    """Submit an application of its own user to its own queue."""
-    body = application(name, LEAVES[name], name, [], {})
+    """Submit an application."""
+    body = application(name)
     return line("application", {"rmID": RM_ID, "new": [body]})
 
 
@@ -125,7 +135,7 @@ class SumsOfAnySize(RuleBasedStateMachine):
 
     # What is asked for and what runs.
 
-    def _ask(self, *, name: str, chosen: list[str], size: Quantities, scheduled: bool) -> None:
+    def _ask(self, *, name: str, chosen: list[str], size: dict[str, int], scheduled: bool) -> None:
         """Ask for something, or for another size of what there is."""
         self.say(allocations_line([allocation(name, f"{name}-{key}", size) for key in chosen]))
         if scheduled:
@@ -138,20 +148,20 @@ class SumsOfAnySize(RuleBasedStateMachine):
     ask_again = _asks(_ask)
 
     @rule(name=names, key=keys, node=nodes, size=odd_sizes)
-    def restore(self, *, name: str, key: str, node: str, size: Quantities) -> None:
+    def restore(self, *, name: str, key: str, node: str, size: dict[str, int]) -> None:
         """Say that something runs, as after a restart, or where a waiting ask has been placed."""
         self.say(allocations_line([allocation(name, f"{name}-{key}", size) | {"nodeID": node}]))
 
     @rule(key=keys, node=nodes, size=odd_sizes)
-    def name_foreign(self, *, key: str, node: str, size: Quantities) -> None:
+    def name_foreign(self, *, key: str, node: str, size: dict[str, int]) -> None:
         body: dict[str, Json] = allocation("", f"f-{key}", size) | {"nodeID": node}
         self.say(allocations_line([body | FOREIGN]))
 
     @rule(name=names, count=st.integers(1, 3), size=sizes, member=sizes)
-    def start_gang(self, *, name: str, count: int, size: Quantities, member: Quantities) -> None:
+    def start_gang(self, *, name: str, count: int, size: dict[str, int], member: dict[str, int]) -> None:
         """Have an application come again as a gang, with a member."""
         self.say(removal_line(name, "default"))
-        body = application(name, LEAVES[name], name, [], {})
+        body = application(name)
         announced = {kind: min(MOST, count * quantity) for kind, quantity in size.items()}
         body["placeholderAsk"] = resource(announced)
         self.say(line("application", {"rmID": RM_ID, "new": [body]}))
@@ -180,7 +190,7 @@ class SumsOfAnySize(RuleBasedStateMachine):
 
     # Nodes, quotas, and time.
 
-    def _change_node(self, *, node: str, action: str, capacity: Quantities) -> None:
+    def _change_node(self, *, node: str, action: str, capacity: dict[str, int]) -> None:
         self.say(node_line(node, "default", action, None if action == "DECOMISSION" else capacity))
 
     _nodes = rule(
@@ -206,7 +216,7 @@ class SumsOfAnySize(RuleBasedStateMachine):
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TestSumsOfAnySize = SumsOfAnySize.TestCase
-# The same examples on every run, as in `test_any_sequence`.
+# The same examples on every run: a test that fails by chance does not show which change broke it.
 TestSumsOfAnySize.settings = settings(
     _COMMON, derandomize=True, database=None, max_examples=10, stateful_step_count=30
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from support.proxy.deferring import indexes_for, refusals_of
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import output_of
 
 from licorne.proxy.transcripts.player import PlayedManager
@@ -114,7 +114,7 @@ def test_a_recorded_transcript_is_decided_as_with_answers_at_once(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_transcript_is_decided_as_with_answers_at_once(seed: int, defer: Callable[[], None]) -> None:
     """And each engine writes the same, byte for byte."""
-    text = "\n".join(random_transcript(seed))
+    text = "\n".join(simulated_transcript(seed))
     at_once = decisions(output_of(text, "direct"))
     defer()
     direct = output_of(text, "direct")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import output_of
 
 from licorne.model import partition
@@ -55,14 +55,14 @@ def test_engines_agree_on_a_recorded_transcript(path: Path) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_engines_agree_on_a_random_transcript(seed: int) -> None:
     """Also where a resource manager talks nonsense."""
-    assert_agreement("\n".join(random_transcript(seed)))
+    assert_agreement("\n".join(simulated_transcript(seed)))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SOAK_SEEDS)
 def test_engines_agree_on_many_random_transcripts(seed: int) -> None:
     """The same with seeds that the usual run has no time for."""
-    assert_agreement("\n".join(random_transcript(seed)))
+    assert_agreement("\n".join(simulated_transcript(seed)))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_engines_agree_on_many_random_transcripts(seed: int) -> None:
 )
 def test_several_threads_decide_what_one_does(seed: int) -> None:
     """Three managers with one partition or more each, worked for at once; their callbacks are in order."""
-    text = "\n".join(instrumented([random_transcript(3 * seed + number) for number in range(3)]))
+    text = "\n".join(instrumented([simulated_transcript(3 * seed + number) for number in range(3)]))
 
     assert output_of(text, "direct") == output_of(text, "threads", threads=3)
 
@@ -100,7 +100,7 @@ def placed_concurrently(text: str) -> int:
 
 def test_what_is_placed_beside_others_is_what_a_cycle_places() -> None:
     """Threads that share a partition decide as one that has it alone, if they take turns."""
-    assert sum(placed_concurrently("\n".join(random_transcript(seed))) for seed in SEEDS[::2]) > 50
+    assert sum(placed_concurrently("\n".join(simulated_transcript(seed))) for seed in SEEDS[::2]) > 50
 
 
 @pytest.mark.parametrize("path", _scenarios())
@@ -120,11 +120,11 @@ def instrumented(transcripts: list[list[str]]) -> list[str]:
 
 def test_the_same_transcript_gives_the_same_output_again() -> None:
     """Nothing in the output depends on memory addresses, hashes or the wall clock."""
-    text = "\n".join(random_transcript(3))
+    text = "\n".join(simulated_transcript(3))
 
     assert output_of(text, "actors") == output_of(text, "actors")
 
 
 def test_a_replay_says_something() -> None:
     """Two engines that stay silent would agree as well."""
-    assert len(output_of("\n".join(random_transcript(3)), "direct")) > 20
+    assert len(output_of("\n".join(simulated_transcript(3)), "direct")) > 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from support.transcripts.transcript_generator import random_transcript
+from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne.model.explanation.node_summary import summarise
 from licorne.model.explanation.places import queue_places
@@ -26,7 +26,7 @@ SOAK_SEEDS: Final = range(12, 400)
 def resting(seed: int) -> Iterator[Partition]:
     """Replay a random transcript, and pause at each partition whenever nothing more can be placed."""
     replay = Replay(Scheduler(engine="direct"), lambda _: None)
-    for line in read_transcript("\n".join(random_transcript(seed)), "transcript"):
+    for line in read_transcript("\n".join(simulated_transcript(seed)), "transcript"):
         replay.run([line])
         if line.verb == "schedule":
             replay.scheduler.run_until_idle()

@@ -68,13 +68,13 @@ class ContractChecker:
             self.confirms = body == "auto"
         if verb == "application":
             for new in body.get("new", []):
-                self._partitions[new["applicationID"]] = new.get("partitionName") or "default"
+                self._partitions[new.get("applicationID", "")] = new.get("partitionName") or "default"
             for removal in body.get("remove", []):
-                self._forget_application(removal["applicationID"])
+                self._forget_application(removal.get("applicationID", ""))
         if verb != "allocation":
             return
         asked = {
-            (allocation["applicationID"], allocation["allocationKey"])
+            (allocation.get("applicationID", ""), allocation.get("allocationKey", ""))
             for allocation in (*body.get("asks", []), *body.get("allocations", []))
             if "foreign" not in allocation.get("allocationTags", {})
         }
@@ -86,7 +86,7 @@ class ContractChecker:
 
     def _note_release(self, release: dict[str, str]) -> None:
         """Note what the RM ends; an end that it says is its own will be echoed."""
-        name, key = release["applicationID"], release.get("allocationKey", "")
+        name, key = release.get("applicationID", ""), release.get("allocationKey", "")
         termination = release.get("terminationType")
         ended = {entry for entry in self.placed if entry[0] == name and key in ("", entry[1])}
         if termination in CONFIRMED:
