@@ -179,6 +179,10 @@ def submission_refusal(
     owner = state.keys.owner_of(key)
     if owner not in ("", submission.application_id):
         return f"allocation key {key} is in use by application {owner}"
+    entry = state.entries.get(submission.application_id)
+    resumes = entry is not None and entry.facts.state is ApplicationState.RESUMING
+    if resumes and submission.placeholder and not (owner or submission.node_id):
+        return f"application {submission.application_id} is Resuming: placeholder {key} comes too late"
     return _size_refusal(submission.resource)
 
 

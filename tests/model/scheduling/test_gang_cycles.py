@@ -140,6 +140,19 @@ def test_the_timeout_begins_anew_with_the_next_placeholder() -> None:
     assert ("p2", TIMEOUT) == h.releases[-1]
 
 
+def test_a_placeholder_for_a_gang_that_resumes_is_rejected() -> None:
+    """It would never time out, and the application would stay Resuming as long as it ran."""
+    h = a_gang("p1", announced=20)
+    h.advance(61)
+
+    (rejection,) = h.ask("p9", task_group_name="g", placeholder=True)
+
+    assert "application app is Resuming: placeholder p9 comes too late" == rejection.reason
+    h.confirm()
+    h.run_until_idle()
+    assert "Accepted" == h.states()[-1]
+
+
 def test_a_gang_that_resumes_places_what_is_asked_for_next() -> None:
     """Once the last placeholder is confirmed it is Accepted, and its members wait for no placeholder."""
     h = a_gang("p1", announced=20)
