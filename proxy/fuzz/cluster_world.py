@@ -74,7 +74,7 @@ _BREAKING: Final[tuple[tuple[type, str], ...]] = (
     (Application, "on_timer"),
 )
 """Methods that may break once."""
-_POINTS_MAX: Final = 20_000_000
+_POINTS_OF_STEP_MAX: Final = 50_000
 _MOMENTS_MAX: Final = 10_000
 """How often something may be due between two steps before the scheduler counts as never at rest."""
 _DELAY_SECONDS: Final = 0.0001
@@ -164,7 +164,8 @@ class _ClusterWorld:
         self._plan = plan
         rng = random.Random(f"interleaving {plan.seed}")  # noqa: S311 - it plays, and keeps no secret
         kind = RandomPicker if plan.picker == "random" else PriorityPicker
-        self.control = ThreadControl(kind(rng, plan.chance), points_max=_POINTS_MAX, on_error=self.fail)
+        points_max = _POINTS_OF_STEP_MAX * (len(plan.steps) + 60)
+        self.control = ThreadControl(kind(rng, plan.chance), points_max=points_max, on_error=self.fail)
         self._network = MemoryNetwork(self._delay)
         self._delay_seconds = _DELAY_SECONDS
         self._managers: list[SimulatedManager] = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .thread_control import ControlledThread, ThreadControl
 
-__all__ = ["in_place", "replaced"]
+__all__ = ["ControlledLock", "in_place", "replaced"]
 
 _PACKAGES: Final = ("licorne", "pykka", "asyncio", "concurrent", "queue", "threading")
 """The packages whose modules get the parts."""
@@ -50,7 +50,7 @@ class _WithStatement:
         self.release()
 
 
-class _Lock(_WithStatement):
+class ControlledLock(_WithStatement):
     """Stands for `threading.Lock`."""
 
     __slots__ = ("__weakref__", "_control", "_held", "_waiting")
@@ -205,8 +205,8 @@ def _parts(control: ThreadControl) -> dict[object, object]:
         control.point()
         return begun
 
-    def lock() -> _Lock:
-        return _Lock(control)
+    def lock() -> ControlledLock:
+        return ControlledLock(control)
 
     return {
         threading.Lock: lock,
@@ -267,10 +267,10 @@ def in_place(control: ThreadControl) -> Iterator[None]:
                     change(module, name, kinds[id(value)])
                 elif isinstance(value, _LOCK_TYPES) and module is not threading:
                     is_plain = isinstance(value, _LOCK_TYPES[0])
-                    change(module, name, _Lock(control) if is_plain else _RLock(control))
+                    change(module, name, ControlledLock(control) if is_plain else _RLock(control))
         for name in _CLOCKS:
             change(time, name, parts[getattr(time, name)])
         change(threading.Thread, "join", join)
         change(threading.Thread, "is_alive", is_alive)
-        change(WAIT_GRAPH, "_lock", _Lock(control))
+        change(WAIT_GRAPH, "_lock", ControlledLock(control))
         yield

@@ -1,4 +1,4 @@
-"""The runtime under rehearsed threads: every switch between two bytecodes is possible, and none harms."""
+"""The runtime under controlled threads: another may go on after each bytecode, and none does harm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pykka import ActorDeadError
-from support.actors.interleaving import Rehearsal, RehearsedLock, RehearsedQueue
+from support.actors.bytecode_points import BytecodeControl
 
 from licorne.actors import actor as actor_module
 from licorne.actors import dispatcher as dispatcher_module
@@ -17,6 +17,7 @@ from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskCycleError
 from licorne.actors.future import PooledFuture
+from licorne.proxy.fuzz.standard_parts import ControlledLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +33,8 @@ CHANCES = (0.01, 0.02, 0.05)
 each_seed = pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(40), id="some seeds"),
-        pytest.param(range(40, 4000), id="many seeds", marks=pytest.mark.soak),
+        pytest.param(range(60), id="some seeds"),
+        pytest.param(range(60, 4000), id="many seeds", marks=pytest.mark.soak),
     ],
 )
 with_and_without_worker = pytest.mark.parametrize("workers", [0, 1, 2])
@@ -69,16 +70,14 @@ class Counter(PooledActor):
         return self.total, self.problems
 
 
-class RehearsedRuntime:
-    """A rehearsal whose locks are the runtime's, and a dispatcher that some of the players work for."""
+class ControlledRuntime:
+    """A dispatcher, and threads under control, some of which work for it."""
 
     def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, *, workers: int = 0) -> None:
         files = [__file__, *(str(module.__file__) for module in MODULES)]
-        self.rehearsal = Rehearsal(seed, files, chance=CHANCES[seed % len(CHANCES)])
+        self._threads = BytecodeControl(seed, files, chance=CHANCES[seed % len(CHANCES)])
         for module in set(MODULES) - {actor_module, reference}:
-            monkeypatch.setattr(module, "Lock", partial(RehearsedLock, self.rehearsal))
-        monkeypatch.setattr(waiting, "SimpleQueue", partial(RehearsedQueue, self.rehearsal))
-        monkeypatch.setattr(waiting.WAIT_GRAPH, "_lock", RehearsedLock(self.rehearsal))
+            monkeypatch.setattr(module, "Lock", partial(ControlledLock, self._threads.control))
         self.dead: list[object] = []
         self.dispatcher = Dispatcher(workers=0, on_dead_letter=self._note)
         self._workers = workers
@@ -90,7 +89,7 @@ class RehearsedRuntime:
     def run(self, *parts: Callable[[], None]) -> None:
         """Run the parts with the workers beside them, and then what is left."""
         self._playing = list(parts)
-        self.rehearsal.run(*(partial(self._end, part) for part in parts), *[self._work] * self._workers)
+        self._threads.run(*(partial(self._end, part) for part in parts), *[self._work] * self._workers)
         self.dispatcher.run_pending()
 
     def _end(self, part: Callable[[], None]) -> None:
@@ -123,7 +122,7 @@ def test_messages_of_one_actor_never_overlap_and_none_is_lost(
         assert 3 == later.get()
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
+        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
         (ref,) = runtime.start(1)
 
         runtime.run(partial(send, ref, "a"), partial(send, ref, "b"))
@@ -147,7 +146,7 @@ def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(
             ref.send(Counter.count, name, serial)
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
+        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
         actor = Counter()
         ref = runtime.dispatcher.start(partial(_same, actor))
 
@@ -168,7 +167,7 @@ def test_crossing_asks_down_a_line_all_end(
             assert serial == top.call(Counter.count_below, below, name, serial)
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
+        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
         first, second, node = runtime.start(3)
 
         runtime.run(
@@ -218,7 +217,7 @@ def test_a_ring_of_asks_raises_in_one_asker_and_is_answered_in_the_others(
 
     closed = 0
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch, workers=1)
+        runtime = ControlledRuntime(seed, monkeypatch, workers=1)
         peers = [runtime.dispatcher.start(Peer) for _ in range(size)]
         for number, peer in enumerate(peers):
             peer.call(Peer.link, peers[(number + 1) % size])
@@ -267,7 +266,7 @@ def test_messages_that_race_with_a_stop_are_handled_or_answered(
         stopped.append(ref.stop(block=True))
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch, workers=workers)
+        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
         actor = Counter()
         ref = runtime.dispatcher.start(partial(_same, actor))
         asked: list[str] = []
@@ -298,7 +297,7 @@ def test_two_stops_at_once_both_end_and_on_stop_runs_once(
         stopped.append(ref.stop(block=True))
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch)
+        runtime = ControlledRuntime(seed, monkeypatch)
         ref = runtime.dispatcher.start(Mortal)
         stopped: list[bool] = []
         Mortal.deaths = 0
@@ -325,7 +324,7 @@ def test_a_hook_runs_once_however_many_threads_get_its_future(
         promise.set(1)
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch)
+        runtime = ControlledRuntime(seed, monkeypatch)
         promise = PooledFuture[int]()
         computed: list[int] = []
         mapped = promise.map(partial(compute, computed))
@@ -359,7 +358,7 @@ def test_a_hook_that_fails_once_is_run_again_by_one_of_the_getters(
         future.set_get_hook(partial(compute, runs))
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch)
+        runtime = ControlledRuntime(seed, monkeypatch)
         future, runs, values = PooledFuture[int](), list[int](), list[int]()
 
         runtime.run(*[partial(get, future, values)] * 3, partial(compute_later, future, runs))
@@ -377,7 +376,7 @@ def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(
         def on_start(self) -> None:
             self.last["sender"] = 0
 
-    def start(runtime: RehearsedRuntime, actor: Starter) -> None:
+    def start(runtime: ControlledRuntime, actor: Starter) -> None:
         runtime.dispatcher.start(partial(_same, actor))
 
     def send(ref: PooledRef[Starter]) -> None:
@@ -385,7 +384,7 @@ def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(
         assert 2 == ref.call(Counter.count, "sender", 2)
 
     for seed in seeds:
-        runtime = RehearsedRuntime(seed, monkeypatch, workers=1)
+        runtime = ControlledRuntime(seed, monkeypatch, workers=1)
         actor = Starter()
 
         runtime.run(partial(start, runtime, actor), partial(send, actor.actor_ref))

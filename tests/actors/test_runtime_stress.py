@@ -1,7 +1,7 @@
 """The runtime under load from many threads.
 
 Every scenario runs with two workers and with one under constant thread switches; `-m soak` runs the same for
-minutes. What cannot be met by chance is rehearsed in `test_interleavings.py`.
+minutes. What chance does not meet is in `test_interleavings.py`.
 """
 
 from __future__ import annotations
