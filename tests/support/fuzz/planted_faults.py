@@ -268,10 +268,10 @@ FAULTS: Final = (
         "            item, size_bytes = self._waiting.pop()",
     ),
     Fault(
-        "a stream of si.v1 that is replaced loses what it has not written",
+        "of several responses for a stream of si.v1 only the last is written",
         "proxy/server/si_streams.py",
-        "            del self.streams[stream.kind.callback]\n",
-        "            del self.streams[stream.kind.callback]\n            self.drop()\n",
+        "            messages = deque(merged(items, lambda item: item, lambda _, __: True))",
+        "            messages = deque(items[-1:])",
     ),
     Fault(
         "an older ask that waits is not withdrawn by its own kind of release",
