@@ -189,6 +189,8 @@ class SimulatedManager(ResourceManager):
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Note what is placed, released and rejected, and confirm what is to end."""
         record = self.record
+        if self._is_older and any(allocation.allocationKey != allocation.UUID for allocation in response.new):
+            raise RecordError(f"an allocation has another UUID than its key, or none: {response.new}")
         unwanted = [allocation for allocation in response.new if not record.placed(allocation)]
         for rejected in response.rejectedAllocations:
             record.rejected(rejected.allocationKey, rejected.applicationID, in_order=self.door != STREAMS)

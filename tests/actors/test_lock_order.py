@@ -18,6 +18,7 @@ from support.proxy.manager_requests import (
     node_request,
 )
 from support.proxy.running_scheduler import begin, reserved_in, running
+from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.actors.engine import ActorsEngine
@@ -27,6 +28,7 @@ from licorne.lockcheck import session
 from licorne.lockcheck.reports.certificate import certify
 
 if TYPE_CHECKING:
+    from licorne.actors.dispatcher import Dispatcher
     from licorne.proxy.scheduler.scheduler import EngineName
     from licorne.proxy.si import si_pb2 as si
 
@@ -81,6 +83,12 @@ def reload_while_something_runs(engine: EngineName, *, share_partitions: bool = 
         scheduler.register("rm", listener, configuration=ONE)
 
 
+def is_at_rest(dispatcher: Dispatcher) -> bool:
+    """Return whether all workers wait, and nothing waits for them."""
+    threads, waiting, queued = dispatcher.load()
+    return threads == waiting and not queued
+
+
 def reload_while_no_worker_has_time(looks: int) -> None:
     """The thread that asks a partition then handles the partition's earlier messages: it places an ask.
 
@@ -91,6 +99,7 @@ def reload_while_no_worker_has_time(looks: int) -> None:
         begin(scheduler, listener)
         engine = scheduler._engine
         assert isinstance(engine, ActorsEngine)
+        wait_until(lambda: is_at_rest(engine.dispatcher), "no worker has anything to do")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine.dispatcher, "push", lambda _: None)
             scheduler.update_allocation(ask_request("ask"))

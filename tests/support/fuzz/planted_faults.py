@@ -274,16 +274,16 @@ FAULTS: Final = (
         "            messages = deque(items[-1:])",
     ),
     Fault(
-        "an older ask that waits is not withdrawn by its own kind of release",
-        "proxy/si/older_generation.py",
-        "    for release in request.releases.allocationAsksToRelease:",
-        "    for release in request.releases.allocationAsksToRelease[1:]:",
+        "a manager of the older generation hears of no UUID",
+        "proxy/si/older_answers.py",
+        "        placed.UUID, placed.allocationKey = uuid_of(key), ask_key_of(key)",
+        "        placed.allocationKey = ask_key_of(key)",
     ),
     Fault(
-        "a recording lacks the turns that waited for a change",
+        "a recording lacks turns in which two things are announced",
         "proxy/recording/recorder.py",
-        '            self._write(encoded + b"".join(waiting.lines for waiting in change.waiting))',
-        "            self._write(encoded)",
+        "                self._write(lines)\n",
+        '                self._write(lines if len(announced) != 2 else b"")\n',
     ),
     Fault(
         "the connection before stays in use",
