@@ -33,8 +33,8 @@ CHANCES = (0.01, 0.02, 0.05)
 each_seed = pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(60), id="some seeds"),
-        pytest.param(range(60, 4000), id="many seeds", marks=pytest.mark.soak),
+        pytest.param(range(40), id="some seeds"),
+        pytest.param(range(40, 4000), id="many seeds", marks=pytest.mark.soak),
     ],
 )
 with_and_without_worker = pytest.mark.parametrize("workers", [0, 1, 2])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 from copy import deepcopy
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.json_format import MessageToDict
@@ -104,10 +105,15 @@ def simulated_transcript(seed: int, length: int = 30) -> list[str]:
         seed: Decides all of it.
         length: How many steps the RM takes; after these it ends everything that was ever named.
     """
+    return [*_lines(seed, length)]
+
+
+@cache
+def _lines(seed: int, length: int) -> tuple[str, ...]:
     rng = random.Random(f"transcript {seed}")  # noqa: S311 - it plays, and keeps no secret
     said = _honest(length, rng)
     strange = [*_changed(said, rng)]
-    return [json.dumps(each) for each in (*strange, *_ends(strange))]
+    return tuple(json.dumps(each) for each in (*strange, *_ends(strange)))
 
 
 def _honest(length: int, rng: random.Random) -> list[dict[str, Any]]:
