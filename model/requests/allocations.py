@@ -179,11 +179,15 @@ def submission_refusal(
     owner = state.keys.owner_of(key)
     if owner not in ("", submission.application_id):
         return f"allocation key {key} is in use by application {owner}"
-    entry = state.entries.get(submission.application_id)
-    resumes = entry is not None and entry.facts.state is ApplicationState.RESUMING
-    if resumes and submission.placeholder and not (owner or submission.node_id):
+    if submission.placeholder and not (owner or submission.node_id) and _resumes(state, submission):
         return f"application {submission.application_id} is Resuming: placeholder {key} comes too late"
     return _size_refusal(submission.resource)
+
+
+def _resumes(state: PartitionState, submission: AllocationSubmission) -> bool:
+    """Return whether the gang of an application has timed out, so that no placeholder times out any more."""
+    entry = state.entries.get(submission.application_id)
+    return entry is not None and entry.facts.state is ApplicationState.RESUMING
 
 
 def _size_refusal(resource: Resource) -> str | None:

@@ -21,6 +21,7 @@ __all__ = [
     "STREAMS",
     "Plan",
     "PlannedStep",
+    "by_weight",
     "drawn_plan",
     "one_of",
 ]
@@ -35,7 +36,7 @@ OPERATOR: Final = -1
 """Who does what no manager does."""
 
 
-def _by_weight(weights: dict[str, int]) -> tuple[str, ...]:
+def by_weight(weights: dict[str, int]) -> tuple[str, ...]:
     """Return each action as often as it weighs."""
     return tuple(action for action, weight in weights.items() for _ in range(weight))
 
@@ -57,9 +58,9 @@ _MANAGER_WEIGHTS: Final = {
     "stumble": 3,
 }
 _OPERATOR_WEIGHTS: Final = {"validate": 12, "cut": 4, "slow": 3, "jump": 2, "kill": 1, "break": 1}
-_MANAGER_ACTIONS: Final = _by_weight(_MANAGER_WEIGHTS)
-_OPERATOR_ACTIONS: Final = _by_weight(_OPERATOR_WEIGHTS)
-_REFERENCE_ACTIONS: Final = _by_weight(
+_MANAGER_ACTIONS: Final = by_weight(_MANAGER_WEIGHTS)
+_OPERATOR_ACTIONS: Final = by_weight(_OPERATOR_WEIGHTS)
+_REFERENCE_ACTIONS: Final = by_weight(
     {"ask": 40, "schedule": 20, "finish": 14, "submit": 8, "add node": 5, "change node": 5}
 )
 _UNSETTLING: Final = frozenset({"reload", "change partitions", "crash", "cut", "kill", "break"})

@@ -14,6 +14,7 @@ from ..client.recovery_watcher import watcher_of
 from ..transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from ..transcripts.replay import replay_recording
 from .cluster_record import RecordError
+from .si_client import SchedulerDoor
 
 if TYPE_CHECKING:
     from ..scheduler.scheduler import Scheduler
@@ -90,17 +91,12 @@ def _first(heard: list[list[str]], replayed: list[list[str]]) -> str:
 
 
 @final
-class RecordedDoor:
-    """A scheduler for resource managers in its process whose callbacks are noted."""
+class RecordedDoor(SchedulerDoor):
+    """The door of resource managers in the scheduler's process, whose callbacks are noted."""
 
     def __init__(self, scheduler: Scheduler, run: RecordedRun) -> None:
-        self._scheduler = scheduler
+        super().__init__(scheduler)
         self._run = run
-        self.update_allocation = scheduler.update_allocation
-        self.update_application = scheduler.update_application
-        self.update_node = scheduler.update_node
-        self.update_configuration = scheduler.update_configuration
-        self.stop = scheduler.stop
 
     def register_resource_manager(
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback

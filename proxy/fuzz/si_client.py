@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..si.api import ResourceManagerCallback, SchedulerAPI
 
-__all__ = ["OlderGeneration", "SiClient"]
+__all__ = ["OlderGeneration", "SchedulerDoor", "SiClient"]
 
 _SERVICE: Final = "/si.v1.Scheduler"
 _KINDS: Final[dict[str, tuple[str, Any, Any]]] = {
@@ -147,9 +147,8 @@ class SiClient:
         return True
 
 
-@final
-class OlderGeneration:
-    """A scheduler to which everything is said in the older generation of `si.v1`.
+class SchedulerDoor:
+    """A scheduler behind a door that passes on everything as it is; subclasses change some of it.
 
     Args:
         scheduler: The scheduler.
@@ -157,11 +156,25 @@ class OlderGeneration:
 
     def __init__(self, scheduler: SchedulerAPI) -> None:
         self._scheduler = scheduler
-        self.register_resource_manager = scheduler.register_resource_manager
         self.update_application = scheduler.update_application
         self.update_node = scheduler.update_node
         self.update_configuration = scheduler.update_configuration
         self.stop = scheduler.stop
+
+    def register_resource_manager(
+        self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
+    ) -> si.RegisterResourceManagerResponse:
+        """Register."""
+        return self._scheduler.register_resource_manager(request, callback)
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Send asks, allocations and releases."""
+        self._scheduler.update_allocation(request)
+
+
+@final
+class OlderGeneration(SchedulerDoor):
+    """A door behind which everything is said in the older generation of `si.v1`."""
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Send asks as such, and name allocations by their UUIDs."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +17,8 @@ from support.transcripts.transcript_witness import Witness
 SEEDS: Final = range(80)
 SOAK_SEEDS: Final = range(1_000, 3_000)
 LONG_SEEDS: Final = range(5_000, 5_100)
-FOUND: Final = sorted((Path(__file__).parents[2] / "found").glob("*.jsonl"))
+TESTS: Final = Path(__file__).parents[2]
+FOUND: Final = sorted((TESTS / "found").glob("*.jsonl"))
 
 
 def watch(lines: list[str]) -> list[dict[str, Any]]:
@@ -61,8 +65,22 @@ def test_what_was_found_once_stays_mended(path: Path) -> None:
 
 
 def test_a_seed_gives_the_same_transcript_every_time() -> None:
-    """So a seed in a report is enough to see the same again."""
-    assert simulated_transcript(7) == simulated_transcript(7)
+    """In each process, so a seed in a report is enough to see the same again."""
+    program = (
+        "import json\n"
+        "from support.transcripts.simulated_transcripts import simulated_transcript\n"
+        "print(json.dumps([simulated_transcript(seed) for seed in range(8)]))\n"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "42", "LOGURU_LEVEL": "CRITICAL"}
+    elsewhere = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", program],
+        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, (str(TESTS), *sys.path)))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert [simulated_transcript(seed) for seed in range(8)] == json.loads(elsewhere.stdout)
     assert simulated_transcript(7) != simulated_transcript(8)
 
 

@@ -19,7 +19,7 @@ from support.transcripts.transcript_lines import RM_ID, releases_line
 from licorne import Scheduler
 from licorne.proxy.fuzz.configurations import INVALID_CONFIGURATIONS, random_configuration
 from licorne.proxy.fuzz.manager import SimulatedManager
-from licorne.proxy.fuzz.plans import PROCESS, one_of
+from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -37,21 +37,22 @@ _VERBS: Final = {
     "AllocationRequest": "allocation",
 }
 _BEGINNING: Final = ("add node", "add node", "submit", "ask", "submit")
-_WEIGHTS: Final = {
-    "ask": 30,
-    "submit": 10,
-    "finish": 10,
-    "confirm": 8,
-    "withdraw": 3,
-    "report foreign": 3,
-    "change node": 3,
-    "add node": 2,
-    "remove application": 2,
-    "reload": 2,
-    "remove node": 1,
-    "change partitions": 1,
-}
-_ACTIONS: Final = tuple(action for action, weight in _WEIGHTS.items() for _ in range(weight))
+_ACTIONS: Final = by_weight(
+    {
+        "ask": 30,
+        "submit": 10,
+        "finish": 10,
+        "confirm": 8,
+        "withdraw": 3,
+        "report foreign": 3,
+        "change node": 3,
+        "add node": 2,
+        "remove application": 2,
+        "reload": 2,
+        "remove node": 1,
+        "change partitions": 1,
+    }
+)
 _PAUSES_MS: Final = (0, 0, 0, 10, 10, 10, 1_000, 2_000, 3_000, 11_000)
 _STRANGE: Final = 0.2
 """How many lines are changed."""
@@ -86,7 +87,8 @@ class _World:
 
     def add(self, message: Any) -> None:
         body = MessageToDict(message, preserving_proto_field_name=True) | {"rmID": RM_ID}
-        self.lines.append({_VERBS[type(message).__name__]: body})
+        # The order of a map's entries differs between processes.
+        self.lines.append({_VERBS[type(message).__name__]: json.loads(json.dumps(body, sort_keys=True))})
 
     def fail(self, error: BaseException) -> None:
         raise error
