@@ -166,7 +166,7 @@ class _ClusterWorld:
         kind = RandomPicker if plan.picker == "random" else PriorityPicker
         points_max = _POINTS_OF_STEP_MAX * (len(plan.steps) + 60)
         self.control = ThreadControl(kind(rng, plan.chance), points_max=points_max, on_error=self.fail)
-        self._network = MemoryNetwork(self._delay)
+        self._network = MemoryNetwork(lambda: self._delay_seconds)
         self._delay_seconds = _DELAY_SECONDS
         self._managers: list[SimulatedManager] = []
         self._scheduler: Scheduler | None = None
@@ -214,9 +214,6 @@ class _ClusterWorld:
         )
         self._clients[rm_id] = client
         return client
-
-    def _delay(self) -> None:
-        time.sleep(self._delay_seconds)
 
     @property
     def _is_stepped(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -61,6 +62,23 @@ class _AbortedError(Exception):
 
 
 @final
+class _Direction:
+    """One direction of a stream. What is sent while a message is under way arrives with it."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+        self._arrives_until = 0.0
+
+    def wait(self) -> None:
+        """Wait as long as a message takes, unless one before it has just done so: links are not narrow."""
+        now = time.monotonic()
+        if now >= self._arrives_until:
+            seconds = self._network.delay_seconds()
+            time.sleep(seconds)
+            self._arrives_until = now + 2 * seconds
+
+
+@final
 class _MemoryStream:
     """One call of the network: the client's side, and the context of its handler at the server."""
 
@@ -77,6 +95,7 @@ class _MemoryStream:
         self._under_way = 0
         self._room = asyncio.Event()
         self._sending = threading.Semaphore(_WINDOW)
+        self._up, self._down = _Direction(network), _Direction(network)
         self._lost: _LostError | None = None
         self.task: asyncio.Task[None] | None = None
         self.deserialize: Callable[[bytes], Any] = bytes
@@ -89,7 +108,7 @@ class _MemoryStream:
             self._sending.acquire()
             if self._lost is not None:
                 return
-            self._network.delay()
+            self._up.wait()
             self._on_loop(self._arrive, serialize(request))
         self._on_loop(self._arrive, _END)
 
@@ -100,7 +119,7 @@ class _MemoryStream:
                 raise self._lost
             if data is _END:
                 return
-            self._network.delay()
+            self._down.wait()
             self._on_loop(self._make_room)
             yield self.deserialize(data)
 
@@ -344,11 +363,11 @@ class MemoryNetwork:
     """Servers by address, and how slow the way to them is.
 
     Args:
-        delay: Waits as long as one message takes.
+        delay_seconds: Returns how long a message takes now.
     """
 
-    def __init__(self, delay: Callable[[], None]) -> None:
-        self.delay = delay
+    def __init__(self, delay_seconds: Callable[[], float]) -> None:
+        self.delay_seconds = delay_seconds
         self.servers: dict[str, _MemoryServer] = {}
         self._ports = 50_000
 

@@ -246,7 +246,7 @@ def _session(data: bytes) -> None:
     failures: list[BaseException] = []
 
     def main() -> None:
-        network = MemoryNetwork(lambda: None)
+        network = MemoryNetwork(lambda: 0.0)
         with network.in_place(), ServerThread(Scheduler()) as server:
             for brought in (data, _session_messages()[3]):
                 channel = grpc.insecure_channel(server.address)
