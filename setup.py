@@ -11,13 +11,10 @@ import shutil
 from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
-
-if TYPE_CHECKING:
-    from setuptools import Extension
 
 REQUIRES: Final = ["mypy~=2.4.1", "pydantic>=2.7", "types-PyYAML", "types-protobuf"]
 """What a compiled build needs besides a C compiler: mypyc, and the types of what the model imports."""

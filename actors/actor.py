@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from queue import Full
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 import pykka
@@ -19,8 +20,6 @@ from .mailbox import Mailbox, MessageEnvelope
 from .reference import PooledRef
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from .dispatcher import Dispatcher
 
 __all__ = ["PooledActor"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pykka
 
@@ -15,11 +15,9 @@ from .. import lockcheck
 from ..lockcheck import DeadlockError
 from ..lockcheck.checking.answering import Answerer, await_answer
 from ..lockcheck.holding.stacks import Runtimes
+from .direction import AskRule
 from .pool import on_worker
-
-if TYPE_CHECKING:
-    from .direction import AskRule
-    from .waiting import Wait
+from .waiting import Wait
 
 __all__ = ["checked_asks"]
 

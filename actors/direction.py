@@ -8,13 +8,11 @@ tests: a dispatcher has it only when made with `check_direction=True`.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from .errors import AskDirectionError
-
-if TYPE_CHECKING:
-    from .mailbox import Mailbox
-    from .waiting import Wait
+from .mailbox import Mailbox
+from .waiting import Wait
 
 __all__ = ["AskDirection", "AskRule"]
 

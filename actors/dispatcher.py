@@ -7,30 +7,25 @@ leaves those of the other running.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
 
 from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
 from ..lockcheck.environment.settings import level_for
 from ..lockcheck.findings.levels import Level
-from .direction import AskDirection
+from .actor import PooledActor
+from .direction import AskDirection, AskRule
 from .errors import DispatcherError
-from .failure import DeadLetter
+from .failure import DeadLetter, DeadLetterHook, Failure, FailureHook
 from .log import Log
+from .mailbox import Mailbox
 from .pool import WorkerPool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-    from types import TracebackType
-
-    from .actor import PooledActor
-    from .direction import AskRule
-    from .failure import DeadLetterHook, Failure, FailureHook
-    from .mailbox import Mailbox
-    from .reference import AnyRef, PooledRef
+from .reference import AnyRef, PooledRef
 
 __all__ = ["Dispatcher"]
 

@@ -7,10 +7,16 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Protocol, final
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol, final
 
+from ..model.applications.application import Application
+from ..model.cluster import Cluster
 from ..model.errors import RequestError
+from ..model.nodes.node import Node
+from ..model.partition import Partition
+from ..model.state.host import PartitionHost
 from .dispatcher import Dispatcher
 from .engine_load import IDLE, EngineLoad
 from .errors import ActorEndedError
@@ -18,18 +24,8 @@ from .handles import adopt, message_function, reference_of
 from .inflow import entries_of
 from .interrupts import Uninterrupted
 from .invocation import Invocation
+from .log import Log
 from .partition_actor import PartitionActor, PartitionRef
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from ..model.applications.application import Application
-    from ..model.cluster import Cluster
-    from ..model.nodes.node import Node
-    from ..model.partition import Partition
-    from ..model.state.host import PartitionHost
-    from .log import Log
 
 __all__ = ["ActorsEngine", "DirectEngine", "Engine"]
 

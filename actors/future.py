@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Full
 from threading import Lock, get_ident
@@ -15,8 +16,6 @@ from pykka import Future, Timeout
 from .waiting import WAIT_GRAPH, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .direction import AskRule
     from .mailbox import Mailbox
 

@@ -6,6 +6,7 @@ writing, also those that only read: they see the partition as it is at one momen
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
@@ -17,15 +18,13 @@ from ..model.partition import Partition, PartitionReports
 from ..model.partition_monitor import PartitionMonitor
 from ..model.scheduling.concurrent_placing import ConcurrentOutcome
 from ..model.scheduling.cycle import CycleOutcome
+from ..model.state.quarantine import BrokenKind
+from ..model.values.messages import AllocationSubmission, NodeUpdate
 from .error_origin import note_origin
 from .guards import Guard
 from .predicate_cache import CycleAnswers, CycleInvalidatedError, PredicateCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ..model.state.quarantine import BrokenKind
-    from ..model.values.messages import AllocationSubmission, NodeUpdate
     from .deferred import DeferredActions
 
 __all__ = ["GuardedMonitor", "GuardedPartition", "GuardedReports"]

@@ -13,6 +13,7 @@ read one reference to a value that never changes; docs/threads.md names it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
@@ -30,8 +31,6 @@ from .error_origin import note_origin
 from .handles import IDENTITY, PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .deferred import DeferredActions
 
 __all__ = ["INSTRUMENTED", "LOCK_ORDER", "Guard", "guard", "instrument"]

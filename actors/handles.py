@@ -8,6 +8,7 @@ never changes (`node_id`, `application_id`, `name`, ...), which is copied. For e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
@@ -25,12 +26,10 @@ from ..model.partition import Partition, PartitionReports
 from ..model.partition_monitor import PartitionMonitor
 from .actor import PooledActor
 from .error_origin import note_origin
+from .reference import PooledRef
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .dispatcher import Dispatcher
-    from .reference import PooledRef
 
 __all__ = ["IDENTITY", "PARTS", "RANKS", "EntityActor", "adopt", "message_function", "reference_of"]
 

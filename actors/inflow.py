@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import Final, final
 
 __all__ = ["ENTRIES_MAX", "WAIT_SECONDS_MAX", "Inflow", "entries_of"]
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType, TracebackType
+from types import FrameType, TracebackType
+from typing import Any, Final, TypeVar, final
 
 __all__ = ["Uninterrupted", "run_uninterrupted", "start_thread"]
 

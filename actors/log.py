@@ -7,14 +7,12 @@ it hands a message to loguru.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable
+from typing import final
 
 from loguru import logger
 
 from ..model.configuration.extra import LogLevel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Log"]
 

@@ -32,12 +32,12 @@ from pykka.messages import _ActorStop
 
 from .errors import ActorEndedError, MailboxFullError
 from .future import PooledFuture
+from .waiting import Awaited, Wait
 
 if TYPE_CHECKING:
     from .actor import PooledActor
     from .direction import AskRule
     from .dispatcher import Dispatcher
-    from .waiting import Awaited, Wait
 
 __all__ = ["Mailbox", "MessageEnvelope"]
 

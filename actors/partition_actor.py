@@ -18,8 +18,10 @@ behind, and each release would wait for all before it.
 from __future__ import annotations
 
 from time import perf_counter_ns, sleep
-from typing import TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import Any, Final
 
+from ..model.partition import Partition
 from ..model.scheduling.cycle import CycleOutcome
 from .error_origin import broken_entity
 from .handles import EntityActor
@@ -27,11 +29,6 @@ from .inflow import Inflow
 from .invocation import Invocation
 from .pool import on_worker
 from .reference import PooledRef
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from ..model.partition import Partition
 
 __all__ = [
     "CYCLES_PER_SLICE",

@@ -14,15 +14,13 @@ wrote. To take turns would cost a partition that does little at a time a seventh
 from __future__ import annotations
 
 from collections import deque
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from queue import SimpleQueue
 from threading import Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
     from .log import Log
 
 __all__ = ["WorkerPool", "asleep", "on_worker"]

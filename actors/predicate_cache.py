@@ -11,15 +11,12 @@ with them its asks, to the cycles that still run: they start again, and the last
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, cast, final
+from collections.abc import Callable, Collection
+from typing import Final, Protocol, TypeAlias, TypeVar, cast, final
 
 from ..model.scheduling.cycle import CycleOutcome
+from ..model.state.host import Predicates
 from ..model.values.part_keys import ask_key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from ..model.state.host import Predicates
 
 __all__ = ["SLOW_NS", "CycleAnswers", "CycleInvalidatedError", "LockHolder", "PredicateCache"]
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable
+from typing import Final, final
 
 from ..lockcheck import Condition, excludes
-from ..model.state.due_timers import DueTimers
+from ..model.state.due_timers import DueTimer, DueTimers
+from ..model.state.host import TimerAction, TimerKey
 from .log import Log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..model.state.due_timers import DueTimer
-    from ..model.state.host import TimerAction, TimerKey
 
 __all__ = ["RealClock"]
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import pykka
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
+from .direction import AskRule
 from .errors import ActorEndedError, MailboxFullError
 from .future import PooledFuture
-from .invocation import Invocation
+from .invocation import AnyFunction, Invocation
+from .mailbox import Mailbox, MessageEnvelope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .actor import PooledActor
-    from .direction import AskRule
-    from .invocation import AnyFunction
-    from .mailbox import Mailbox, MessageEnvelope
 
 __all__ = ["AnyRef", "PooledRef"]
 

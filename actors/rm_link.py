@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar, final
 
 from ..lockcheck import Condition, excludes, leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["BACKLOG_MAX", "RmLink"]
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from ..lockcheck import Condition, excludes
 from ..model.errors import LicorneError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .guarded_partition import GuardedPartition
 
 __all__ = ["SchedulingThreads"]

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, cast, final
+from typing import cast, final
 
 from ..lockcheck import blocking, excludes
+from ..model.applications.application import Application
+from ..model.applications.views import ApplicationSummary
+from ..model.cluster import Cluster
 from ..model.errors import LicorneError, RequestError
-from .deferred import DeferredActions
+from ..model.nodes.node import Node
+from ..model.partition import Partition
+from ..model.state.host import PartitionHost, QuestionChannel, TimerAction, TimerKey
+from ..model.values.messages import Announcement
+from ..model.values.predicate_questions import NumberedQuestion, PredicateAnswer
+from .deferred import Action, DeferredActions
 from .engine_load import EngineLoad
 from .error_origin import broken_entity
 from .guarded_partition import GuardedPartition
@@ -20,23 +30,8 @@ from .log import Log
 from .partition_actor import CYCLES_PER_SLICE
 from .predicate_cache import PredicateCache
 from .scheduling_threads import SchedulingThreads
-from .stepping_threads import SteppingThreads
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from ..model.applications.application import Application
-    from ..model.applications.views import ApplicationSummary
-    from ..model.cluster import Cluster
-    from ..model.nodes.node import Node
-    from ..model.partition import Partition
-    from ..model.state.host import PartitionHost, QuestionChannel, TimerAction, TimerKey
-    from ..model.values.messages import Announcement
-    from ..model.values.predicate_questions import NumberedQuestion, PredicateAnswer
-    from .deferred import Action
-
-__all__ = ["ThreadsEngine"]
+__all__ = ["SteppingThreads", "ThreadsEngine"]
 
 
 @final
@@ -223,3 +218,49 @@ class _DeferredChannel:
 def _guarded(partition: Partition) -> GuardedPartition:
     assert isinstance(partition, GuardedPartition), f"{partition!r} is no guard: please report"
     return partition
+
+
+@final
+class SteppingThreads:
+    """The threads; they start with the first step.
+
+    Args:
+        count: how many.
+        deferred: the actions that must run without a lock.
+    """
+
+    def __init__(self, count: int, deferred: DeferredActions) -> None:
+        self._deferred = deferred
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="licorne-stepping")
+
+    def run(self, partitions: Sequence[Partition], step: Callable[[Partition], int]) -> list[int]:
+        """Run a step of each partition and wait for all; then run their deferred actions in order.
+
+        Raises:
+            LicorneError: the calling thread runs a step itself, and would wait for itself.
+            Exception: the error of the first partition whose step failed.
+        """
+        if self._deferred.is_open:
+            raise LicorneError(
+                "a step from inside a predicate is refused: the step that asked it waits for it"
+            )
+        collected: list[list[Action]] = [[] for _ in partitions]
+        steps = [
+            self._pool.submit(self._run_one, step, partition, actions)
+            for partition, actions in zip(partitions, collected, strict=True)
+        ]
+        wait(steps)
+        for actions in collected:
+            for action in actions:
+                action()
+        return [each.result() for each in steps]
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+    def _run_one(
+        self, step: Callable[[Partition], int], partition: Partition, collected: list[Action]
+    ) -> int:
+        with self._deferred.collected_in(collected):
+            return step(partition)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable
+from typing import Final, final
 
 from ..model.state.due_timers import DueTimers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..model.state.host import TimerAction, TimerKey
+from ..model.state.host import TimerAction, TimerKey
 
 __all__ = ["EPOCH_2000_NS", "VirtualClock"]
 

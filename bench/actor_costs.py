@@ -7,16 +7,13 @@ import threading
 import time
 import timeit
 import tracemalloc
-from typing import TYPE_CHECKING
 
 import pykka
 from loguru import logger
 
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
-
-if TYPE_CHECKING:
-    from licorne.actors.reference import AnyRef
+from licorne.actors.reference import AnyRef
 
 LOCK = threading.RLock()
 

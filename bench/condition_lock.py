@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from threading import Condition
-from typing import TYPE_CHECKING, final
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import final
 
 __all__ = ["ConditionRWLock"]
 

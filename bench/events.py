@@ -12,8 +12,9 @@ import argparse
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from licorne import Scheduler
 from licorne.model.configuration.extra import ExtraConfig
@@ -24,15 +25,11 @@ from licorne.proxy.bench.driver import SelfRunning, Stepped
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workload_table import workload_named
+from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.events.log import EventLog
 from licorne.proxy.rest.event_streams import EventTexts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from licorne.proxy.bench.workloads import BenchWorkload
-    from licorne.proxy.si import si_pb2 as si
-    from licorne.proxy.si.api import ResourceManagerCallback
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.api import ResourceManagerCallback
 
 __all__ = ["main"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, ClassVar, Final, final
+from typing import ClassVar, Final, final
 
 from figure import Figure
 from lock_costs import ORDER
@@ -11,11 +12,7 @@ from lock_costs import ORDER
 from licorne import lockcheck
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.actors.reference import PooledRef
+from licorne.actors.reference import PooledRef
 
 __all__ = ["checked_asks"]
 

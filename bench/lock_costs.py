@@ -7,13 +7,14 @@ orientation.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from condition_lock import ConditionRWLock
 from figure import Figure
@@ -21,13 +22,8 @@ from figure import Figure
 from licorne import lockcheck
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
 from licorne.lockcheck.findings.statistics import PENDING_MAX
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 from licorne.lockcheck.sessions.recording import recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 __all__ = ["CLASSES", "ORDER", "LockCost", "added_by_chain", "measure_lock_costs", "time_taking"]
 

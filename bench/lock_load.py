@@ -7,19 +7,16 @@ what they lose against unchecked locks is the check itself, and what threads sha
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Final
 
 from figure import Figure
 from lock_costs import CLASSES, ORDER
 
 from licorne import lockcheck
 from licorne.proxy.bench.light import Light
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from contextlib import AbstractContextManager
-
-    from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["checked_throughput"]
 

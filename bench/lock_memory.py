@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
 
 from figure import Figure
 
 from licorne import lockcheck
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
 __all__ = ["bytes_per_lock"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from figure import Figure
 from lock_costs import TIMES, time_taking
@@ -19,10 +21,6 @@ from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
 from licorne.lockcheck.traces.writer import SEGMENT_BYTES, TraceWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
 __all__ = ["analysis", "recorded_events"]
 

@@ -5,28 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from figure import figures_table, verdict
+from figure import Figure, figures_table, verdict
 from lock_asks import checked_asks
-from lock_costs import added_by_chain, measure_lock_costs
+from lock_costs import LockCost, added_by_chain, measure_lock_costs
 from lock_load import checked_throughput
 from lock_memory import bytes_per_lock
 from lock_traces import analysis, recorded_events
 from rich.table import Table
 from rich.text import Text
-from thread_pace import LEAVES, PREDICATE_SECONDS, measure_predicate_pace, measure_shared_pace
+from thread_pace import LEAVES, PREDICATE_SECONDS, ThreadPace, measure_predicate_pace, measure_shared_pace
 
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from figure import Figure
-    from lock_costs import LockCost
-    from thread_pace import ThreadPace
 
 __all__ = ["costs_json", "lock_costs_table", "main", "threads_table"]
 

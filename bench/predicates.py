@@ -11,19 +11,16 @@ import argparse
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from licorne.model.errors import LicorneError
+from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
-    from licorne.proxy.scheduler.engine_names import EngineName
 
 DELAY_SECONDS: Final = 0.002
 NODES: Final = 1_000

@@ -15,7 +15,7 @@ import itertools
 import sys
 import threading
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.marks import marked_methods
@@ -28,9 +28,7 @@ from licorne.proxy.bench.requests import (
 )
 from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.dumps.state_dump import state_dump_file
-
-if TYPE_CHECKING:
-    from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si import si_pb2 as si
 
 _BEFORE = 50_000
 """How many asks are placed before the dump begins."""

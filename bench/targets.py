@@ -9,21 +9,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from figure import Figure, figures_table
 from rich.table import Table
 
 from licorne.proxy.bench.engine import EngineKind
-from licorne.proxy.bench.figures import figures_from_json
+from licorne.proxy.bench.figures import Figures, figures_from_json
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from licorne.proxy.bench.figures import Figures
 
 __all__ = ["QUOTED", "Quoted", "comparisons", "goals", "main", "quoted_table"]
 

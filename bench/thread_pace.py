@@ -7,16 +7,14 @@ predicate takes two milliseconds, and with one without predicates, whose partiti
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["LEAVES", "PREDICATE_SECONDS", "ThreadPace", "measure_predicate_pace", "measure_shared_pace"]
 

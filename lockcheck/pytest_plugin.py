@@ -11,10 +11,13 @@ one `role="..."` do.
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections import Counter
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack
-from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from datetime import date, datetime
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -40,15 +43,8 @@ from .reports.merging import MergedSummaries
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
 from .sessions.session import Session
+from .sessions.summaries import Summary
 from .sessions.text import blocking_lines, remarks
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Generator, Iterable, Mapping
-    from datetime import date
-    from pathlib import Path
-
-    from .sessions.summaries import Summary
 
 _SESSION: Final = pytest.StashKey[Session]()
 _ADOPTION: Final = pytest.StashKey[ExitStack]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from .configuration.checksum import checksum
 from .configuration.problems import Problem
@@ -14,17 +14,13 @@ from .configuration.reader import (
     load,
     unusable_rule_problems,
 )
-from .configuration.schema import SchedulerConfig
+from .configuration.schema import PartitionConfig, SchedulerConfig
 from .errors import RequestError
 from .marks import Marks
 from .partition import Partition
+from .requests.reconfiguring import Savepoint
 from .values.identifiers import id_refusal
-from .values.messages import full_partition_name
-
-if TYPE_CHECKING:
-    from .configuration.schema import PartitionConfig
-    from .requests.reconfiguring import Savepoint
-    from .values.messages import Registration
+from .values.messages import Registration, full_partition_name
 
 __all__ = ["Cluster", "PartitionMaker", "Reconfigured", "check_manager_id"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .state.partition_state import PartitionState
+from .state.partition_state import PartitionState
 
 __all__ = ["PlacedOn", "unknown_to_applications", "unknown_to_nodes"]
 

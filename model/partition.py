@@ -6,14 +6,23 @@ Others call the marked methods; each runs to its end before the next begins. The
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Sequence
+from typing import Final, final
 
-from .explanation.dry_run import dry_run_application, dry_run_ask
+from .applications.views import ShownApplication
+from .configuration.schema import PartitionConfig
+from .explanation.dry_run import DryRun, dry_run_application, dry_run_ask
 from .explanation.explain import explain
+from .explanation.values import Explanation
+from .limits.limits import HolderKind
 from .limits.user_limits import holder_names
 from .marks import Marks
 from .partition_monitor import PartitionMonitor
 from .partition_views import (
+    ListedApplications,
+    PartitionValues,
+    ShownNode,
+    ShownPartition,
     listed_applications,
     node_ids,
     partition_values,
@@ -24,48 +33,36 @@ from .partition_views import (
     shown_queue,
     shown_rejected,
 )
+from .placement.rules import PlacementRule
 from .preemption.quota import preempt_over_quota
+from .queues.views import ShownQueue
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
 from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
 from .requests.older_asks import submit_with_terms
 from .requests.quarantining import forget_quarantined, quarantine_application, quarantine_node
-from .requests.reconfiguring import reconfigure
+from .requests.reconfiguring import Savepoint, reconfigure
 from .requests.releases import release_allocation
 from .scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
 from .scheduling.cycle import CycleOutcome, run_cycle
 from .scheduling.outstanding import outstanding_asks
 from .scheduling.timer_actions import carry_out, next_retry_ns, schedule_wakeups, watch_quotas
 from .state.applying import apply
+from .state.host import PartitionHost, TimerAction
 from .state.invariants import validate_partition
 from .state.partition_state import PartitionState
-from .state.quarantine import BrokenKind
-from .values.messages import AllocationsRejected
+from .state.quarantine import BrokenKind, Quarantined
+from .values.documents import Document
+from .values.messages import (
+    AllocationsRejected,
+    AllocationSubmission,
+    ApplicationRemoval,
+    ApplicationSubmission,
+    AskTerms,
+    NodeUpdate,
+    Release,
+)
 from .values.object_state import ObjectEvent, next_object_state
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .applications.views import ShownApplication
-    from .configuration.schema import PartitionConfig
-    from .explanation.dry_run import DryRun
-    from .explanation.values import Explanation
-    from .limits.limits import HolderKind
-    from .partition_views import ListedApplications, PartitionValues, ShownNode, ShownPartition
-    from .placement.rules import PlacementRule
-    from .queues.views import ShownQueue
-    from .requests.reconfiguring import Savepoint
-    from .state.host import PartitionHost, TimerAction
-    from .state.quarantine import Quarantined
-    from .values.documents import Document
-    from .values.messages import (
-        AllocationSubmission,
-        ApplicationRemoval,
-        ApplicationSubmission,
-        AskTerms,
-        NodeUpdate,
-        Release,
-    )
 
 __all__ = ["Partition", "PartitionReports"]
 

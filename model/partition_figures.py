@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .applications.state import ApplicationState
+from .queues.queue import Queue
 from .resources.resource import Resource
 from .state.cycle_times import TimedPart
 from .state.histograms import HistogramFigures
-
-if TYPE_CHECKING:
-    from .queues.queue import Queue
-    from .state.partition_state import PartitionState
+from .state.partition_state import PartitionState
 
 __all__ = ["NodeGauges", "PartitionFigures", "QueueGauges", "partition_figures"]
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Mapping, Sequence
+from typing import Final, final
 
-from .explanation.next_asks import next_asks
-from .explanation.victims import prospects
+from .explanation.next_asks import NextAsks, next_asks
+from .explanation.victims import Prospect, prospects
 from .live_rows import (
+    LiveApplication,
+    LiveEnded,
+    LiveNames,
+    LiveNode,
+    LiveQueue,
+    LiveUsage,
     live_applications,
     live_ended,
     live_names,
@@ -17,19 +24,10 @@ from .live_rows import (
     live_usages,
 )
 from .marks import Marks
-from .orphans import unknown_to_applications, unknown_to_nodes
-from .partition_figures import partition_figures
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .explanation.next_asks import NextAsks
-    from .explanation.victims import Prospect
-    from .live_rows import LiveApplication, LiveEnded, LiveNames, LiveNode, LiveQueue, LiveUsage
-    from .nodes.node import NodeFacts
-    from .orphans import PlacedOn
-    from .partition_figures import PartitionFigures
-    from .state.partition_state import PartitionState
+from .nodes.node import NodeFacts
+from .orphans import PlacedOn, unknown_to_applications, unknown_to_nodes
+from .partition_figures import PartitionFigures, partition_figures
+from .state.partition_state import PartitionState
 
 __all__ = ["PartitionMonitor"]
 

@@ -6,20 +6,16 @@ A piece is small, so that the partition soon goes on: a list of names, or what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from .applications.state import ApplicationState
 from .applications.views import ShownApplication
 from .nodes.node import NodeFacts
 from .queues.views import ShownQueue, shown_path, shown_tree
 from .resources.resource import Resource
+from .state.partition_state import PartitionState
 from .values.documents import Document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .state.partition_state import PartitionState
 
 __all__ = [
     "ListedApplication",

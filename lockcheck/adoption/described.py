@@ -10,26 +10,21 @@ import functools
 import inspect
 import sys
 import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast, final
+from types import FrameType, TracebackType
+from typing import Any, Final, Self, TypeAlias, cast, final
 
 from ..checking.active import current
 from ..checking.slow_path import entered, take_out, take_slow_path_at
 from ..checking.waiting import LockWait, wait_in_slices
 from ..findings.errors import LockUsageError
+from ..findings.evidence import Mode, RWPolicy
 from ..findings.levels import Level
-from ..holding.chains import Acquisition, LockIdentity, holds_of
+from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode, holds_of
 from ..holding.runtime import LATCH, fails_open, local
 from ..locks.recorded import record_failed, record_release, record_taken, steer
-from .attempts import attempts_of
 from .naming import name_at
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType, TracebackType
-
-    from ..findings.evidence import Mode, RWPolicy
-    from ..holding.chains import Attempt, Execution, TrieNode
 
 __all__ = ["Description", "Ways", "describe"]
 
@@ -385,3 +380,24 @@ def describe(
         description.close()
         raise
     return description
+
+
+def attempts_of(
+    method: Callable[..., object],
+) -> Callable[[object, tuple[object, ...], dict[str, object]], Attempt]:
+    """Return what says of a call of a method how long it waits, by its arguments `blocking` and `timeout`."""
+    signature = inspect.signature(method)
+
+    def attempt_of(lock: object, given: tuple[object, ...], named: dict[str, object]) -> Attempt:
+        if not given and not named:
+            return "block"
+        try:
+            arguments = signature.bind(lock, *given, **named).arguments
+        except TypeError:
+            return "block"  # The library refuses them.
+        timeout = arguments.get("timeout")
+        if not arguments.get("blocking", True) or timeout == 0:
+            return "try"
+        return "timed" if isinstance(timeout, int | float) and timeout > 0 else "block"
+
+    return attempt_of

@@ -13,24 +13,18 @@ from __future__ import annotations
 import _thread
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, GetSetDescriptorType, ModuleType
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..checking.active import current
 from ..environment.settings import level_for
 from ..findings.levels import Level
 from ..holding.runtime import fails_open, local
-from .adopted import LOCKS, RLOCKS
-from .scope import is_of_library
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .adopted import AdoptedLock
-    from .scope import Scope
+from .adopted import LOCKS, RLOCKS, AdoptedLock
+from .scope import Scope, is_of_library
 
 __all__ = ["ExistingLocks"]
 

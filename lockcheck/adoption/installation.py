@@ -10,24 +10,20 @@ import _thread
 import queue
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, Self, cast, final
+from collections.abc import Callable, Mapping
+from types import FrameType, TracebackType
+from typing import Final, Self, cast, final
 
 from ..findings.levels import Level
 from ..holding.runtime import LATCH, fails_open
 from ..interception.hooks import Hooks, like_original
 from ..sessions.session import AT_OPENING
-from .adopted import LOCKS, RLOCKS
+from .adopted import LOCKS, RLOCKS, AdoptedLock
 from .existing import ExistingLocks
 from .makers import adopted_for
 from .process_locks import put_process_locks
 from .scope import NONE, Scope
 from .semaphores import forget_all, put_all
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import FrameType, TracebackType
-
-    from .adopted import AdoptedLock
 
 __all__ = ["Adoption", "adopt"]
 

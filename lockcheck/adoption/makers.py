@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from types import FrameType
+from typing import Final
 
 from ..environment.settings import level_for
 from ..findings.levels import Level
 from ..holding.runtime import local
 from .naming import name_at
-from .scope import is_of_library
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from .scope import Scope
+from .scope import Scope, is_of_library
 
 __all__ = ["adopted_for"]
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import ast
 import linecache
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from types import CodeType, FrameType
+from types import CodeType, FrameType
+from typing import Final, TypeAlias
 
 __all__ = ["name_at"]
 

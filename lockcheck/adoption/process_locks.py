@@ -11,21 +11,17 @@ import functools
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final, cast
 
 from ..checking.taken import forget_taken
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import fails_open, local
-from ..interception.hooks import guarded
+from ..interception.hooks import Hooks, guarded
 from .makers import adopted_for
+from .scope import Scope
 from .semaphores import Permits, know_permits, note_release, permits_of, take_permit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
-    from ..interception.hooks import Hooks
-    from .scope import Scope
 
 __all__ = ["put_process_locks"]
 

@@ -14,26 +14,22 @@ import functools
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, cast, final
+from types import FrameType
+from typing import Final, cast, final
 
 from ..checking.active import current
 from ..checking.slow_path import here, take_out, take_slow_path
 from ..checking.waiting import wait_noted
 from ..findings.evidence import Kind
 from ..findings.foreign import ByIdentity
-from ..holding.chains import Acquisition, SemaphoreIdentity, TrieNode, holds_of
+from ..holding.chains import Acquisition, Attempt, Execution, SemaphoreIdentity, TrieNode, holds_of
 from ..holding.runtime import fails_open, local, runtime
 from ..holding.stacks import caller
+from ..interception.hooks import Hooks
 from .makers import adopted_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
-    from ..holding.chains import Attempt, Execution
-    from ..interception.hooks import Hooks
-    from .scope import Scope
+from .scope import Scope
 
 __all__ = ["forget_all", "know_permits", "note_release", "permits_of", "put_all", "take_permit"]
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from ..findings.class_edges import ClassEdge
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of_cycle, fingerprint_of_steps
 from ..findings.levels import Level
-from ..holding.chains import class_edge_text
+from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text
 from ..holding.runtime import LATCH
-from ..holding.stacks import resolve
-from .cycles import find_cycle
+from ..holding.stacks import RawStack, resolve
+from .cycles import Cycle, find_cycle
 from .graph import Dependency, HeldLock
 from .scheduling_points import points_of_cycle
 from .taken import has_room, note_taken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..findings.class_edges import ClassEdge
-    from ..holding.chains import Acquisition, Execution, TrieNode
-    from ..holding.stacks import RawStack
-    from .cycles import Cycle
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["check_acquisition", "dependency_of", "edge_of_dependency", "edges_of_cycle", "learn"]
 

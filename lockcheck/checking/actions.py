@@ -6,24 +6,18 @@ import logging
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from ..findings.errors import DeadlockPossibleError, LockCheckError, LockOrderError, LockOrderWarning
 from ..findings.evidence import Rung
 from ..findings.exit_codes import FOUND
-from ..findings.findings import Edge, place_text
+from ..findings.findings import Edge, Finding, place_text
 from ..findings.text import finding_text
-from ..holding.chains import class_edge_text, held_names
-from ..holding.stacks import caller, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..findings.findings import Finding
-    from ..holding.chains import Execution, TrieNode
-    from ..holding.stacks import RawStack
-    from .graph import Graph
-    from .policy import Policy
+from ..holding.chains import Execution, TrieNode, class_edge_text, held_names
+from ..holding.stacks import RawStack, caller, resolve
+from .graph import Graph
+from .policy import Policy
 
 __all__ = ["act_on", "act_on_elsewhere", "edge_of", "log_briefly", "log_finding", "log_own_wait"]
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..holding.runtime import runtime
-
-if TYPE_CHECKING:
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["current"]
 

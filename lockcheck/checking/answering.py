@@ -8,27 +8,22 @@ A message without an answer wants nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, final
+from types import FrameType
+from typing import final
 
 from ..findings.evidence import Kind, Rung
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Acquisition, AnswererIdentity, TrieNode, held_nodes
+from ..holding.chains import Acquisition, AnswererIdentity, Execution, TrieNode, held_nodes
 from ..holding.runtime import go_on_as, local, next_segment, runtime
-from ..holding.stacks import caller_outside, capture
+from ..holding.stacks import Runtimes, caller_outside, capture
 from .active import current
 from .blocking import asks
 from .slow_path import fold, release_held, take_slow_path_at
 from .waiting import wait_in_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
-    from ..holding.chains import Execution
-    from ..holding.stacks import Runtimes
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["Answerer", "await_answer"]
 

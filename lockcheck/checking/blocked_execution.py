@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
-from ..holding.chains import held_nodes
+from ..holding.chains import Acquisition, Execution, held_nodes
+from ..holding.stacks import RawStack
 from .graph import HeldLock
-
-if TYPE_CHECKING:
-    from ..holding.chains import Acquisition, Execution
-    from ..holding.stacks import RawStack
 
 __all__ = ["BlockedExecution", "blocked_execution"]
 

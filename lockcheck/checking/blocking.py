@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from ..findings.evidence import Kind, Rung
-from ..holding.chains import held_nodes
+from ..holding.chains import LockIdentity, held_nodes
 from ..holding.runtime import fails_open, local
 from .active import current
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-    from ..holding.chains import LockIdentity
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["asks", "blocking", "blocks", "no_locks", "waits_with"]
 

@@ -19,19 +19,15 @@ it is safe.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from ..holding.chains import LockIdentity
 from ..holding.happens_before import cause_of_order, concurrent
 from ..holding.stacks import line_of
-from .permits import held_permits, obstacles_of_permits, overdrawn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..holding.chains import LockIdentity
-    from .graph import Dependency, Graph
+from .graph import Dependency, Graph
 
 __all__ = ["Cycle", "can_stand_together", "find_cycle"]
 
@@ -252,3 +248,30 @@ def _reasons(path: tuple[Dependency, ...], *, strong: bool) -> Iterator[str]:
     if not strong:
         locks = dict.fromkeys(str(one.wanted.lock) for one in path if one.wanted.mode == "R")
         yield f"only readers meet at {', '.join(locks)}, and no writer can come between them"
+
+
+def held_permits(members: Sequence[Dependency], lock: LockIdentity) -> int:
+    """Return how often dependencies hold a lock, all together."""
+    return sum(held.acquisition.lock is lock for one in members for held in one.held)
+
+
+def overdrawn(members: Sequence[Dependency]) -> LockIdentity | None:
+    """Return a semaphore of several permits of which dependencies hold more than it has."""
+    for one in members:
+        for held in one.held:
+            lock = held.acquisition.lock
+            if (lock.permits or 1) > 1 and held_permits(members, lock) > (lock.permits or 1):
+                return lock
+    return None
+
+
+def obstacles_of_permits(members: Sequence[Dependency]) -> Iterator[str]:
+    """Yield why dependencies do not wait for semaphores of several permits, or never come so far together."""
+    guarding = overdrawn(members)
+    if guarding is not None:
+        yield f"guarded by {guarding}, of which these would hold more than its {guarding.permits} permits"
+    for lock in dict.fromkeys(one.wanted.lock for one in members if (one.wanted.lock.permits or 1) > 1):
+        held = held_permits(members, lock)
+        if held < (lock.permits or 1):
+            are = "is" if held == 1 else "are"
+            yield f"{lock} has {lock.permits} permits, and {held} of them {are} held here"

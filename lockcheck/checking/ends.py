@@ -13,23 +13,18 @@ may know it too: then none has to wait for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Sequence
+from typing import final
 
 from ..findings.levels import Level
-from ..holding.chains import Acquisition, held_nodes
+from ..holding.chains import Acquisition, Execution, held_nodes
 from ..holding.runtime import fails_open, local, runtime
 from ..holding.stacks import caller, capture
 from .acquisition_checks import dependency_of, learn
 from .active import current
-from .graph import EndIdentity
+from .graph import Dependency, EndIdentity
 from .taken import has_room, note_taken
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..holding.chains import Execution
-    from .graph import Dependency
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["End"]
 

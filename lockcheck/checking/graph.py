@@ -8,21 +8,17 @@ writer may stand between two readers (docs/lockcheck.md, "Where two readers meet
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..findings.class_edges import ClassEdge
-from ..holding.chains import LockIdentity
+from ..findings.evidence import Mode
+from ..holding.chains import Acquisition, LockIdentity
+from ..holding.happens_before import Segment
 from ..holding.runtime import LATCH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..findings.evidence import Mode
-    from ..holding.chains import Acquisition
-    from ..holding.happens_before import Segment
-    from ..holding.stacks import RawStack
+from ..holding.stacks import RawStack
 
 __all__ = ["Dependency", "EndIdentity", "Graph", "HeldLock"]
 

@@ -23,25 +23,19 @@ import dis
 import gc
 import inspect
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Final
+from types import CodeType, FrameType, FunctionType
+from typing import Final
 
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
-from ..holding.chains import Acquisition, class_edge_text, copied
+from ..holding.chains import Acquisition, Execution, TrieNode, class_edge_text, copied
 from ..holding.handlers import handling_functions
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open, runtime
-from ..holding.stacks import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
-
-    from ..holding.chains import Execution, TrieNode
-    from ..holding.stacks import RawStack
-    from .watch import Watch
+from ..holding.stacks import RawStack, resolve
+from .watch import Watch
 
 __all__ = ["Interruption", "check_interruption", "collections_noted", "report_survivors"]
 

@@ -12,21 +12,17 @@ from __future__ import annotations
 import sys
 import threading
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, final
+from types import FrameType
+from typing import Final, final
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
-from ..holding.chains import held_names, held_nodes
+from ..holding.chains import Acquisition, Execution, TrieNode, held_names, held_nodes
 from ..holding.interpreter import has_global_lock
 from ..holding.runtime import fails_open, runtime
 from ..holding.stacks import capture, resolve
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from ..holding.chains import Acquisition, Execution, TrieNode
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["ANY", "HoldWatch"]
 

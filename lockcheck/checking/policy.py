@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, get_args
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
-from ..holding.chains import held_nodes
+from ..findings.levels import Level
+from ..holding.chains import Execution, held_nodes
 from ..order.order import Order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from ..findings.levels import Level
-    from ..holding.chains import Execution
 
 __all__ = ["DEFAULT_ACTIONS", "NOTE_ALL", "FindingAction", "Policy", "VictimPolicy", "least_held", "youngest"]
 

@@ -7,27 +7,22 @@ time, no thread is left to run what they wait for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, place_text
 from ..findings.levels import Level
 from ..findings.text import counted
-from ..holding.chains import Acquisition, SemaphoreIdentity, held_names, held_nodes
-from ..holding.happens_before import concurrent
+from ..holding.chains import Acquisition, Execution, SemaphoreIdentity, held_names, held_nodes
+from ..holding.happens_before import Segment, concurrent
 from ..holding.runtime import fails_open, local
 from ..holding.stacks import caller, capture, resolve
 from .active import current
 from .cycles import can_stand_together
 from .graph import Dependency, HeldLock
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..holding.chains import Execution
-    from ..holding.happens_before import Segment
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["PoolWaits"]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Sequence
+from typing import final
 
-from ..findings.evidence import Rung
+from ..findings.evidence import Frame, Mode, Rung
+from ..findings.findings import Finding
 from ..findings.witness import (
     Ending,
     SchedulingPoint,
@@ -14,19 +16,11 @@ from ..findings.witness import (
     role_of,
     waiting_order,
 )
-from ..holding.stacks import resolve
+from ..holding.chains import Acquisition
+from ..holding.stacks import RawStack, resolve
 from ..traces.trace import NOWHERE
-from .graph import EndIdentity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..findings.evidence import Frame, Mode
-    from ..findings.findings import Finding
-    from ..holding.chains import Acquisition
-    from ..holding.stacks import RawStack
-    from .blocked_execution import BlockedExecution
-    from .graph import Dependency
+from .blocked_execution import BlockedExecution
+from .graph import Dependency, EndIdentity
 
 __all__ = ["WitnessLocks", "place_of", "points_of_cycle", "points_of_participants", "witness_of"]
 

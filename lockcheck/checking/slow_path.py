@@ -6,26 +6,30 @@ lock.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from types import FrameType
 
-from ..findings.evidence import Kind, Rung
+from ..findings.evidence import Kind, Mode, Rung
 from ..findings.levels import Level
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import NONE_BELOW, SWEEP_MIN, Acquisition, TrieNode, copied, held_nodes, holds_of
+from ..holding.chains import (
+    NONE_BELOW,
+    SWEEP_MIN,
+    Acquisition,
+    Execution,
+    LockIdentity,
+    TrieNode,
+    copied,
+    held_nodes,
+    holds_of,
+)
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..holding.stacks import caller
 from .acquisition_checks import check_acquisition
 from .active import current
 from .interruptions import check_interruption
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-    from ..findings.evidence import Mode
-    from ..holding.chains import Execution, LockIdentity
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = [
     "entered",

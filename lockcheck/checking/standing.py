@@ -6,20 +6,14 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterator
+from types import FrameType
 
 from ..findings.errors import LockUsageError
-from ..holding.chains import held_nodes
+from ..holding.chains import Execution, held_nodes
 from ..holding.runtime import local, runtime
-from ..holding.stacks import capture, resolve
+from ..holding.stacks import RawStack, capture, resolve
 from .active import current
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-    from types import FrameType
-
-    from ..holding.chains import Execution
-    from ..holding.stacks import RawStack
 
 __all__ = ["report_on_signal", "standing"]
 

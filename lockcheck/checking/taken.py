@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast, final
+from collections.abc import Callable, Sequence
+from typing import Final, cast, final
 
+from ..holding.chains import Execution
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open, runtime
 from .active import current
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..holding.chains import Execution
-    from .graph import Dependency
-    from .watch import Watch
+from .graph import Dependency
+from .watch import Watch
 
 __all__ = ["TAKEN_MAX", "Notes", "forget_taken", "has_room", "note_come", "note_taken", "taken_by"]
 

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import dis
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from types import CodeType, FrameType
+from typing import Final
 
-if TYPE_CHECKING:
-    from types import CodeType, FrameType
-
-    from ..holding.chains import TrieNode
+from ..holding.chains import TrieNode
 
 __all__ = ["waits_in_loop", "what_follows"]
 

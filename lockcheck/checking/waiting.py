@@ -9,37 +9,40 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast, final
+from pathlib import Path
+from types import FrameType
+from typing import Final, TypeAlias, cast, final
 
 from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of, fingerprint_of_steps
 from ..findings.foreign import shown
 from ..findings.text import finding_text
+from ..findings.witness import SchedulingPoint
 from ..findings.witness_file import with_replay
-from ..holding.chains import class_edge_text, held_names, held_nodes, holds_of, modes_held
+from ..holding.chains import (
+    Acquisition,
+    Execution,
+    ExecutionWait,
+    TrieNode,
+    class_edge_text,
+    held_names,
+    held_nodes,
+    holds_of,
+    modes_held,
+)
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, fails_open, runtime
-from ..holding.stacks import caller, capture, resolve
+from ..holding.stacks import RawStack, caller, capture, resolve
 from .actions import log_finding
 from .active import current
 from .blocked_execution import blocked_execution
-from .deadlocks import deadlock_of
-from .policy import youngest
+from .policy import VictimPolicy, youngest
 from .scheduling_points import points_of_participants, witness_of
 from .taken import forget_taken
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from types import FrameType
-
-    from ..findings.witness import SchedulingPoint
-    from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
-    from ..holding.stacks import RawStack
-    from .policy import VictimPolicy
-    from .watch import Watch
+from .watch import Watch
 
 __all__ = ["LockWait", "refuse_own", "wait_in_slices", "wait_noted", "wanted_lock"]
 
@@ -362,3 +365,83 @@ def _has_stalled(watch: Watch, execution: Execution, wait: ExecutionWait, waited
         Finding(Rung.R0, Kind.STALL, text, (edge,), fingerprint=fingerprint_of("stall", wait.describe()))
     )
     return True
+
+
+_Groups: TypeAlias = "list[list[Execution]]"
+
+
+def deadlock_of(execution: Execution) -> list[Execution]:
+    """Return a deadlock that begins with a given execution, or nothing if it is in none.
+
+    A waiting execution does not change what it holds. So a deadlock that is seen twice, with the same waits,
+    existed as a whole in between.
+    """
+    first = _find_deadlock(execution)
+    if not first:
+        return []
+    waits = [member.wait for member in first]
+    again = _find_deadlock(execution)
+    return first if first == again and all(m.wait is w for m, w in zip(first, waits, strict=True)) else []
+
+
+def _find_deadlock(start: Execution) -> list[Execution]:
+    stuck = _stuck(_waiting(start))
+    path = _way_back(start, stuck)
+    return _with_stand_ins(path, stuck) if path else []
+
+
+def _waiting(start: Execution) -> dict[Execution, _Groups]:
+    """Return an execution and all that it waits for, directly or not, with the groups of each."""
+    found: dict[Execution, _Groups] = {}
+    pending = [start]
+    while pending:
+        execution = pending.pop()
+        wait: ExecutionWait | None = execution.wait
+        if execution in found or wait is None or not wait.endless:
+            continue
+        found[execution] = [group for group in wait.needs(execution) if group]
+        pending += [other for group in found[execution] for other in group]
+    return found
+
+
+def _stuck(waiting: dict[Execution, _Groups]) -> dict[Execution, _Groups]:
+    """Return the executions that can never go on, each with those of its groups in which none can act."""
+    stuck = waiting
+    while True:
+        left = {
+            execution: blocked
+            for execution, groups in stuck.items()
+            if (blocked := [group for group in groups if all(other in stuck for other in group)])
+        }
+        if left == stuck:
+            return left
+        stuck = left
+
+
+def _way_back(start: Execution, stuck: dict[Execution, _Groups]) -> list[Execution]:
+    """Return a shortest path in the wait-for graph from an execution to itself; empty if there is none."""
+    paths: dict[Execution, list[Execution]] = {start: [start]} if start in stuck else {}
+    pending = list(paths)
+    for execution in pending:
+        for other in _blockers(stuck[execution]):
+            if other is start:
+                return paths[execution]
+            if other not in paths:
+                paths[other] = [*paths[execution], other]
+                pending.append(other)
+    return []
+
+
+def _with_stand_ins(path: list[Execution], stuck: dict[Execution, _Groups]) -> list[Execution]:
+    """Return a deadlock and the executions that could act instead of its members, but are stuck too."""
+    deadlock = list(path)
+    for place, execution in enumerate(deadlock):
+        groups = (
+            stuck[execution][:1] if place >= len(path) else [one for one in stuck[execution] if len(one) > 1]
+        )
+        deadlock += dict.fromkeys(other for other in _blockers(groups) if other not in deadlock)
+    return deadlock
+
+
+def _blockers(groups: _Groups) -> Iterator[Execution]:
+    return (other for group in groups for other in group)

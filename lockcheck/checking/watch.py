@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
@@ -12,23 +14,17 @@ from ..findings.evidence import Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.foreign import ByIdentity, shown
 from ..findings.levels import Level
-from ..findings.statistics import UsageTallies
-from ..holding.chains import TrieNode
+from ..findings.statistics import UsageTallies, UsageTally
+from ..holding.chains import Acquisition, Execution, ExecutionWait, TrieNode
 from ..holding.handlers import raised_by_handler
 from ..holding.runtime import LATCH, local, runtime
-from ..holding.stacks import caller, capture
+from ..holding.stacks import RawStack, caller, capture
 from .actions import act_on, act_on_elsewhere, edge_of, log_finding
 from .graph import Graph
+from .policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import FrameType
-
-    from ..findings.statistics import UsageTally
-    from ..holding.chains import Acquisition, Execution, ExecutionWait
-    from ..holding.stacks import RawStack
     from .interruptions import Interruption
-    from .policy import Policy
     from .taken import Notes
 
 __all__ = ["Watch"]

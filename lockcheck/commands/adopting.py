@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..adoption.installation import Adoption
 from ..adoption.scope import HELP, VARIABLE, Scope
 from .describing import described
 from .settings import project_settings
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
 
 __all__ = ["add_adopt_option", "adopting"]
 

@@ -5,23 +5,20 @@ Each entry has a reason to fill in, and a last day. Entries of the file that are
 
 from __future__ import annotations
 
+import argparse
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..findings.errors import LockUsageError
 from ..findings.exit_codes import CLEAN
+from ..findings.findings import Finding
 from ..reports.baseline import NO_REASON, Accepted, read_baseline
 from ..reports.documents import read_document
 from ..sessions.summaries import merged
 from .settings import project_settings
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from ..findings.findings import Finding
 
 __all__ = ["add_baseline_command", "baseline_text"]
 

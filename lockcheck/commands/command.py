@@ -11,9 +11,9 @@ import os
 import signal
 import sys
 import threading
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..checking.standing import report_on_signal
 from ..confirming.steered_runs import Program
@@ -39,10 +39,6 @@ from .baseline import add_baseline_command
 from .confirm import TIMEOUT_SECONDS, add_confirm_commands, confirmed
 from .settings import project_settings
 from .traces import add_commands
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import date
 
 __all__ = ["main"]
 

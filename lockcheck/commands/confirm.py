@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..checking.scheduling_points import witness_of
-from ..confirming.confirmation import in_attempts, raised, ways_to_confirm
+from ..confirming.confirmation import ConfirmationOutcome, in_attempts, raised, ways_to_confirm
 from ..confirming.steered_runs import Program, first_run, observe_here, steer_here, steered_run
 from ..confirming.steering import PAUSE_SECONDS
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
 from ..findings.exit_codes import CLEAN, FOUND
+from ..findings.findings import Finding
 from ..findings.json_values import read_text
 from ..findings.text import finding_text
+from ..findings.witness import Witness
 from ..findings.witness_file import FOLDER, read_witness
 from ..prediction.predicted_findings import findings_of
 from ..prediction.predicted_points import finding_of
@@ -28,13 +31,6 @@ from ..sessions.text import text_report
 from ..traces.file import is_trace, read_trace
 from .adopting import add_adopt_option, adopting
 from .settings import project_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..confirming.confirmation import ConfirmationOutcome
-    from ..findings.findings import Finding
-    from ..findings.witness import Witness
 
 __all__ = ["TIMEOUT_SECONDS", "add_confirm_commands", "confirmed"]
 

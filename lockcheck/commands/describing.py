@@ -10,16 +10,14 @@ reentrant = true
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..adoption.described import describe
 from ..findings import foreign
 from ..findings.errors import LockUsageError
 from ..findings.json_values import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = ["described", "descriptions"]
 

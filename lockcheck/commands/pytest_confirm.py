@@ -11,29 +11,26 @@ import signal
 import tempfile
 import threading
 import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, final
+from types import FrameType
+from typing import Final, Literal, final
 
 import pytest
 
 from ..checking.scheduling_points import witness_of
 from ..confirming.confirmation import ConfirmationOutcome, confirm, raised, ways_to_confirm
 from ..findings.errors import LockUsageError
+from ..findings.findings import Finding
+from ..findings.witness import Witness
 from ..prediction.contradictions import contradictions_of
 from ..prediction.predicted_findings import findings_of
 from ..sessions.recording import events_written
+from ..sessions.session import Session
 from ..traces.file import read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from types import FrameType
-
-    from ..findings.findings import Finding
-    from ..findings.witness import Witness
-    from ..sessions.session import Session
-    from ..traces.trace import Trace
+from ..traces.trace import Trace
 
 __all__ = ["Confirming"]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import pytest
 
 from ..findings.errors import LockCheckError, fault_said
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["or_else"]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Mapping, MutableMapping
+from typing import Final, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
-
-    from ..findings.evidence import Rung
+from ..findings.evidence import Rung
 
 __all__ = ["WORKER_KEY", "XdistProcess", "raise_rung", "texts_of"]
 

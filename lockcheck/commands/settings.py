@@ -14,19 +14,15 @@ kind. Those of the command line are added to those of the project. Locks of othe
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from ..findings.errors import LockUsageError
-from ..findings.evidence import DEFAULT_FAIL_ON, failing_of
+from ..findings.evidence import DEFAULT_FAIL_ON, Rung, failing_of
 from ..findings.json_values import read_text, shown
 from .describing import descriptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from ..findings.evidence import Rung
 
 __all__ = ["BlockingRules", "ProjectSettings", "blocking_rules", "project_settings"]
 

@@ -7,9 +7,11 @@ The witness is written again as it was confirmed, so that `replay` can force the
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ..checking.policy import NOTE_ALL
 from ..checking.scheduling_points import points_of_participants, witness_of
@@ -17,21 +19,15 @@ from ..findings.errors import DeadlockError, LockUsageError
 from ..findings.evidence import Rung
 from ..findings.findings import Finding
 from ..findings.levels import Level
-from ..findings.witness import WitnessLock
+from ..findings.witness import SchedulingPoint, Witness, WitnessLock
 from ..findings.witness_file import with_replay
 from ..holding.runtime import LATCH, runtime
 from ..interception.steered_waits import HOOKS
+from ..order.order import Order
 from ..sessions.session import Session
 from .participants import edges_of
 from .point_matching import ATTEMPTS_MAX
 from .steering import PAUSE_SECONDS, Steering
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from ..findings.witness import SchedulingPoint, Witness
-    from ..order.order import Order
 
 __all__ = [
     "ConfirmationOutcome",

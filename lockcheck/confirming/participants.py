@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, final
+from collections.abc import Sequence
+from typing import TypeAlias, final
 
+from ..checking.blocked_execution import BlockedExecution
 from ..checking.waiting import LockWait
 from ..findings.findings import Edge
-from ..holding.chains import class_edge_text, modes_held
+from ..holding.chains import Acquisition, Execution, ExecutionWait, class_edge_text, modes_held
 from ..holding.interpreter import Interpreter
 from ..holding.stacks import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..checking.blocked_execution import BlockedExecution
-    from ..holding.chains import Acquisition, Execution, ExecutionWait
 
 __all__ = ["Joining", "Participant", "Paused", "are_stuck", "chain_with", "edges_of", "way_to"]
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Sequence
+from types import CodeType, FrameType
+from typing import Final, final
 
 from ..checking.waiting import LockWait
-from ..findings.witness import Ending, WitnessLock, class_text, role_of
-from ..holding.chains import held_nodes
+from ..findings.evidence import Frame
+from ..findings.witness import Ending, Witness, WitnessLock, class_text, role_of
+from ..holding.chains import Acquisition, Execution, held_nodes
 from ..holding.stacks import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import CodeType, FrameType
-
-    from ..findings.evidence import Frame
-    from ..findings.witness import Witness
-    from ..holding.chains import Acquisition, Execution
 
 __all__ = ["ATTEMPTS_MAX", "PointMatching"]
 

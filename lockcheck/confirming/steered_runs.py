@@ -12,13 +12,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Rung
+from ..findings.findings import Finding
+from ..findings.witness import Witness
 from ..findings.witness_file import read_witness, write_witness
 from ..prediction.contradictions import contradictions_of
 from ..prediction.predicted_findings import findings_of
@@ -28,12 +31,6 @@ from ..sessions.running import execute
 from ..sessions.summaries import Summary
 from ..traces.file import read_trace
 from .confirmation import ConfirmationOutcome, outcome_of, steered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..findings.findings import Finding
-    from ..findings.witness import Witness
 
 __all__ = ["Program", "first_run", "observe_here", "steer_here", "steered_run"]
 

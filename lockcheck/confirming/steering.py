@@ -18,26 +18,19 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, final
 
-from ..checking.blocked_execution import blocked_execution
+from ..checking.blocked_execution import BlockedExecution, blocked_execution
 from ..checking.waiting import LockWait, wanted_lock
-from ..findings.witness import Ending
-from ..holding.chains import holds_of
+from ..findings.findings import Finding
+from ..findings.witness import Ending, Witness
+from ..holding.chains import Acquisition, Execution, holds_of
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, runtime
 from ..holding.stacks import caller
-from .participants import Joining, Paused, are_stuck, chain_with, way_to
+from .participants import Joining, Participant, Paused, are_stuck, chain_with, way_to
 from .point_matching import PointMatching
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from ..checking.blocked_execution import BlockedExecution
-    from ..findings.findings import Finding
-    from ..findings.witness import Witness
-    from ..holding.chains import Acquisition, Execution
-    from .participants import Participant
 
 __all__ = ["PAUSE_SECONDS", "Steering"]
 

@@ -6,15 +6,11 @@ To open it imports modules, may start a thread, and prints a line: all of that i
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from ..findings.evidence import Rung
-from ..findings.levels import Level
+from ..findings.levels import Environment, Level
 from ..holding.runtime import LATCH, runtime
 from ..sessions.session import Session
-
-if TYPE_CHECKING:
-    from ..findings.levels import Environment
 
 __all__ = ["open_ambient_session"]
 

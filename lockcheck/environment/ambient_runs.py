@@ -9,24 +9,21 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..checking.active import current
 from ..checking.scheduling_points import witness_of
+from ..checking.watch import Watch
 from ..confirming.confirmation import outcome_of, steering_to
+from ..confirming.steering import Steering
 from ..findings.errors import fault_said
 from ..findings.levels import Level
 from ..findings.witness_file import FOLDER, read_witness, write_witness
 from ..holding.runtime import runtime
 from ..sessions.recording import events_written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ..checking.watch import Watch
-    from ..confirming.steering import Steering
 
 __all__ = ["begin"]
 

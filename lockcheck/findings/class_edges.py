@@ -6,10 +6,8 @@ Declared, learned and summed up edges are compared by their text.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .evidence import Mode
+from .evidence import Mode
 
 __all__ = ["ClassEdge"]
 

@@ -8,14 +8,12 @@ guard, R2 is one without any guard that we know of, R5 has happened.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from .errors import LockUsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "DEFAULT_FAIL_ON",

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from .evidence import Kind, Rung
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from .evidence import Frame
-    from .witness import SchedulingPoint
+from .evidence import Frame, Kind, Rung
+from .witness import SchedulingPoint
 
 __all__ = ["Edge", "Finding", "fingerprint_of", "fingerprint_of_cycle", "fingerprint_of_steps", "place_text"]
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextvars
 import functools
 import weakref
-from typing import TYPE_CHECKING, Generic, TypeVar, final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Generic, TypeVar, final
 
 __all__ = ["ByIdentity", "name_of_work", "shown"]
 

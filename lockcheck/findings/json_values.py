@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from reprlib import Repr
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from .errors import LockUsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = ["Fields", "JsonValue", "open_document", "read_text", "said", "shown"]
 

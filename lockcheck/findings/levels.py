@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .errors import LockUsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["Environment", "Level", "level_of", "max_hold_of"]
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, final
+from types import CodeType
+from typing import Final, final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import CodeType
-
-    from .evidence import Mode
+from .evidence import Mode
 
 __all__ = [
     "KEYS_MAX",

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from .evidence import Kind, Rung
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from .evidence import Frame
-    from .findings import Edge, Finding
+from .evidence import Frame, Kind, Rung
+from .findings import Edge, Finding
 
 __all__ = ["FRAMES_MAX", "counted", "finding_text", "scenario", "suggested", "suggestion"]
 

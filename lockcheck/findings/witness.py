@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-if TYPE_CHECKING:
-    from .evidence import Frame, Kind, Mode, Rung
+from .evidence import Frame, Kind, Mode, Rung
 
 __all__ = [
     "Ending",

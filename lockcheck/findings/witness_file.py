@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .evidence import MODES, Kind, Rung
-from .json_values import Fields, open_document, read_text
+from .findings import Finding
+from .json_values import Fields, JsonValue, open_document, read_text
 from .witness import Ending, SchedulingPoint, SourcePlace, Witness, WitnessLock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .findings import Finding
-    from .json_values import JsonValue
 
 __all__ = [
     "FOLDER",

@@ -11,24 +11,19 @@ cut it off where a session begins or ends.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
 from itertools import count
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast, final
+from types import CodeType, MappingProxyType
+from typing import Final, Literal, Protocol, TypeAlias, cast, final
 
 from ..findings.class_edges import ClassEdge
+from ..findings.errors import DeadlockError
+from ..findings.evidence import Mode, RWPolicy
 from ..findings.foreign import shown
-from ..findings.statistics import UNHEARD
-
-if TYPE_CHECKING:
-    from collections import deque
-    from collections.abc import Callable, Iterator
-    from types import CodeType
-
-    from ..findings.errors import DeadlockError
-    from ..findings.evidence import Mode, RWPolicy
-    from ..findings.statistics import UsageTally
-    from .happens_before import Segment
-    from .stacks import RawStack
+from ..findings.statistics import UNHEARD, UsageTally
+from .happens_before import Segment
+from .stacks import RawStack
 
 __all__ = [
     "SWEEP_MIN",

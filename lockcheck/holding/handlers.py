@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .interpreter import Interpreter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["handling_functions", "raised_by_handler"]
 

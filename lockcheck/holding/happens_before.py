@@ -7,12 +7,10 @@ What made the order is kept for the last lines that a segment was put behind, fo
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from types import CodeType
+from types import CodeType
+from typing import Final, TypeAlias
 
 __all__ = ["Cause", "Segment", "begin", "cause_of_order", "concurrent", "knows", "learn", "together"]
 

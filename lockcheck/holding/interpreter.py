@@ -6,10 +6,8 @@ import _thread
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import final
 
 __all__ = ["Interpreter", "has_global_lock", "this_thread"]
 

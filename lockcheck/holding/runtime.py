@@ -10,23 +10,19 @@ import functools
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar, cast, final
+from typing import Final, ParamSpec, Protocol, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
+from ..findings.evidence import Mode
+from ..findings.findings import Finding
 from ..findings.foreign import ByIdentity
-from .chains import Execution, TrieNode
+from .chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode
 from .handlers import raised_by_handler
 from .happens_before import Segment, begin, knows, learn
 from .interpreter import Interpreter
 from .stacks import waiting_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ..findings.evidence import Mode
-    from ..findings.findings import Finding
-    from .chains import Acquisition, Attempt, LockIdentity
 
 __all__ = [
     "LATCH",

@@ -9,13 +9,10 @@ import os
 import sys
 import threading
 from itertools import takewhile
-from types import FunctionType
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from types import CodeType, FrameType, FunctionType
+from typing import Final, TypeAlias, final
 
 from ..findings.evidence import Frame
-
-if TYPE_CHECKING:
-    from types import CodeType, FrameType
 
 __all__ = [
     "RawStack",

@@ -12,9 +12,11 @@ import queue
 import sys
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, TypeVar, cast, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar, cast, final
 
 from ..checking.ends import End
+from ..checking.graph import Dependency
 from ..checking.taken import forget_taken, note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.interpreter import this_thread
@@ -22,11 +24,6 @@ from ..holding.runtime import fails_open, local, runtime
 from .hand_overs import is_checked
 from .hooks import Hooks, guarded, passed_on
 from .joins import result_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ..checking.graph import Dependency
 
 __all__ = ["HOOKS", "NOTIFICATION", "note_task_end"]
 

@@ -8,21 +8,20 @@ result is to wait for that thread.
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import inspect
 import sys
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, TypeVar
 
 from ..holding.runtime import local, next_segment
 from .hand_overs import is_checked
+from .hooks import Hooks
 from .joins import note_task_of_loop
 
 if TYPE_CHECKING:
     import asyncio
-    import concurrent.futures
-    from collections.abc import Callable, Coroutine
-
-    from .hooks import Hooks
 
 __all__ = ["find"]
 

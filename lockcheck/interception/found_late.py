@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from ..checking.active import current
 from ..findings.errors import LockUsageError
@@ -19,9 +20,6 @@ from ..findings.foreign import shown
 from ..holding.runtime import fails_open
 from . import event_loops
 from .hooks import Hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["HOOKS", "find"]
 

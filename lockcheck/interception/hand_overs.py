@@ -16,21 +16,17 @@ import functools
 import queue
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, TypeVar, cast, final
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Final, TypeVar, cast, final
 
 from ..checking.ends import End
 from ..checking.taken import note_come, taken_by
 from ..findings.foreign import ByIdentity
-from ..holding.happens_before import together
+from ..holding.happens_before import Segment, together
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, fails_open, forget_order, local, next_segment
 from .hooks import IS_SET, Hooks, guarded, passed_on
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import FrameType
-
-    from ..holding.happens_before import Segment
 
 __all__ = ["HOOKS", "end_of", "is_checked", "note_end"]
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import threading
+from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast, final
+from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..holding.handlers import raised_by_handler
 from ..holding.runtime import LATCH, note_fault, note_fault_of_setup
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["DONE", "IS_ALIVE", "IS_SET", "Hooks", "guarded", "like_original", "passed_on"]
 

@@ -11,22 +11,19 @@ import functools
 import itertools
 import threading
 import weakref
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from ..checking.pool_waits import PoolWaits
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity, name_of_work
+from ..holding.chains import Execution
+from ..holding.happens_before import Segment
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import fails_open, local, runtime
 from .hooks import DONE, IS_ALIVE, Hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ..holding.chains import Execution
-    from ..holding.happens_before import Segment
 
 __all__ = ["HOOKS", "note_task_of_loop"]
 

@@ -21,25 +21,21 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from ..checking.blocking import blocks, waits_with
 from ..checking.taken import taken_by
 from ..findings.foreign import ByIdentity, name_of_work
-from ..holding.happens_before import together
+from ..holding.chains import Execution
+from ..holding.happens_before import Segment, together
 from ..holding.interpreter import Interpreter, this_thread
 from ..holding.runtime import fails_open, go_on_as, local, next_segment, runtime
 from .awaited_ends import note_task_end
 from .hand_overs import end_of, is_checked, note_end
 from .hooks import DONE, IS_ALIVE, IS_SET, Hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ..holding.chains import Execution
-    from ..holding.happens_before import Segment
 
 __all__ = ["HOOKS", "started_after"]
 

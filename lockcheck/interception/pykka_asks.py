@@ -11,28 +11,24 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar, cast, final
 
 import pykka
+from pykka._actor import ActorInbox
+from pykka._future import GetHookFunc
+from pykka._types import OptExcInfo
 from pykka.messages import _ActorStop
 
 from ..checking.answering import Answerer, await_answer
 from ..findings.evidence import Rung
 from ..findings.foreign import ByIdentity
+from ..holding.happens_before import Segment
 from ..holding.interpreter import Interpreter
 from ..holding.runtime import LATCH, fails_open, local, next_segment, runtime
 from ..holding.stacks import Runtimes, caller_outside
+from .hooks import Hooks
 from .signals import awaited, signalled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pykka._actor import ActorInbox
-    from pykka._future import GetHookFunc
-    from pykka._types import OptExcInfo
-
-    from ..holding.happens_before import Segment
-    from .hooks import Hooks
 
 __all__ = ["ASK", "HeardFuture", "put_all"]
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import functools
 import queue
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import Final, TypeVar, final
 
 from ..checking.ends import End
+from ..checking.graph import Dependency
 from ..checking.taken import TAKEN_MAX, note_come, taken_by
 from ..findings.foreign import ByIdentity
 from ..holding.runtime import LATCH, local
 from .hand_overs import HAND_OVERS_MAX, is_checked
 from .hooks import Hooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..checking.graph import Dependency
 
 __all__ = ["ALL_DONE", "HOOKS", "ITEM", "ROOM"]
 

@@ -16,23 +16,18 @@ import functools
 import queue
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ALL_COMPLETED
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, cast, final
+from typing import Final, TypeVar, cast, final
 
+from ..findings.evidence import Mode
 from ..findings.foreign import ByIdentity, name_of_work
 from ..holding.interpreter import Interpreter, this_thread
-from ..holding.runtime import LATCH, fails_open, runtime
-from ..traces.trace import TracedThing
+from ..holding.runtime import LATCH, EventSink, fails_open, runtime
+from ..traces.trace import ThingKind, TracedThing
 from .hooks import IS_ALIVE, Hooks, guarded, passed_on
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ..findings.evidence import Mode
-    from ..holding.runtime import EventSink
-    from ..traces.trace import ThingKind
 
 __all__ = ["awaited", "signalled", "signals_heard", "traced_thing"]
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 import functools
 import queue
 import threading
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable
+from typing import Final, final
 
 from ..checking.waiting import wait_in_slices
 from ..findings.foreign import ByIdentity
+from ..holding.chains import Execution
 from ..holding.runtime import local, runtime
 from .awaited_ends import NOTIFICATION
 from .hand_overs import is_checked
 from .hooks import Hooks
 from .queue_ends import ALL_DONE, ITEM, ROOM
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..holding.chains import Execution
 
 __all__ = ["HOOKS"]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from types import TracebackType
+from typing import Final
 
 from ..checking.slow_path import (
     entered,
@@ -23,13 +24,8 @@ from ..checking.slow_path import (
 )
 from ..checking.waiting import wait_noted
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Acquisition, LockIdentity, TrieNode, holds_of
+from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode, holds_of
 from ..holding.runtime import NOBODY, local
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from ..holding.chains import Attempt, Execution
 
 __all__ = ["AT_ONCE", "FOREVER", "CheckedLock", "CheckedRLock", "FullLock", "FullRLock"]
 

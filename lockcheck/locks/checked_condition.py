@@ -5,24 +5,20 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, cast, final
+from collections.abc import Sequence
+from typing import Final, cast, final
 
 from ..checking.active import current
 from ..checking.blocking import blocks, waits_with
 from ..checking.wait_in_loop import waits_in_loop
+from ..checking.watch import Watch
 from ..findings.evidence import Kind
 from ..findings.levels import Level
-from ..holding.chains import held_nodes, holds_of
+from ..holding.chains import TrieNode, held_nodes, holds_of
 from ..holding.runtime import fails_open, local
 from ..holding.stacks import caller
+from .exclusive import ExclusiveLock
 from .executions import identity_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..checking.watch import Watch
-    from ..holding.chains import TrieNode
-    from .exclusive import ExclusiveLock
 
 __all__ = ["CheckedCondition"]
 

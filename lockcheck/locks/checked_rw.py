@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from types import TracebackType
+from typing import Final
 
 from ..checking.slow_path import (
     entered,
@@ -16,16 +17,11 @@ from ..checking.slow_path import (
     take_slow_path_at,
 )
 from ..checking.waiting import LockWait, wait_in_slices
+from ..findings.evidence import Mode, RWPolicy
 from ..findings.statistics import PENDING_MAX
-from ..holding.chains import Acquisition, LockIdentity
+from ..holding.chains import Acquisition, Attempt, LockIdentity, TrieNode
 from ..holding.runtime import local
 from .rwlock import FOREVER, PlainRWLock, Waiter
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from ..findings.evidence import Mode, RWPolicy
-    from ..holding.chains import Attempt, TrieNode
 
 __all__ = ["CheckedGuard", "CheckedRWLock", "FullGuard", "FullRWLock", "attempt_of"]
 

@@ -7,22 +7,18 @@ nothing then. `unexercised` lists the contracts that no call has checked.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from ..checking.active import current
+from ..checking.watch import Watch
 from ..environment.settings import level_in_force
 from ..findings.errors import LockUsageError
 from ..findings.evidence import Kind, Mode
 from ..findings.levels import Level
-from ..holding.chains import held_nodes
+from ..holding.chains import TrieNode, held_nodes
 from ..holding.runtime import local
 from .executions import assert_held
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..checking.watch import Watch
-    from ..holding.chains import TrieNode
 
 __all__ = ["excludes", "leaf", "requires", "unexercised"]
 

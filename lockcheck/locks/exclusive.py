@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import Protocol
 
 __all__ = ["ExclusiveLock"]
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ..checking.active import current
+from ..checking.watch import Watch
 from ..findings.errors import LockUsageError
-from ..findings.evidence import Kind
-from ..holding.chains import held_names, held_nodes, modes_held
+from ..findings.evidence import Kind, Mode
+from ..holding.chains import LockIdentity, held_names, held_nodes, modes_held
 from ..holding.runtime import LATCH, go_on_as, local, runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..checking.watch import Watch
-    from ..findings.evidence import Mode
-    from ..holding.chains import LockIdentity
 
 __all__ = ["assert_held", "fresh", "held", "identity_of", "note_write", "publish", "unit"]
 

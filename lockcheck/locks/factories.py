@@ -10,21 +10,17 @@ import linecache
 import re
 import sys
 import threading
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Final, cast
 
 from ..checking.active import current
 from ..environment.settings import level_for
+from ..findings.evidence import RWPolicy
 from ..findings.levels import Level
+from ..order.order import Order
+from .exclusive import ExclusiveLock
 from .rwlock import PlainRWLock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
-    from ..findings.evidence import RWPolicy
-    from ..order.order import Order
-    from .exclusive import ExclusiveLock
 
 __all__ = ["Condition", "Lock", "RLock", "RWLock", "lock_all"]
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, final
+from types import TracebackType
+from typing import Final, final
 
 from ..checking.slow_path import many_members, release_held, take_slow_path_at
+from ..findings.evidence import Mode
+from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 from ..holding.runtime import fails_open, local, runtime
 from .checked import AT_ONCE, FOREVER, FullLock
 from .checked_rw import FullGuard, FullRWLock, attempt_of
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from ..findings.evidence import Mode
-    from ..holding.chains import Acquisition, Execution, LockIdentity, TrieNode
 
 __all__ = [
     "RecordedLock",

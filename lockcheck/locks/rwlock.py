@@ -16,15 +16,12 @@ readers, which the checker takes into account (see docs/lockcheck.md).
 from __future__ import annotations
 
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, Final, final
+from types import TracebackType
+from typing import Final, final
 
 from ..findings.errors import LockUsageError
+from ..findings.evidence import Mode, RWPolicy
 from ..findings.foreign import shown
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from ..findings.evidence import Mode, RWPolicy
 
 __all__ = ["PlainRWLock", "Waiter"]
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..findings.class_edges import ClassEdge
 from ..findings.errors import OrderDeclarationError
-from ..findings.evidence import Kind
+from ..findings.evidence import Kind, Mode
 from .proof import OrderStep, find_strong_cycle
-from .same_class import FORBID
+from .same_class import FORBID, SameRule
 from .text import parse_arrow, parse_chains, reject
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from ..findings.evidence import Mode
-    from .same_class import SameRule
 
 __all__ = ["Objection", "Order"]
 
@@ -133,8 +128,6 @@ class Order:
 
     def describe(self) -> str:
         """Return the declaration as prose, and the same as a Mermaid diagram."""
-        from .description import diagram, prose  # noqa: PLC0415 - rarely needed
-
         return f"{prose(self)}\n\n```mermaid\n{diagram(self)}\n```"
 
     def _close(self) -> dict[str, frozenset[str]]:
@@ -229,3 +222,47 @@ class Order:
             if outer in chain.names and inner in chain.names[chain.names.index(outer) :]:
                 return chain.text
         return self.text.strip()
+
+
+def prose(order: Order) -> str:
+    """Return the order as a list of sentences, in Markdown."""
+    lines = [
+        f"- Take {' before '.join(chain.names)}; never the other way round."
+        for chain in order.chains
+        if len(chain.names) > 1
+    ]
+    class_edge = {name for chain in order.chains if len(chain.names) > 1 for name in chain.names}
+    class_edge.update(name for arrow in order.allowed for name in (arrow.held, arrow.wanted))
+    alone = [name for name in order.classes if name not in class_edge]
+    single = [name for name in order.classes if order.rule_of(name) is FORBID]
+    lines += _listed("Never together with a lock of another class", alone)
+    lines += _listed("Never two of one class", single)
+    lines += [f"- {order.rule_of(name).describe(name)}" for name in order.classes if name not in single]
+    lines += _listed("Nothing is taken while one of these is held", list(order.leaves))
+    lines += [f"- Besides, `{arrow.text}` is allowed." for arrow in order.allowed]
+    lines += _listed("But never", [f"`{arrow.text}`" for arrow in order.forbidden])
+    lines += _listed("Never read", [name for name in order.classes if name in order.exclusive])
+    lines += _listed("Taken one by one, many under one lock", [f"`{walk.text}`" for walk in order.walks])
+    lines += [f"- Readers of {name} go before waiting writers." for name in sorted(order.readers_first)]
+    return "\n".join(lines)
+
+
+def diagram(order: Order) -> str:
+    """Return the order as a Mermaid flow chart: from what is held to what may be wanted.
+
+    What is forbidden for one mode alone is not drawn; it is in the text.
+    """
+    lines = ["flowchart LR"]
+    lines += [f"    {' --> '.join(chain.names)}" for chain in order.chains]
+    for arrow in order.allowed:
+        modes = f"{arrow.held_mode or '*'} to {arrow.wanted_mode or '*'}"
+        lines.append(f"    {arrow.held} -. {modes} .-> {arrow.wanted}")
+    for arrow in order.forbidden:
+        if arrow.held_mode is None and arrow.wanted_mode is None:
+            lines.append(f"    {arrow.held} -. never .-x {arrow.wanted}")
+    lines += [f"    {name} --> {name}" for name in order.classes if order.rule_of(name).nests]
+    return "\n".join(lines)
+
+
+def _listed(what: str, names: list[str]) -> list[str]:
+    return [f"- {what}: {', '.join(names)}."] if names else []

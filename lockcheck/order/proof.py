@@ -14,15 +14,11 @@ The search includes them, since a cycle may pass through one.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..findings.class_edges import ClassEdge
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from ..findings.evidence import Mode
+from ..findings.evidence import Mode
 
 __all__ = ["OrderStep", "find_strong_cycle", "joins"]
 

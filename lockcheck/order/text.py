@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import Final, NoReturn, cast
 
 from ..findings.errors import OrderDeclarationError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..findings.evidence import Mode
+from ..findings.evidence import Mode
 
 __all__ = ["Arrow", "Chain", "parse_arrow", "parse_chains", "reject"]
 

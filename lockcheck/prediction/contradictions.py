@@ -6,20 +6,15 @@ have put items into a queue. So it counts only for a finding that no steered run
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from ..findings.evidence import Rung
-from ..findings.witness import WitnessLock
-from ..traces.trace import NOWHERE, EventKind
+from ..findings.findings import Finding
+from ..findings.witness import SchedulingPoint, WitnessLock
+from ..traces.trace import NOWHERE, Event, EventKind, Trace
 from .trace_index import TraceIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ..findings.findings import Finding
-    from ..findings.witness import SchedulingPoint
-    from ..traces.trace import Event, Trace
 
 __all__ = ["contradictions_of"]
 

@@ -9,15 +9,12 @@ of it can be part of a cycle.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, final
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, final
 
+from ..findings.evidence import Mode
 from ..traces.trace import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..findings.evidence import Mode
-    from .trace_index import TraceIndex
+from .trace_index import TraceIndex
 
 __all__ = ["PendingAcquisition", "PendingAcquisitions"]
 

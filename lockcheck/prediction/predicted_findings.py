@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..findings.class_edges import ClassEdge
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of_steps
-from ..traces.trace import NOWHERE, EventKind
+from ..traces.trace import NOWHERE, Event, EventKind, Trace
 from .predicted_points import points_of_prediction
-from .prediction import predict
-
-if TYPE_CHECKING:
-    from ..traces.trace import Event, Trace
-    from .prediction import PredictedPoint, Prediction
+from .prediction import PredictedPoint, Prediction, predict
 
 __all__ = ["findings_of"]
 

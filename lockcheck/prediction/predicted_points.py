@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..checking.scheduling_points import WitnessLocks, place_of
 from ..findings.evidence import Frame, Rung
 from ..findings.findings import Edge, Finding
-from ..findings.witness import Ending, SchedulingPoint, SourcePlace, WitnessLock
-from ..traces.trace import NOWHERE, EventKind
-
-if TYPE_CHECKING:
-    from ..findings.witness import Witness
-    from ..traces.trace import Event, Trace
-    from .prediction import Prediction
+from ..findings.witness import Ending, SchedulingPoint, SourcePlace, Witness, WitnessLock
+from ..traces.trace import NOWHERE, Event, EventKind, Trace
+from .prediction import Prediction
 
 __all__ = ["finding_of", "points_of_prediction"]
 

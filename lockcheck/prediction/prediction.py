@@ -16,19 +16,14 @@ results, items and notifications (`things`) are ours.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from ..traces.trace import EventKind
-from .pending import PendingAcquisitions
+from ..traces.trace import Event, EventKind, Trace
+from .pending import PendingAcquisition, PendingAcquisitions
 from .reordering import Reordering
 from .trace_index import TraceIndex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..traces.trace import Event, Trace
-    from .pending import PendingAcquisition
 
 __all__ = ["Prediction", "Predictions", "predict"]
 

@@ -7,11 +7,10 @@ is left before the second one is taken, if both are there; and whatever an event
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, final
+from typing import final
 
-if TYPE_CHECKING:
-    from ..traces.trace import Event
-    from .trace_index import Section, TraceIndex
+from ..traces.trace import Event
+from .trace_index import Section, TraceIndex
 
 __all__ = ["Reordering"]
 

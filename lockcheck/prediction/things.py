@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import final
 
-from ..traces.trace import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    from ..traces.trace import Event, TracedThing
+from ..traces.trace import Event, EventKind, TracedThing
 
 __all__ = ["Things"]
 

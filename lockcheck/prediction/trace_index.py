@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
-from ..traces.trace import Event, EventKind, TraceFileError
+from ..findings.evidence import RWPolicy
+from ..traces.trace import Event, EventKind, Trace, TraceFileError
 from .things import Things
-
-if TYPE_CHECKING:
-    from ..findings.evidence import RWPolicy
-    from ..traces.trace import Trace
 
 __all__ = ["Section", "TraceIndex"]
 

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..findings.evidence import Kind, Rung
-from ..findings.findings import Finding, fingerprint_of_cycle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..findings.findings import Edge
-    from ..sessions.summaries import ObservedEdge, Summary
+from ..findings.findings import Edge, Finding, fingerprint_of_cycle
+from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["cycles_across_sessions"]
 

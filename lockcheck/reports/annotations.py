@@ -6,17 +6,13 @@ first.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ..findings.evidence import Rung
+from ..findings.findings import Finding
 from ..findings.text import suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ..findings.evidence import Rung
-    from ..findings.findings import Finding
-    from ..sessions.summaries import Summary
+from ..sessions.summaries import Summary
 
 __all__ = ["to_annotations"]
 

@@ -12,19 +12,16 @@ gets smaller.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..findings.errors import LockUsageError
+from ..findings.evidence import Rung
+from ..findings.findings import Finding
 from ..findings.json_values import read_text, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from ..findings.evidence import Rung
-    from ..findings.findings import Finding
 
 __all__ = ["NO_REASON", "Accepted", "Baseline", "Verdict", "read_baseline"]
 

@@ -7,18 +7,13 @@ exercised.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..findings.evidence import DEFAULT_FAIL_ON
-from ..order.proof import find_strong_cycle
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..findings.findings import Finding
-    from ..order.proof import OrderStep
-    from ..sessions.summaries import Contract, ObservedEdge, Summary
+from ..findings.findings import Finding
+from ..order.proof import OrderStep, find_strong_cycle
+from ..sessions.summaries import Contract, ObservedEdge, Summary
 
 __all__ = ["Certificate", "certify"]
 

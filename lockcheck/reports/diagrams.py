@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..findings.evidence import Kind, Rung
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..sessions.summaries import ObservedEdge, Summary
+from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["dangerous", "dot", "lock_classes", "mermaid"]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..findings.findings import Finding
-    from ..sessions.summaries import ObservedEdge, Summary
+from ..findings.findings import Finding
+from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["Differences", "differences"]
 

@@ -6,22 +6,18 @@ A document of another version is refused: its meaning is not known here.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..findings.evidence import MODES, Frame, Kind, Rung
 from ..findings.findings import Edge, Finding
-from ..findings.json_values import Fields, open_document, read_text
+from ..findings.json_values import Fields, JsonValue, open_document, read_text
 from ..findings.statistics import Spread, Usage
 from ..findings.text import scenario, suggestion
 from ..findings.witness_file import json_of_point, read_point
 from ..order.proof import OrderStep
 from ..sessions.summaries import Contract, Declaration, ObservedEdge, Role, Summary
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..findings.json_values import JsonValue
 
 __all__ = ["FORMAT", "VERSION", "document_of", "from_json", "read_document", "to_json"]
 

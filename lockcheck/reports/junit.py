@@ -7,17 +7,14 @@ noted passes, and its text is the output. Errors of the checker are errors.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping
+from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from ..findings.evidence import Rung
+from ..findings.findings import Finding
 from ..findings.text import finding_text
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ..findings.evidence import Rung
-    from ..findings.findings import Finding
-    from ..sessions.summaries import Summary
+from ..sessions.summaries import Summary
 
 __all__ = ["to_junit"]
 

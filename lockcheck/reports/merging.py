@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from ..findings.findings import Finding
 from ..sessions.summaries import Summary, merged, strongest_first
 from .across_sessions import cycles_across_sessions
-
-if TYPE_CHECKING:
-    from ..findings.findings import Finding
 
 __all__ = ["MergedSummaries"]
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..findings.evidence import DEFAULT_FAIL_ON
+from ..findings.findings import Finding
 from ..findings.text import finding_text
+from ..sessions.summaries import ObservedEdge, Summary
 from ..sessions.text import closing
 from .diagrams import dangerous, lock_classes
 from .page_graph import draw
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ..findings.findings import Finding
-    from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["BYTES_MAX", "to_html"]
 

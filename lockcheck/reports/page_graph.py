@@ -6,12 +6,10 @@ import html
 import re
 import unicodedata
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from ..sessions.summaries import ObservedEdge, Summary
+from ..sessions.summaries import ObservedEdge, Summary
 
 __all__ = ["draw", "lines_of", "rows_of"]
 

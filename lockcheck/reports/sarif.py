@@ -7,20 +7,16 @@ place that took the first lock, the one that wants the second one, and both stac
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
-from ..findings.evidence import DEFAULT_FAIL_ON, Kind
+from ..findings.evidence import DEFAULT_FAIL_ON, Frame, Kind
+from ..findings.findings import Edge, Finding
+from ..findings.json_values import JsonValue
 from ..findings.text import suggestion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..findings.evidence import Frame
-    from ..findings.findings import Edge, Finding
-    from ..findings.json_values import JsonValue
-    from ..sessions.summaries import Summary
+from ..sessions.summaries import Summary
 
 __all__ = ["to_sarif"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ..findings.errors import LockUsageError
 from ..findings.statistics import Spread, Usage, usages_together
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["GROUPS", "Group", "usage_table"]
 

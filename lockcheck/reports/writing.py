@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..findings.errors import LockUsageError
+from ..findings.evidence import Rung
+from ..sessions.summaries import Summary
 from .annotations import to_annotations
 from .documents import to_json
 from .junit import to_junit
 from .page import to_html
 from .sarif import to_sarif
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Collection, Mapping
-
-    from ..findings.evidence import Rung
-    from ..sessions.summaries import Summary
 
 __all__ = ["FORMS", "add_report_options", "report_paths", "write_reports"]
 

@@ -5,32 +5,27 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from pathlib import Path
+from types import CodeType
+from typing import Final, TypeAlias, final
 
 from ..checking.policy import NOTE_ALL
 from ..findings.errors import LockUsageError
+from ..findings.evidence import Mode
 from ..findings.foreign import ByIdentity
 from ..findings.levels import Level
 from ..findings.witness import role_of
-from ..holding.chains import Execution, LockIdentity
+from ..holding.chains import Acquisition, Attempt, Execution, LockIdentity, TrieNode
 from ..holding.interpreter import this_thread
 from ..holding.runtime import fails_open, local, note_fault, runtime
 from ..holding.stacks import caller, is_ours, resolve
 from ..interception.signals import signals_heard, traced_thing
+from ..order.order import Order
 from ..traces.trace import Event, EventKind, TracedExecution, TracedLock
-from ..traces.writer import SEGMENT_BYTES, SEGMENTS, TraceWriter
+from ..traces.writer import SEGMENT_BYTES, SEGMENTS, Description, TraceWriter, Write
 from .session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import CodeType
-
-    from ..findings.evidence import Mode
-    from ..holding.chains import Acquisition, Attempt, TrieNode
-    from ..order.order import Order
-    from ..traces.writer import Description, Write
 
 __all__ = ["TraceRecorder", "events_written", "recording"]
 

@@ -7,22 +7,19 @@ import runpy
 import sys
 import threading
 import traceback
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..checking.policy import NOTE_ALL
 from ..findings.errors import DeadlockError, LockUsageError, OrderDeclarationError
 from ..findings.evidence import Rung
+from ..findings.findings import Finding
+from ..findings.levels import Level
 from ..order.order import Order
 from .session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from ..findings.findings import Finding
-    from ..findings.levels import Level
 
 __all__ = ["execute", "named_order", "run_program"]
 

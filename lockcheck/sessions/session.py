@@ -5,37 +5,31 @@ Sessions nest; the innermost one is active. If none was opened, the environment 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self, final
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, final
 
 from ..checking.actions import edge_of
 from ..checking.active import current
+from ..checking.graph import Graph
 from ..checking.interruptions import collections_noted, report_survivors
 from ..checking.long_holds import ANY, HoldWatch
-from ..checking.policy import DEFAULT_ACTIONS, Policy, youngest
+from ..checking.policy import DEFAULT_ACTIONS, FindingAction, Policy, VictimPolicy, youngest
 from ..checking.watch import Watch
 from ..findings.errors import LockCheckError, LockUsageError
 from ..findings.evidence import DEFAULT_FAIL_ON, Kind, Rung
 from ..findings.findings import Finding, fingerprint_of, place_text
 from ..findings.levels import Level, level_of
-from ..holding.chains import held_nodes
+from ..holding.chains import Execution, TrieNode, held_nodes
 from ..holding.runtime import LATCH, fails_open, runtime
 from ..interception import awaited_ends, found_late, hand_overs, joins, patches, queue_ends
-from .summaries import summary_of
+from ..order.order import Order
+from .summaries import Summary, summary_of
 from .text import text_report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
-
-    from ..checking.graph import Graph
-    from ..checking.policy import FindingAction, VictimPolicy
-    from ..holding.chains import Execution, TrieNode
-    from ..order.order import Order
-    from .summaries import Summary
 
 __all__ = ["Session", "session"]
 

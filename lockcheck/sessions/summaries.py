@@ -5,26 +5,20 @@ Summaries of several sessions, such as those of all tests of a run, merge into o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ..checking.acquisition_checks import edge_of_dependency
+from ..checking.graph import Dependency, Graph
+from ..checking.watch import Watch
 from ..findings.class_edges import ClassEdge
-from ..findings.evidence import Rung
+from ..findings.evidence import Mode, Rung
+from ..findings.findings import Edge, Finding
 from ..findings.statistics import Usage, usages_together
 from ..holding.runtime import LATCH
-from ..holding.stacks import line_of, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ..checking.graph import Dependency, Graph
-    from ..checking.watch import Watch
-    from ..findings.evidence import Mode
-    from ..findings.findings import Edge, Finding
-    from ..holding.stacks import RawStack
-    from ..order.order import Order
-    from ..order.proof import OrderStep
+from ..holding.stacks import RawStack, line_of, resolve
+from ..order.order import Order
+from ..order.proof import OrderStep
 
 __all__ = [
     "Contract",

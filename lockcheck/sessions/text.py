@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from ..findings.evidence import Rung
+from ..findings.findings import Finding
 from ..findings.text import counted, finding_text
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from ..findings.findings import Finding
-    from .summaries import Summary
+from .summaries import Summary
 
 __all__ = ["blocking_lines", "closing", "remarks", "text_report"]
 

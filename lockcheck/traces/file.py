@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
 from itertools import islice
 from operator import length_hint
-from typing import TYPE_CHECKING, Final, cast, final
+from pathlib import Path
+from typing import Final, cast, final
 from zlib import crc32
 
-from ..findings.evidence import Frame
+from ..findings.evidence import Frame, RWPolicy
 from .format import (
     EXECUTION,
     FILE_HEAD,
@@ -34,12 +36,6 @@ from .trace import (
     TracedThing,
     TraceFileError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ..findings.evidence import RWPolicy
 
 __all__ = ["is_trace", "read_trace"]
 

@@ -16,16 +16,13 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 from zlib import crc32
 
+from ..findings.evidence import Mode
+from ..holding.chains import Attempt
 from .trace import Event, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..findings.evidence import Mode
-    from ..holding.chains import Attempt
 
 __all__ = [
     "EXECUTION",

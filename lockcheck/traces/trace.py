@@ -6,18 +6,14 @@ exclude each other in the program do so in the trace, whichever thread wrote fir
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ..findings.errors import LockCheckError
-from ..findings.evidence import Frame
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..findings.evidence import Mode, RWPolicy
-    from ..holding.chains import Attempt
+from ..findings.evidence import Frame, Mode, RWPolicy
+from ..holding.chains import Attempt
 
 __all__ = [
     "THING_KINDS",

@@ -15,10 +15,13 @@ import errno
 import mmap
 import os
 from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import starmap
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from pathlib import Path
+from typing import Final, TypeAlias, final
 
 from ..findings.errors import LockUsageError
+from ..findings.evidence import Frame
 from ..holding.interpreter import has_global_lock
 from .format import (
     EXECUTION,
@@ -36,12 +39,6 @@ from .format import (
     table_of,
 )
 from .trace import Event, EventKind, TracedExecution, TracedLock, TracedThing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from ..findings.evidence import Frame
 
 __all__ = ["SEGMENTS", "SEGMENT_BYTES", "Description", "TraceWriter", "Write"]
 

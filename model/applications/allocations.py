@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..marks import Marks
+from ..resources.resource import Resource
+from ..values.allocation import Allocation
 from ..values.messages import TerminationType
 from . import gang
-from .effects import TimerKind
+from .core import ApplicationCore
+from .effects import Answer, Effect, TimerKind
+from .placed import Placed
 from .state import ACTIVE_STATES, ApplicationEvent, ApplicationState
-
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation
-    from .core import ApplicationCore
-    from .effects import Answer, Effect
-    from .placed import Placed
-
 
 __all__ = ["ApplicationAllocations"]
 

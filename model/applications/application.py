@@ -11,29 +11,23 @@ What it owns is in `core` and `holdings`. What is done with it is in its parts: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, assert_never, final
+from collections.abc import Mapping, Sequence
+from typing import Final, assert_never, final
 
 from ..marks import Marks
 from ..resources.resource import EMPTY
+from ..values.users import User
 from . import gang
 from .allocations import ApplicationAllocations
 from .asks import ApplicationAsks
 from .core import ApplicationCore, application_facts
-from .effects import TimerKind
-from .report import application_report
+from .effects import Answer, ApplicationFacts, Effect, TimerKind
+from .report import ApplicationReport, application_report
 from .reservations import ApplicationReservations
 from .state import ApplicationEvent, ApplicationState
 from .swaps import ApplicationSwaps
 from .time_limits import end_overdue_allocations, limit_execution
-from .views import application_summary, shown_application, validate_application
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..values.users import User
-    from .effects import Answer, ApplicationFacts, Effect
-    from .report import ApplicationReport
-    from .views import ShownApplication
+from .views import ShownApplication, application_summary, shown_application, validate_application
 
 __all__ = ["Application"]
 

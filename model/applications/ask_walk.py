@@ -9,22 +9,26 @@ one answer, see `licorne.model.applications.pending_asks`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
-from ..resources.resource import fits_undefined_unlimited
+from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason, refused
-from .pending_asks import EVER_NS, QUEUE_CHECK, USER_CHECK, has_own_answer
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..resources.resource import Resource
-    from .pending_asks import AskGroup, AskOrder, AskRecord, PendingAsks
-    from .reservations import Reservations
-    from .task_groups import TaskGroups
+from .pending_asks import (
+    EVER_NS,
+    QUEUE_CHECK,
+    USER_CHECK,
+    AskGroup,
+    AskOrder,
+    AskRecord,
+    PendingAsks,
+    has_own_answer,
+)
+from .reservations import Reservations
+from .task_groups import TaskGroups
 
 __all__ = ["RESERVATION_DELAY_NS", "AskWalk", "Candidate", "CandidateKind", "FailedTry", "next_candidate"]
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Sequence
+from typing import Final, final
 
 from ..marks import Marks
 from ..resources.combinations import prune
-from ..resources.resource import add, total_of
+from ..resources.resource import Resource, add, total_of
+from ..values.allocation import Ask
+from ..values.refusals import Refusal
 from . import gang
-from .ask_walk import next_candidate
+from .ask_walk import AskWalk, Candidate, FailedTry, next_candidate
+from .core import ApplicationCore
+from .effects import Answer, Effect
 from .holdings import less
-from .next_tries import first_waiting
+from .next_tries import NextTry, first_waiting
+from .pending_asks import AskRecord
 from .state import ApplicationEvent, ApplicationState
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..resources.resource import Resource
-    from ..values.allocation import Ask
-    from ..values.refusals import Refusal
-    from .ask_walk import AskWalk, Candidate, FailedTry
-    from .core import ApplicationCore
-    from .effects import Answer, Effect
-    from .next_tries import NextTry
-    from .pending_asks import AskRecord
-
 
 __all__ = ["ApplicationAsks"]
 

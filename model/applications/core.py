@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ..resources.comparisons import is_zero
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import EMPTY
+from ..values.allocation import Allocation
+from ..values.messages import TerminationType
+from ..values.refusals import Refusal
+from ..values.users import User
 from . import gang
-from .effects import Answer, ApplicationFacts, TimerKind
+from .effects import Answer, ApplicationFacts, Effect, TimerKind
+from .execution_limits import ExecutionLimits
 from .holdings import Holdings, less
 from .life import Life
-from .pending_asks import PendingAsks
-from .reservations import Reservations
+from .pending_asks import AskRecord, PendingAsks
+from .reservations import Reservation, Reservations
 from .state import ApplicationEvent, ApplicationState
 from .task_groups import TaskGroups
 from .time_limits import watch_limits
-
-if TYPE_CHECKING:
-    from ..values.allocation import Allocation
-    from ..values.messages import TerminationType
-    from ..values.refusals import Refusal
-    from ..values.users import User
-    from .effects import Effect
-    from .execution_limits import ExecutionLimits
-    from .pending_asks import AskRecord
-    from .reservations import Reservation
-
 
 __all__ = ["ApplicationCore", "application_facts"]
 

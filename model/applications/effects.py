@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from ..resources.resource import Resource
+from ..values.allocation import Allocation, Ask
+from ..values.facts import Fact
 from ..values.messages import TerminationType
+from .pending_asks import AskRecord
+from .reservations import Reservation
 from .state import ApplicationState
 
 if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation, Ask
-    from ..values.facts import Fact
-    from .pending_asks import AskRecord
-    from .reservations import Reservation
     from .views import ApplicationSummary
 
 __all__ = [

@@ -7,24 +7,20 @@ when it times out.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from ..resources.comparisons import has_negative, is_zero
 from ..resources.resource import EMPTY, Resource, fits, subtract
 from ..values.allocation import Allocation, Ask
 from ..values.messages import TerminationType
-from .effects import ReleaseWanted
+from .effects import Effect, ReleaseWanted
+from .pending_asks import AskRecord, PendingAsks
+from .placed import Placed
 from .state import ApplicationEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
-
-    from .effects import Effect
-    from .pending_asks import AskRecord, PendingAsks
-    from .placed import Placed
-    from .task_groups import TaskGroups
+from .task_groups import TaskGroups
 
 __all__ = [
     "DEFAULT_PLACEHOLDER_TIMEOUT_MS",

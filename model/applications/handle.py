@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation, Ask
-    from ..values.messages import TerminationType
-    from ..values.refusals import Refusal
-    from ..values.users import User
-    from .ask_walk import AskWalk, Candidate, FailedTry
-    from .effects import Answer, ApplicationFacts, TimerKind
-    from .gang import GangSettings, SwapOffer, SwapWalk
-    from .next_tries import NextTry
-    from .pending_asks import AskRecord
-    from .placed import Placed
-    from .report import ApplicationReport
-    from .reservations import Reservation
-    from .views import ShownApplication
+from ..resources.resource import Resource
+from ..values.allocation import Allocation, Ask
+from ..values.messages import TerminationType
+from ..values.refusals import Refusal
+from ..values.users import User
+from .ask_walk import AskWalk, Candidate, FailedTry
+from .effects import Answer, ApplicationFacts, TimerKind
+from .gang import GangSettings, SwapOffer, SwapWalk
+from .next_tries import NextTry
+from .pending_asks import AskRecord
+from .placed import Placed
+from .report import ApplicationReport
+from .reservations import Reservation
+from .views import ShownApplication
 
 __all__ = ["AllocationsHandle", "ApplicationHandle", "AsksHandle", "ReservationsHandle", "SwapsHandle"]
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..resources.combinations import component_wise_max, prune
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, add, fits, is_at_least, subtract, take_away, total_of
+from ..resources.resource import EMPTY, Resource, add, fits, is_at_least, subtract, take_away, total_of
 from ..resources.resource_seconds import TrackedResource
+from ..values.allocation import Allocation
 from .placed import Placed
-
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation
 
 __all__ = ["Holdings", "less"]
 

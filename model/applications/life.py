@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from .effects import StateEntered, TimerKind, TimerSet
+from .effects import Effect, StateEntered, TimerKind, TimerSet
 from .state import (
     ApplicationEvent,
     ApplicationState,
     IllegalTransitionError,
     next_state,
 )
-
-if TYPE_CHECKING:
-    from .effects import Effect
 
 __all__ = ["COMPLETING_TIMEOUT_NS", "LINGERING_TIMEOUT_NS", "TERMINATED_RETENTION_NS", "Life"]
 

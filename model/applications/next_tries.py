@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..values.allocation import Ask
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .pending_asks import AskGroup, AskRecord, PendingAsks
-    from .placed import Placed
-    from .reservations import Reservations
-    from .task_groups import TaskGroups
+from .pending_asks import AskGroup, AskRecord, PendingAsks
+from .placed import Placed
+from .reservations import Reservations
+from .task_groups import TaskGroups
 
 __all__ = ["NextTry", "TryingPass", "first_waiting"]
 

@@ -10,15 +10,12 @@ other one of it does, so that a walk over a backlog costs one step a group inste
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource
+from ..values.allocation import Ask
 from ..values.ordered_list import OrderedList
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..values.allocation import Ask
 
 __all__ = [
     "CHECK_INTERVAL_NS",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
-if TYPE_CHECKING:
-    from ..values.allocation import Allocation
+from ..values.allocation import Allocation
 
 __all__ = ["Placed"]
 

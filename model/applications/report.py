@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.refusals import Refusal
+from .core import ApplicationCore
+from .pending_asks import AskRecord
 from .placed import Placed
 from .state import ApplicationState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .core import ApplicationCore
-    from .pending_asks import AskRecord
 
 __all__ = ["ApplicationReport", "Noted", "TaskGroupCounts", "WaitingAsk", "application_report"]
 

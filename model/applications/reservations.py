@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..marks import Marks
 from ..resources.resource import EMPTY, Resource
+from .pending_asks import AskRecord
 
 if TYPE_CHECKING:
     from .core import ApplicationCore
     from .effects import Answer
-    from .pending_asks import AskRecord
 
 __all__ = ["ApplicationReservations", "Reservation", "Reservations"]
 

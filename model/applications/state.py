@@ -11,13 +11,11 @@ more work is placed: that is no transition, and it is not reported.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..errors import LicorneError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "ACTIVE_STATES",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..marks import Marks
+from ..values.allocation import Allocation
+from ..values.messages import TerminationType
 from . import gang
+from .core import ApplicationCore
+from .effects import Answer, Effect
+from .gang import SwapOffer, SwapWalk
 from .state import ApplicationState
-
-if TYPE_CHECKING:
-    from ..values.allocation import Allocation
-    from ..values.messages import TerminationType
-    from .core import ApplicationCore
-    from .effects import Answer, Effect
-    from .gang import SwapOffer, SwapWalk
-
 
 __all__ = ["ApplicationSwaps"]
 

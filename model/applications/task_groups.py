@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from ..values.allocation import Ask
-    from .pending_asks import AskShape
+from ..resources.resource import Resource
+from ..values.allocation import Ask
+from .pending_asks import AskShape
 
 __all__ = ["TaskGroup", "TaskGroups"]
 

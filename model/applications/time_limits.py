@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..values.messages import TerminationType
-from .effects import ReleaseWanted, TimerKind
+from .effects import Answer, Effect, ReleaseWanted, TimerKind
 from .execution_limits import ExecutionLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .core import ApplicationCore
-    from .effects import Answer, Effect
 
 
 __all__ = ["end_overdue_allocations", "limit_execution", "watch_limits"]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..resources.comparisons import equals
 from ..resources.resource import Resource, total_of
 from ..values.allocation import Allocation, Ask
 from ..values.users import User
-from .core import application_facts
+from .core import ApplicationCore, application_facts
+from .pending_asks import AskRecord
 from .state import ApplicationState
-
-if TYPE_CHECKING:
-    from .core import ApplicationCore
-    from .pending_asks import AskRecord
 
 __all__ = [
     "ApplicationSummary",

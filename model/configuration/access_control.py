@@ -13,13 +13,11 @@ refuses.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..errors import LicorneError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["AccessControlError", "AccessControlList"]
 

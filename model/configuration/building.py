@@ -6,12 +6,14 @@ findings of the rules are then true of what could be read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
+from .positions import Position
 from .problems import RuleFinding
 from .schema import (
     ChildTemplateConfig,
@@ -25,8 +27,6 @@ from .schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .documents import (
         ChildTemplateDocument,
         LimitDocument,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         QueueDocument,
         RuleDocument,
     )
-    from .positions import Position
 
 __all__ = ["DEFAULT_PARTITION", "ROOT", "build_partition", "has_root", "parse_resource", "partition_name"]
 

@@ -7,8 +7,9 @@ values. What a value may be beyond its kind is checked in `rules`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -25,9 +26,6 @@ from .positions import NOWHERE, Position
 from .problems import RuleFinding
 from .text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .text.scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "ChildTemplateDocument",

@@ -8,18 +8,15 @@ default value, and a warning says so. Keys of other parts of the installation (`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from .durations import DurationError, parse_duration_ns
 from .flags import flag_of
 from .words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["ExtraConfig", "LogLevel", "parse_extra_config"]
 

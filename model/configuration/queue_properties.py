@@ -8,14 +8,12 @@ their parents; dynamic queues have the properties of the template they are made 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from .durations import DurationError, parse_duration_ns
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _Value = TypeVar("_Value")
 

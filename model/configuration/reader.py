@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .building import build_partition
 from .checksum import checksum
@@ -13,15 +14,10 @@ from .rules.all_rules import validate_documents, validate_partition
 from .rules.placement_warnings import rule_effects, unusable_rules
 from .rules.queue_warnings import queue_effects
 from .rules.resource_warnings import type_effects
-from .schema import SchedulerConfig
+from .schema import PartitionConfig, SchedulerConfig
 from .text.composing import compose
 from .text.shapes import read_document, with_partitions
 from .words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from .schema import PartitionConfig
 
 __all__ = [
     "CONFIGURATION_BYTES_MAX",

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
-from ..applications.pending_asks import shape_of
+from ..applications.pending_asks import AskShape, shape_of
+from ..applications.report import ApplicationReport, WaitingAsk
+from ..nodes.block import NodeEntry
 from ..preemption.claims import committed_resources
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
 from ..preemption.required_node import NO_HELP
+from ..queues.queue import Queue
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import EMPTY, Resource, fits
+from ..state.partition_state import PartitionState
+from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
+from ..values.users import User
 from .blockers import Blocker, SubjectKind
 from .node_summary import NodeSummary, node_lacks, summarise
 from .quotas import queue_quota_blockers, user_quota_blockers
-
-if TYPE_CHECKING:
-    from ..applications.pending_asks import AskShape
-    from ..applications.report import ApplicationReport, WaitingAsk
-    from ..nodes.block import NodeEntry
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
-    from ..values.users import User
 
 __all__ = ["AskChecker", "AskObstacles", "not_entitled"]
 

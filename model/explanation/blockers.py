@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ..configuration.positions import Position
+from ..resources.resource import Resource
 from ..values.refusals import RefusalReason
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..resources.resource import Resource
 
 __all__ = ["APPLICATIONS", "Blocker", "Lack", "SubjectKind", "lacks_of"]
 

@@ -9,28 +9,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ..applications.report import WaitingAsk
+from ..applications.report import ApplicationReport, WaitingAsk
 from ..applications.state import ApplicationState
 from ..placement.requests import RuleOutcome
 from ..queues.application_entry import ApplicationEntry
-from ..queues.queue import stand_in_for
+from ..queues.queue import Queue, stand_in_for
 from ..requests.allocations import ask_of, submission_refusal
 from ..requests.applications import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
+from ..state.partition_state import PartitionState
+from ..values.allocation import Ask
+from ..values.messages import AllocationSubmission, ApplicationSubmission
 from ..values.users import User
 from .asks import AskChecker
 from .blockers import Blocker
 from .explain import described, entry_blockers
 from .places import Place, application_place, place_in
 from .values import AskExplanation, AskStatus
-
-if TYPE_CHECKING:
-    from ..applications.report import ApplicationReport
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
-    from ..values.messages import AllocationSubmission, ApplicationSubmission
 
 __all__ = ["DryRun", "dry_run_application", "dry_run_ask"]
 

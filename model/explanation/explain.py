@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from ..applications.handle import ApplicationHandle
+from ..applications.report import ApplicationReport, Noted
 from ..applications.state import ApplicationState
 from ..configuration.queue_properties import BACKOFF
+from ..placement.requests import RuleOutcome
 from ..preemption.guarantee.decision import NoPreemption
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..resources.comparisons import is_zero
+from ..state.partition_state import PartitionState
+from ..state.preemption_log import PreemptionRecord
+from ..values.allocation import Ask
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason
 from .asks import AskChecker, not_entitled
@@ -16,18 +24,6 @@ from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
 from .quotas import application_count_blockers
 from .values import AskExplanation, AskStatus, Explanation, Gang
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..applications.handle import ApplicationHandle
-    from ..applications.report import ApplicationReport, Noted
-    from ..placement.requests import RuleOutcome
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
-    from ..state.preemption_log import PreemptionRecord
-    from ..values.allocation import Ask
 
 __all__ = ["described", "entry_blockers", "explain", "partition_blockers"]
 

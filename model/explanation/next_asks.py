@@ -6,24 +6,21 @@ others. A cycle ends with its first placement, and what is placed may change the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..applications.next_tries import NextTry, TryingPass
 from ..applications.state import ApplicationState
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..queues.ranks import ranked_leaves
+from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
 from .blockers import Blocker
 from .explain import partition_blockers
 from .quotas import application_count_blockers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
 
 __all__ = ["NEXT_ASKS_MAX", "NextAsk", "NextAsks", "next_asks"]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ..nodes.block import NodeEntry
 from ..resources.comparisons import fit_score
-from ..resources.resource import EMPTY, fits
+from ..resources.resource import EMPTY, Resource, fits
 from .blockers import Lack, lacks_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..nodes.block import NodeEntry
-    from ..resources.resource import Resource
 
 __all__ = [
     "EXAMPLES_MAX",

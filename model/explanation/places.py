@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..configuration.positions import Position
 from ..configuration.queue_properties import (
@@ -11,14 +12,10 @@ from ..configuration.queue_properties import (
     APPLICATION_SORT_PRIORITY,
     SortPolicy,
 )
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..queues.ranks import ranked_children
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..queues.tree import QueueTree
+from ..queues.tree import QueueTree
 
 __all__ = ["AHEAD_MAX", "Place", "application_place", "place_in", "queue_places"]
 

@@ -6,23 +6,20 @@ upwards, and the blockers of `UserLimits` from the root downwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from ..limits.limits import HolderKind
 from ..limits.usage_tree import NOTHING_HELD
+from ..queues.queue import Queue
 from ..resources.resource import EMPTY, add, subtract
 from ..state.charges import held_of_holders
+from ..state.claims import PreemptionClaim
+from ..state.partition_state import PartitionState
+from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
+from ..values.users import User
 from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..limits.limits import HolderKind
-    from ..queues.queue import Queue
-    from ..state.claims import PreemptionClaim
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
-    from ..values.users import User
 
 __all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..applications.ask_walk import Candidate, CandidateKind
+from ..applications.report import WaitingAsk
 from ..preemption.acts import is_still_ending
 from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
 from ..queues.quota import has_guarantee
+from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
+from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .asks import AskChecker, not_entitled
 from .explain import entry_blockers
-
-if TYPE_CHECKING:
-    from ..applications.report import WaitingAsk
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
 
 __all__ = ["ASKS_MAX", "Prospect", "prospects"]
 

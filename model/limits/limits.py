@@ -10,19 +10,15 @@ queue written with capitals never applied.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 from ..configuration.names import WILDCARD
 from ..configuration.positions import NOWHERE, Position
+from ..configuration.schema import LimitConfig, QueueConfig
 from ..resources.resource import EMPTY, Resource
 from ..values.events import ChangeDetail
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from ..configuration.schema import LimitConfig, QueueConfig
 
 __all__ = [
     "HolderKind",

@@ -11,20 +11,14 @@ than one addition of immutable resources. A `Resource` is made only when a calle
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from ..configuration.positions import Position
 from ..resources.resource import EMPTY, Resource, add, fits_undefined_unlimited, subtract_only_existing
-from ..values.documents import quantities_shown
-from .limits import HolderKind, Limit, levels
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..values.documents import Document
-    from .limits import Limits
+from ..values.documents import Document, quantities_shown
+from .limits import HolderKind, Limit, Limits, levels
 
 __all__ = [
     "NOTHING_HELD",

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
-from ..resources.resource import EMPTY
+from ..resources.resource import EMPTY, Resource
 from .limits import Limits
 from .usage_tree import UsageTree
-
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
 
 __all__ = ["Link", "SavedLimits", "UserAccount"]
 

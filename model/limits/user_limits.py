@@ -11,28 +11,28 @@ overwrote each other's limits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Collection, Sequence
+from typing import Final, final
 
+from ..configuration.schema import QueueConfig
 from ..marks import Marks
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, add, component_wise_min, fits_undefined_unlimited, subtract
+from ..resources.resource import EMPTY, Resource, add, component_wise_min, fits_undefined_unlimited, subtract
+from ..values.documents import Document, Json
 from ..values.events import ChangeType
-from ..values.facts import unheard
-from .limit_reports import report_limits
-from .limits import Limits
-from .usage_tree import NOTHING_HELD, Held, UsageTree, usage_rows
+from ..values.facts import EventReports, unheard
+from ..values.users import User
+from .limits import HolderKind, Limits
+from .usage_tree import (
+    NOTHING_HELD,
+    ApplicationLimitBlocker,
+    Held,
+    LimitBlocker,
+    UsageRow,
+    UsageTree,
+    usage_rows,
+)
 from .user_accounts import Link, SavedLimits, UserAccount
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..configuration.schema import QueueConfig
-    from ..resources.resource import Resource
-    from ..values.documents import Document, Json
-    from ..values.facts import EventReports
-    from ..values.users import User
-    from .limits import HolderKind
-    from .usage_tree import ApplicationLimitBlocker, LimitBlocker, UsageRow
 
 __all__ = ["UserLimits", "holder_names", "holder_rows"]
 
@@ -414,3 +414,20 @@ def holder_rows(limits: UserLimits, kind: HolderKind, name: str) -> tuple[UsageR
         return None if tree is None else usage_rows(tree)
     account = limits._users.get(name)  # noqa: SLF001 - of this module
     return None if account is None else usage_rows(account.tree)
+
+
+def report_limits(events: EventReports, before: Limits, after: Limits, users: Collection[str]) -> None:
+    """Report each limit that a configuration sets, also one that stays as it was, and each that it removes.
+
+    The wildcard of users counts for those who are known and have no limit of their own.
+    """
+    if not events.are_kept:
+        return
+    for path in before.paths():
+        kept = after.holders_at(path, users)
+        for detail, name in before.holders_at(path, users):
+            if (detail, name) not in kept:
+                events.note(ChangeType.REMOVE, detail, name, reference_id=path)
+    for path in after.paths():
+        for detail, name in after.holders_at(path, users):
+            events.note(ChangeType.SET, detail, name, reference_id=path)

@@ -9,13 +9,10 @@ have no room, and the next search for that size begins behind them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from ..resources.resource import fits
-
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from .handle import NodeHandle
+from ..resources.resource import Resource, fits
+from .handle import NodeHandle
 
 __all__ = ["NodeBlock", "NodeEntry"]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation
-    from .node import NodeFacts
+from ..resources.resource import Resource
+from ..values.allocation import Allocation
+from .node import NodeFacts
 
 __all__ = ["NodeHandle"]
 

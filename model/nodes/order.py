@@ -16,19 +16,14 @@ costs one update a size, and sizes are not bounded).
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Container, Iterator, Mapping
+from typing import Final, final
 
 from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
 from ..resources.combinations import prune
-from ..resources.resource import add, fits, subtract, weighted_usage
-from .block import NodeBlock
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
-
-    from ..resources.resource import Resource
-    from .block import NodeEntry
+from ..resources.resource import Resource, add, fits, subtract, weighted_usage
+from .block import NodeBlock, NodeEntry
 
 __all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "forget_closed", "node_ids"]
 

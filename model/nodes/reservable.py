@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..resources.comparisons import fit_score
-from ..resources.resource import fits
-
-if TYPE_CHECKING:
-    from ..resources.resource import Resource
-    from .block import NodeEntry
-    from .order import NodeOrder
+from ..resources.resource import Resource, fits
+from .block import NodeEntry
+from .order import NodeOrder
 
 __all__ = ["first_to_reserve"]
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..configuration.names import is_group_name, is_user_name
 from ..configuration.patterns import PatternError, compile_pattern, is_pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..configuration.schema import FilterConfig
-    from ..values.documents import Document
-    from ..values.users import User
+from ..configuration.schema import FilterConfig
+from ..values.documents import Document
+from ..values.users import User
 
 __all__ = ["Filter"]
 

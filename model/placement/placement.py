@@ -8,18 +8,13 @@ leaf that still takes applications. If not, the next rule is tried. When no rule
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Sequence
+from typing import Final, final
 
 from ..configuration.schema import RuleConfig
 from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
-from .requests import PlacementRefusal, QueueChoice, RuleOutcome
-from .rules import RECOVERY_RULE, Found, PlacementRulesError, RuleRefusal, build_rule
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .requests import PlacementRequest, QueueLookup
-    from .rules import PlacementRule
+from .requests import PlacementRefusal, PlacementRequest, QueueChoice, QueueLookup, RuleOutcome
+from .rules import RECOVERY_RULE, Found, PlacementRule, PlacementRulesError, RuleRefusal, build_rule
 
 __all__ = ["PlacementRules", "usable_rules"]
 

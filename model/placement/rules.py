@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 from ..configuration.names import QUEUE_NAME_RULE
 from ..configuration.positions import NOWHERE, Position
+from ..configuration.schema import RuleConfig
 from ..errors import LicorneError
+from ..values.documents import Document, Json
 from .filters import Filter
 from .queue_names import (
     RECOVERY_QUEUE,
@@ -26,12 +28,7 @@ from .queue_names import (
     is_qualified,
     without_dots,
 )
-from .requests import PlacementRequest
-
-if TYPE_CHECKING:
-    from ..configuration.schema import RuleConfig
-    from ..values.documents import Document, Json
-    from .requests import QueueLookup
+from .requests import PlacementRequest, QueueLookup
 
 __all__ = [
     "BUILDERS",

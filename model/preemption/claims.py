@@ -7,17 +7,13 @@ for what the queue is entitled to once, and the second one would find the queue 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Mapping
+from typing import Final, final
 
+from ..queues.queue import Queue
 from ..resources.combinations import component_wise_max
-from ..resources.resource import EMPTY, add, subtract_only_existing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
+from ..resources.resource import EMPTY, Resource, add, subtract_only_existing
+from ..state.partition_state import PartitionState
 
 __all__ = ["NOTHING_COMMITTED", "CommittedResources", "committed_resources"]
 

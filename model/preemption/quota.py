@@ -9,8 +9,9 @@ another type that is short of its guarantee.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from ..queues.queue import Queue
 from ..queues.quota_timer import is_over_maximum
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
@@ -23,18 +24,11 @@ from ..resources.resource import (
     total_of,
 )
 from ..resources.texts import describe
-from ..state.preemption_log import PreemptionCause, PreemptionRecord
+from ..state.partition_state import PartitionState
+from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
 from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
-from .victims import described, quota_order, victims_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
-    from ..state.preemption_log import VictimRecord
-    from .victims import Victim
+from .victims import Victim, described, quota_order, victims_of
 
 __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
 

@@ -7,26 +7,22 @@ foreign allocations use stays used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
+from ..applications.pending_asks import AskRecord
+from ..nodes.block import NodeEntry
+from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
-from ..resources.resource import add, fits, total_of
+from ..resources.resource import Resource, add, fits, total_of
 from ..state.event_rates import report_no_victim
+from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
+from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources
 from .victims import Need, Victim, described, needed_only, required_node_order
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..applications.pending_asks import AskRecord
-    from ..nodes.block import NodeEntry
-    from ..queues.application_entry import ApplicationEntry
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node"]
 

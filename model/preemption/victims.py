@@ -7,19 +7,16 @@ originators, with which their whole application ends, go last.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..resources.comparisons import type_match_percent
 from ..resources.resource import Resource, add, fits, subtract, total_of
 from ..resources.shares import shares
 from ..values.allocation import Allocation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ..queues.queue import Queue
 
 __all__ = [
     "Need",

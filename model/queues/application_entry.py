@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from ..resources.resource import total_of
+from ..applications.effects import ApplicationFacts
+from ..applications.handle import ApplicationHandle
+from ..resources.resource import Resource, total_of
+from ..values.allocation import Ask
+from ..values.users import User
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..applications.effects import ApplicationFacts
-    from ..applications.handle import ApplicationHandle
-    from ..resources.resource import Resource
-    from ..values.allocation import Ask
-    from ..values.users import User
     from .queue import Queue
     from .waiting import PreemptingAsk, RestKind
 

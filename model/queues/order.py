@@ -7,23 +7,21 @@ changed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
 from ..resources.quantities import INT32_MIN
-from ..resources.resource import EMPTY, is_any_positive
+from ..resources.resource import EMPTY, Resource, is_any_positive
 from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
+from .application_entry import ApplicationEntry, EntryKey, SkipUntil
 from .priorities import PriorityCounts
 from .waiting import WaitingApplications
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from ..resources.resource import Resource
-    from .application_entry import ApplicationEntry, EntryKey, SkipUntil
     from .queue import Queue
 
 __all__ = ["ApplicationOrder", "ChildKey", "ChildOrder", "child_key"]

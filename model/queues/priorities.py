@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Iterable
+from typing import final
 
 from ..resources.quantities import INT32_MIN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["PriorityCounts"]
 

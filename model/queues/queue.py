@@ -8,9 +8,11 @@ never two at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Mapping
+from typing import Final, final
 
 from ..configuration.access_control import AccessControlList
+from ..configuration.positions import Position
 from ..configuration.queue_properties import PriorityPolicy, QueueProperties, evaluate
 from ..marks import Marks
 from ..resources.combinations import prune
@@ -18,6 +20,7 @@ from ..resources.comparisons import is_zero
 from ..resources.quantities import INT32_MAX, INT32_MIN
 from ..resources.resource import (
     EMPTY,
+    Resource,
     add,
     fits_in_addition,
     strictly_greater_than_zero,
@@ -26,16 +29,10 @@ from ..resources.resource import (
     take_away,
 )
 from ..values.object_state import ObjectEvent, ObjectState, next_object_state
+from .application_entry import ApplicationEntry
 from .order import ApplicationOrder, ChildOrder
 from .priorities import PriorityCounts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ..configuration.positions import Position
-    from ..resources.resource import Resource
-    from .application_entry import ApplicationEntry
-    from .template import QueueTemplate
+from .template import QueueTemplate
 
 __all__ = ["Queue", "stand_in_for"]
 

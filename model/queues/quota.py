@@ -6,13 +6,9 @@ queue declines, so that quotas hold however many threads charge at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..resources.comparisons import is_zero
 from ..resources.resource import Resource, component_wise_min
-
-if TYPE_CHECKING:
-    from .queue import Queue
+from .queue import Queue
 
 __all__ = [
     "charge",

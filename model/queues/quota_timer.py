@@ -7,14 +7,11 @@ within the maximum again, and removed once it has been due: one change is enforc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ..resources.resource import Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .queue import Queue
+from .queue import Queue
 
 __all__ = [
     "QuotaSettings",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..resources.resource import is_any_positive
 from ..values.object_state import ObjectState
-from .order import child_key
+from .order import ChildKey, child_key
+from .queue import Queue
 from .quota import fair_maximum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .order import ChildKey
-    from .queue import Queue
     from .tree import QueueTree
 
 __all__ = ["ranked_children", "ranked_leaves", "waits"]

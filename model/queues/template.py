@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..configuration.positions import Position
+from ..configuration.schema import ChildTemplateConfig
 from ..resources.resource import Resource, strictly_greater_than_zero
 from ..resources.texts import resource_from_texts
-
-if TYPE_CHECKING:
-    from ..configuration.schema import ChildTemplateConfig
-    from ..values.documents import Document
+from ..values.documents import Document
 
 __all__ = ["QueueTemplate"]
 

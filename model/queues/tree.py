@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Protocol, final
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Final, Protocol, final
 
 from ..configuration.access_control import AccessControlList
 from ..configuration.queue_properties import inherit
+from ..configuration.schema import QueueConfig
 from ..resources.quantities import INT32_MIN
+from ..resources.resource import Resource
 from ..values.events import ChangeType
-from ..values.facts import unheard
+from ..values.facts import EventReports, unheard
 from ..values.object_state import ObjectEvent, ObjectState
-from .order import child_key
+from ..values.users import User
+from .order import ChildKey, child_key
 from .queue import Queue
 from .quota import fair_maximum
 from .ranks import waits
 from .template import QueueTemplate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
-
-    from ..configuration.schema import QueueConfig
-    from ..resources.resource import Resource
-    from ..values.facts import EventReports
-    from ..values.users import User
-    from .order import ChildKey
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree"]
 

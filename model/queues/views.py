@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..configuration.queue_properties import QueueProperties
 from ..resources.resource import Resource
 from ..values.object_state import ObjectState
+from .queue import Queue
 from .template import QueueTemplate
-
-if TYPE_CHECKING:
-    from .queue import Queue
 
 __all__ = ["ShownQueue", "shown_path", "shown_tree"]
 

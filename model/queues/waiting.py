@@ -18,16 +18,13 @@ What stops one of a kind stops all of that kind, so that the walk tries the firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import NamedTuple, final
 
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
 from .application_entry import ApplicationEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["Conditions", "PreemptingAsk", "RestKind", "WaitingApplications"]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Sequence
+from typing import Final, final
 
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
+from ..queues.application_entry import ApplicationEntry
 from ..queues.quota_timer import usage_raised
 from ..resources.comparisons import equals, has_negative
-from ..resources.resource import strictly_greater_than_zero
+from ..resources.resource import Resource, strictly_greater_than_zero
 from ..state.applying import apply
 from ..state.charges import count_placed, drop_reservations, end_claim, report_placed
+from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
 from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
@@ -20,19 +23,12 @@ from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationPlaced,
     AllocationRejection,
+    AllocationSubmission,
 )
 from ..values.object_state import ObjectState
 from ..values.part_keys import PART_MARK, ask_key_of
 from .foreign import submit_foreign
 from .withdrawals import withdraw_waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..queues.application_entry import ApplicationEntry
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
-    from ..values.messages import AllocationSubmission
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]
 

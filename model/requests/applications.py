@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from ..applications.application import Application
 from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from ..applications.state import ApplicationState
 from ..configuration.flags import flag_of
+from ..configuration.names import is_user_name
 from ..configuration.queue_properties import SortPolicy
 from ..errors import LicorneError
 from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
+from ..queues.queue import Queue
 from ..queues.quota import maximum_below_root
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
@@ -19,30 +22,25 @@ from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, stri
 from ..resources.texts import describe, negative_text, resource_from_json
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
+from ..state.partition_state import PartitionState
+from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType
 from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationsReleased,
     ApplicationChanged,
+    ApplicationRemoval,
     ApplicationsAnswered,
+    ApplicationSubmission,
     Rejection,
     Release,
     TerminationType,
 )
 from ..values.object_state import ObjectState
-from ..values.users import User
+from ..values.users import LookedUp, LookUpFailure, User
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
 from .quota_reports import quota_of, report_quota
-from .user_resolution import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Allocation
-    from ..values.messages import ApplicationRemoval, ApplicationSubmission
 
 __all__ = [
     "Decided",
@@ -54,6 +52,7 @@ __all__ = [
     "make_application",
     "quota_tags",
     "remove_application",
+    "resolve",
 ]
 
 CREATE_FORCE_TAG: Final = "application.create.force"
@@ -372,3 +371,49 @@ def _announce_end(state: PartitionState, application_id: str, allocations: Seque
     ]
     if releases:
         state.host.announce(AllocationsReleased(tuple(releases)))
+
+
+_NOBODY: Final = "nobody"
+_NO_GROUP: Final = "nogroup"
+
+
+def resolve(
+    submitted_user: str,
+    submitted_groups: Sequence[str],
+    *,
+    forced: bool,
+    looked_up: LookedUp,
+) -> User | str:
+    """Make the user of an application of what was submitted and what was looked up.
+
+    Groups that were submitted are taken as they are, and the name must then be a valid one. Without groups
+    those count that were looked up, and a name that the look-up has found may have any form. Without a
+    look-up a user is in one group, which has the name of the user. A forced application is never refused
+    because it has no user or no groups: it gets `nobody` or `nogroup`.
+
+    Args:
+        submitted_user: The name of the user; empty if the RM sent none.
+        submitted_groups: The groups of the user; empty if the RM leaves them to be looked up.
+        forced: The application must be accepted (tag `application.create.force`).
+        looked_up: The result of the look-up.
+
+    Returns:
+        The user, or the reason to refuse the application.
+    """
+    user, groups = submitted_user, tuple(submitted_groups)
+    if not user:
+        if not forced:
+            return "empty user cannot resolve"
+        user, groups = _NOBODY, (_NO_GROUP,)
+    if not groups:
+        if isinstance(looked_up, LookUpFailure):
+            if not forced:
+                return looked_up.reason
+            groups = (_NO_GROUP,)
+        else:
+            groups = (user,) if looked_up is None else looked_up
+        if not forced:
+            return User(user, groups)
+    if not is_user_name(user):
+        return "invalid username, it contains invalid characters"
+    return User(user, groups)

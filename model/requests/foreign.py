@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..resources.texts import negative_text
+from ..state.partition_state import PartitionState
 from ..values.allocation import FOREIGN_TAG, Allocation, Ask
 from ..values.events import ChangeType
 from ..values.identifiers import id_refusal
-
-if TYPE_CHECKING:
-    from ..state.partition_state import PartitionState
-    from ..values.messages import AllocationSubmission
+from ..values.messages import AllocationSubmission
 
 __all__ = ["remove_foreign", "submit_foreign"]
 

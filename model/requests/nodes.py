@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
+from ..applications.effects import Answer
 from ..nodes.block import NodeEntry
 from ..nodes.node import Node
+from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import release_charge
-from ..resources.resource import EMPTY, subtract
+from ..resources.resource import EMPTY, Resource, subtract
 from ..resources.texts import negative_text
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_reservations, leave_node
+from ..state.partition_state import PartitionState
 from ..state.quarantine import BrokenKind
+from ..values.allocation import FOREIGN_TAG, Allocation
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.facts import SwappedFact
 from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
+    AllocationSubmission,
     NodeAction,
     NodesAnswered,
+    NodeUpdate,
     Rejection,
     Release,
     TerminationType,
 )
 from ..values.object_state import ObjectState
-from .existing import existing_refusal, recover_existing
+from .allocations import submission_refusal, submit_allocations
 from .quarantining import uncount_quarantined
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..applications.effects import Answer
-    from ..queues.application_entry import ApplicationEntry
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Allocation
-    from ..values.messages import NodeUpdate
 
 __all__ = ["CREATIONS", "remove_node", "remove_quarantined_node", "update_nodes", "update_refusal"]
 
@@ -359,3 +356,51 @@ def _release(state: PartitionState, allocation: Allocation, node_id: str) -> Rel
         termination=TerminationType.STOPPED_BY_RM,
         message=f"Node {node_id} Removed",
     )
+
+
+def existing_refusal(state: PartitionState, update: NodeUpdate) -> str | None:
+    """Return why a node cannot be created with what exists on it, `None` if it can; nothing has changed."""
+    owners: dict[str, str] = {}
+    for allocation in update.existing:
+        reason = _refusal(state, update, allocation, owners)
+        if reason is not None:
+            return (
+                f"failure while adding new node {update.node_id}: its existing allocation "
+                f"{allocation.allocation_key} is refused: {reason}"
+            )
+        owners[allocation.allocation_key] = allocation.application_id
+    return None
+
+
+def _refusal(
+    state: PartitionState, update: NodeUpdate, allocation: AllocationSubmission, owners: dict[str, str]
+) -> str | None:
+    key, name = allocation.allocation_key, allocation.application_id
+    if allocation.node_id != update.node_id:
+        return f"it is on node {allocation.node_id}"
+    if allocation.partition != state.name:
+        return f"it is in partition {allocation.partition}"
+    if key in owners:
+        return "it is there twice"
+    if FOREIGN_TAG in allocation.tags:
+        if not key:
+            return "its allocation key is empty"
+        bad = id_refusal("its allocation key", key)
+        if bad is not None:
+            return bad
+        before = state.foreign.get(key)
+        return None if before is None else f"it runs on node {before.node_id}"
+    reason = submission_refusal(state, allocation, is_node_new=True)
+    if reason is not None:
+        return reason
+    placed = state.entries[name].application.allocations.get(key)
+    if placed is not None:
+        return f"it runs on node {placed.node_id}"
+    record = state.entries[name].application.asks.record(key)
+    return "it is about to run elsewhere" if record is not None and record.placed else None
+
+
+def recover_existing(state: PartitionState, update: NodeUpdate) -> None:
+    """Recover what exists on a node that has been created: nothing of it is refused."""
+    rejections = submit_allocations(state, update.existing)
+    assert not rejections, f"{rejections}: please report"

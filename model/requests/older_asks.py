@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from ..resources.quantities import INT64_MAX
 from ..state.applying import apply
-from ..values.messages import AllocationRejection
+from ..state.partition_state import PartitionState
+from ..values.messages import AllocationRejection, AllocationSubmission, AskTerms
 from .allocations import submission_refusal, submit_allocations
 from .withdrawals import withdraw_waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..state.partition_state import PartitionState
-    from ..values.messages import AllocationSubmission, AskTerms
 
 __all__ = ["ALLOCATIONS_MAX", "submit_with_terms", "timeout_ns"]
 

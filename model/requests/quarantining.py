@@ -8,22 +8,18 @@ had stays counted, by what the partition knows from earlier answers, until the R
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
-from ..resources.resource import EMPTY, add, take_away
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..resources.resource import EMPTY, Resource, add, take_away
 from ..state.charges import count_victim_ended, end_claim, leave_node, uncount
+from ..state.partition_state import PartitionState
 from ..state.placing import unreserve
 from ..state.quarantine import BrokenKind
-
-if TYPE_CHECKING:
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Allocation
+from ..values.allocation import Allocation
 
 __all__ = [
     "end_quarantined",

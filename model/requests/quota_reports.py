@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..queues.queue import Queue
 from ..resources.resource import Resource
+from ..state.partition_state import PartitionState
 from ..values.events import ChangeDetail, ChangeType
-
-if TYPE_CHECKING:
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
 
 __all__ = ["QueueQuota", "quota_of", "report_quota", "report_quotas"]
 

@@ -7,16 +7,14 @@ nothing is lost that happened in between.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from ..configuration.schema import PartitionConfig
 from ..placement.placement import PlacementRules
+from ..queues.queue import Queue
 from ..queues.quota_timer import quota_settings, quotas_changed
+from ..state.partition_state import PartitionState
 from .quota_reports import quota_of, report_quotas
-
-if TYPE_CHECKING:
-    from ..configuration.schema import PartitionConfig
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
 
 __all__ = ["Savepoint", "reconfigure"]
 

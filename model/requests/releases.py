@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ..queues.application_entry import ApplicationEntry
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
+from ..state.partition_state import PartitionState
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -19,10 +21,6 @@ from .foreign import remove_foreign
 from .nodes import apply_swap_on_nodes, exchange_counts
 from .quarantining import end_quarantined
 from .withdrawals import withdraw_ask, withdraw_waiting
-
-if TYPE_CHECKING:
-    from ..queues.application_entry import ApplicationEntry
-    from ..state.partition_state import PartitionState
 
 __all__ = ["release_allocation"]
 

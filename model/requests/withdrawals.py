@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from ..queues.application_entry import ApplicationEntry
 from ..state.applying import apply
 from ..state.charges import drop_asks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..queues.application_entry import ApplicationEntry
-    from ..state.partition_state import PartitionState
+from ..state.partition_state import PartitionState
 
 __all__ = ["withdraw_ask", "withdraw_waiting"]
 

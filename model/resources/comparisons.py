@@ -7,12 +7,9 @@ types it compares and what a missing type counts as.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .resource import Resource
+from .resource import Resource
 
 __all__ = [
     "equals",

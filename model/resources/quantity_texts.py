@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from .resource import Resource
+from .resource import Resource
 
 __all__ = ["quantity_text", "resource_text"]
 

@@ -19,12 +19,10 @@ text in `texts`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final, overload
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from typing import Final, final, overload
 
 from .quantities import QuantityError
-
-if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 
 __all__ = [
     "EMPTY",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Mapping
+from typing import final
 
 from .resource import Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["TrackedResource"]
 

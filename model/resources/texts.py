@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, parse_vcore
 from .resource import EMPTY, Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["describe", "negative_text", "resource_from_json", "resource_from_texts"]
 

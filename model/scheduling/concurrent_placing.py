@@ -16,21 +16,17 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..state.headroom_reports import set_runnable
+from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, finish_placing
-from ..values.allocation import Allocation
+from ..values.allocation import Allocation, Ask
 from .cycle import is_idle, may_skip
 from .resting import conditions_in
-
-if TYPE_CHECKING:
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
 
 __all__ = ["ConcurrentOutcome", "place_concurrently"]
 

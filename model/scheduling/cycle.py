@@ -7,26 +7,23 @@ applications in theirs, in each the asks in theirs, and for each the nodes in th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ..nodes.order import forget_closed
 from ..queues import quota as queue_quota
+from ..queues.application_entry import SkipUntil
+from ..queues.queue import Queue
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.cycle_times import TimedPart
+from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
 from .first_ask import place_first
 from .leaf_visit import LeafVisit
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 from .resting import retries_of_resting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..queues.application_entry import SkipUntil
-    from ..queues.queue import Queue
-    from ..state.partition_state import PartitionState
 
 __all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle"]
 

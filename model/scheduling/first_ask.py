@@ -5,19 +5,14 @@ A visit (`licorne.model.scheduling.leaf_visit`) would choose the same ask, at se
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..applications.state import ApplicationState
-from ..resources.resource import fits_undefined_unlimited
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
+from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted
 from .resting import may_run
-
-if TYPE_CHECKING:
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
 
 __all__ = ["place_first", "place_first_of"]
 

@@ -9,21 +9,25 @@ over (`licorne.model.state.deferred_checks`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Collection
+from typing import Final, final
 
-from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, CandidateKind, FailedTry
+from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, Candidate, CandidateKind, FailedTry
+from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..nodes.reservable import first_to_reserve
 from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget
 from ..queues import quota as queue_quota
-from ..queues.application_entry import SkipUntil
-from ..resources.resource import fits_undefined_unlimited
+from ..queues.application_entry import ApplicationEntry, SkipUntil
+from ..queues.queue import Queue
+from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.cycle_times import TimedPart
 from ..state.event_rates import report_unschedulable
 from ..state.headroom_reports import report_checks, set_runnable
 from ..state.node_checks import Pending
+from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
 from .first_ask import place_first_of
@@ -31,6 +35,7 @@ from .required_node import PASSED_OVER, denied_by_rm, refusal_of, try_required_n
 from .resting import (
     LACKS_ROOM,
     PreemptionRefused,
+    Rest,
     barred_sizes,
     conditions_in,
     holder_of,
@@ -41,17 +46,6 @@ from .resting import (
     retries_of_resting,
     with_limits,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..applications.ask_walk import Candidate
-    from ..applications.effects import ApplicationFacts
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
-    from .resting import Rest
 
 __all__ = ["LeafVisit"]
 

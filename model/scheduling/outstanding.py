@@ -6,22 +6,20 @@ reported and does not fit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ..queues.application_entry import ApplicationEntry
 from ..queues.quota import headroom_without_root
 from ..resources.resource import (
+    Resource,
     component_wise_min,
     fits_undefined_unlimited,
     subtract,
     subtract_only_existing,
 )
 from ..state.charges import user_headroom
+from ..state.partition_state import PartitionState
 from ..values.messages import SchedulingStateChanged
-
-if TYPE_CHECKING:
-    from ..queues.application_entry import ApplicationEntry
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
 
 __all__ = ["outstanding_asks"]
 

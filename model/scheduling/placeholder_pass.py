@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from ..applications.gang import SwapWalk
+from ..applications.gang import SwapOffer, SwapWalk
+from ..nodes.block import NodeEntry
+from ..queues.application_entry import ApplicationEntry
 from ..resources.texts import describe
 from ..state.applying import apply
 from ..state.charges import drop_reservations, leave_node
 from ..state.deferred_checks import NODES_PER_STEP
-from ..state.node_checks import Pending
-from ..values.allocation import Allocation
+from ..state.node_checks import NodeChecks, Pending
+from ..state.partition_state import PartitionState
+from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.messages import AllocationsReleased, Release, TerminationType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..applications.gang import SwapOffer
-    from ..nodes.block import NodeEntry
-    from ..queues.application_entry import ApplicationEntry
-    from ..state.node_checks import NodeChecks
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
 
 __all__ = ["replace_placeholder"]
 

@@ -5,23 +5,17 @@ Steps are checked and undone as in `licorne.model.scheduling.leaf_visit`, which 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..applications.ask_walk import FailedTry
-from ..resources.resource import fits
-from ..state.node_checks import Pending
+from ..applications.ask_walk import Candidate, FailedTry
+from ..nodes.block import NodeEntry
+from ..queues.application_entry import ApplicationEntry
+from ..resources.resource import Resource, fits
+from ..state.node_checks import NodeChecks, Pending
+from ..state.partition_state import PartitionState
 from ..state.placing import cancel_ordinary_reservations, commit, reserve
-from ..values.refusals import RefusalReason, refused
-
-if TYPE_CHECKING:
-    from ..applications.ask_walk import Candidate
-    from ..nodes.block import NodeEntry
-    from ..queues.application_entry import ApplicationEntry
-    from ..resources.resource import Resource
-    from ..state.node_checks import NodeChecks
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
-    from ..values.refusals import Refusal
+from ..values.allocation import Ask
+from ..values.refusals import Refusal, RefusalReason, refused
 
 __all__ = ["PASSED_OVER", "denied_by_rm", "refusal_of", "try_required_node"]
 

@@ -10,29 +10,25 @@ tried.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Mapping
+from typing import Final, final
 
+from ..applications.pending_asks import AskRecord
+from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
+from ..nodes.block import NodeEntry
 from ..preemption.required_node import preempt_for_required_node
 from ..queues import quota as queue_quota
-from ..resources.resource import fits, fits_undefined_unlimited
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.event_rates import report_unschedulable
 from ..state.node_checks import Pending
+from ..state.partition_state import PartitionState
 from ..state.placing import commit, unreserve
 from ..state.reserved_skip import ReservedSkip
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..applications.pending_asks import AskRecord
-    from ..applications.reservations import Reservation
-    from ..nodes.block import NodeEntry
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
-    from ..values.allocation import Ask
+from ..values.allocation import Ask
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
 

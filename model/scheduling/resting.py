@@ -7,24 +7,20 @@ limits of its user or on the nodes: then the same changes give room to all that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Container, Sequence
+from typing import Final, NamedTuple
 
+from ..applications.ask_walk import AskWalk, Candidate
+from ..preemption.guarantee.attempt_budget import AttemptBudget
 from ..queues import quota as queue_quota
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..queues.waiting import Conditions, PreemptingAsk, RestKind
-from ..resources.resource import fits_undefined_unlimited
+from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
+from ..state.partition_state import PartitionState
 from ..state.preemption_attempts import AttemptShape, change_stamp
 from ..values.refusals import RefusalReason
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
-
-    from ..applications.ask_walk import AskWalk, Candidate
-    from ..preemption.guarantee.attempt_budget import AttemptBudget
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
-    from ..state.partition_state import PartitionState
 
 __all__ = [
     "LACKS_ROOM",

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..preemption.quota import preempt_over_quota
 from ..queues.quota_timer import next_due_ns
 from ..state.applying import apply
 from ..state.charges import drop_asks, leave_swap
 from ..state.expiries import expire_due
-from ..state.host import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck
+from ..state.host import ApplicationTimer, Expiry, Inspection, QueueCleaning, QuotaCheck, TimerAction
+from ..state.partition_state import PartitionState
 from .cycle import is_idle
 from .outstanding import outstanding_asks
-
-if TYPE_CHECKING:
-    from ..state.host import TimerAction
-    from ..state.partition_state import PartitionState
 
 __all__ = ["carry_out", "next_retry_ns", "schedule_wakeups", "watch_quotas"]
 

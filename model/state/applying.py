@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..applications.effects import StateEntered, TimerSet
+from ..applications.effects import Answer, ApplicationFacts, ReleaseWanted, StateEntered, TimerSet
 from ..applications.state import ApplicationState
+from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY
 from ..values.events import ChangeDetail, ChangeType
@@ -14,8 +15,6 @@ from .charges import drop_asks
 from .host import ApplicationTimer
 
 if TYPE_CHECKING:
-    from ..applications.effects import Answer, ApplicationFacts, ReleaseWanted
-    from ..queues.application_entry import ApplicationEntry
     from .partition_state import PartitionState
 
 __all__ = ["announce_state", "apply", "is_starting"]

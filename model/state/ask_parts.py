@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Sequence
+from typing import Final, final
 
 from ..values.part_keys import ask_key_of, number_of, numbered_key, uuid_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["AskParts"]
 

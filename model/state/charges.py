@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..applications.effects import Answer
+from ..applications.reservations import Reservation
+from ..limits.usage_tree import Held
 from ..queues import quota as queue_quota
-from ..resources.resource import EMPTY, subtract
+from ..queues.application_entry import ApplicationEntry
+from ..resources.resource import EMPTY, Resource, subtract
+from ..values.allocation import Allocation
 from ..values.events import ChangeType
 from ..values.facts import AsksDroppedFact, EndedFact, PlacedFact
+from ..values.messages import TerminationType
+from ..values.users import User
 
 if TYPE_CHECKING:
-    from ..applications.effects import Answer
-    from ..applications.reservations import Reservation
-    from ..limits.usage_tree import Held
-    from ..queues.application_entry import ApplicationEntry
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation
-    from ..values.messages import TerminationType
-    from ..values.users import User
     from .partition_state import PartitionState
 
 __all__ = [

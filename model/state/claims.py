@@ -14,20 +14,17 @@ the next ask that preempts takes the room that they will give back before it cho
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
+from ..limits.usage_tree import Held
+from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.combinations import prune
 from ..resources.resource import EMPTY, Resource, add, component_wise_min, subtract, total_of
+from ..values.allocation import Ask
 from ..values.users import User
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-
-    from ..limits.usage_tree import Held
-    from ..queues.application_entry import ApplicationEntry
-    from ..values.allocation import Ask
 
 __all__ = ["CLAIM_GRACE_NS", "EndingVictim", "PreemptionClaim", "PreemptionClaims"]
 

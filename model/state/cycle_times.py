@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from .histograms import Histogram
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from .histograms import HistogramFigures
+from .histograms import Histogram, HistogramFigures
 
 __all__ = ["DETAILED_EVERY", "CycleTimes", "TimedPart"]
 

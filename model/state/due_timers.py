@@ -7,15 +7,11 @@ cancelling needs no search.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TypeAlias, final
 
-from .host import timer_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .host import TimerAction, TimerKey
+from .host import TimerAction, TimerKey, timer_key
 
 __all__ = ["DueTimer", "DueTimers"]
 

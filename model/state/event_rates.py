@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
+from ..values.allocation import Ask
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.facts import UnschedulableFact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..values.allocation import Ask
     from .partition_state import PartitionState
 
 __all__ = ["EVENT_INTERVAL_NS", "EventRates", "report_no_victim", "report_unschedulable"]

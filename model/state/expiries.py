@@ -5,18 +5,16 @@ There may be millions of them, for days. So the clock has one timer a partition:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, final
 
 from ..applications.effects import StateEntered, TimerKind
 from ..applications.state import ApplicationState
 from .applying import announce_state
 from .due_timers import DueTimers
-from .host import ApplicationTimer, Expiry
+from .host import ApplicationTimer, Expiry, PartitionHost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .host import PartitionHost
     from .partition_state import PartitionState
 
 __all__ = ["Expiries", "expire_due"]

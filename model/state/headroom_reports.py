@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..applications.ask_walk import AskWalk
 from ..applications.pending_asks import QUEUE_CHECK, USER_CHECK
+from ..queues.application_entry import ApplicationEntry
+from ..values.allocation import Ask
 from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import HeadroomFact
-
-if TYPE_CHECKING:
-    from ..applications.ask_walk import AskWalk
-    from ..queues.application_entry import ApplicationEntry
-    from ..values.allocation import Ask
-    from .partition_state import PartitionState
+from .partition_state import PartitionState
 
 __all__ = ["report_checks", "report_passed", "set_runnable"]
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, final
 
 __all__ = ["BOUNDS_NS", "Histogram", "HistogramFigures", "merged"]
 

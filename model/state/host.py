@@ -5,9 +5,9 @@ The model starts nothing and has no clock of its own. An engine makes one host f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from ..applications.application import Application
 from ..applications.effects import TimerKind
@@ -17,12 +17,8 @@ from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
 from ..values.facts import FactSink
 from ..values.messages import Announcement
+from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ..values.refusals import PlacementHalt
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
 
 __all__ = [
     "ANSWER_TIMEOUT_NS",

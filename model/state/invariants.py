@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..applications.state import ApplicationState
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, add, fits, total_of
-
-if TYPE_CHECKING:
-    from ..queues.application_entry import ApplicationEntry
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
-    from .partition_state import PartitionState
+from ..resources.resource import EMPTY, Resource, add, fits, total_of
+from .partition_state import PartitionState
 
 __all__ = ["validate_partition"]
 

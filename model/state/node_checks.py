@@ -6,18 +6,14 @@ which changes nothing, and goes on with the next one (`licorne.model.state.defer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, final
+from typing import Final, NamedTuple, Protocol, final
 
 from ..nodes.block import NodeEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from ..nodes.order import NodeOrder
-    from ..values.allocation import Ask
-    from .host import Predicates
+from ..nodes.order import NodeOrder
+from ..values.allocation import Ask
+from .host import Predicates
 
 __all__ = ["PENDING_SEARCH", "ImmediateChecks", "NodeChecks", "NodeSearch", "Pending"]
 

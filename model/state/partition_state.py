@@ -8,11 +8,15 @@ What is placed is counted by `licorne.model.state.charges`.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, final
 
+from ..applications.application import Application
+from ..applications.ask_walk import AskWalk
 from ..applications.effects import StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
 from ..applications.state import ApplicationState
+from ..configuration.schema import PartitionConfig
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
@@ -21,37 +25,117 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..queues.tree import QueueTree
 from ..resources.combinations import prune
-from ..resources.resource import EMPTY, add, subtract
+from ..resources.resource import EMPTY, Resource, add, subtract
+from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import EventReports, LeftFact
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
 from .claims import PreemptionClaims
 from .cycle_times import CycleTimes
+from .deferred_checks import DeferredChecks
 from .event_rates import EventRates
 from .expiries import Expiries
-from .host import ApplicationTimer
-from .key_claims import KeyClaims
-from .making_checks import checks_of
+from .host import ApplicationTimer, PartitionHost
+from .node_checks import ImmediateChecks, NodeChecks
 from .partition_timers import PartitionTimers
 from .placed_counts import PlacedCounts
 from .preemption_attempts import FailedAttempts
 from .preemption_log import PreemptionLog
 from .quarantine import Quarantine
-from .refusal_notes import RefusalNotes
 from .reserved_asks import ReservedAsks
+from .reserved_skip import ReservedSkip
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = ["KeyClaims", "PartitionState", "RejectedApplication", "TerminatedApplication"]
 
-    from ..applications.application import Application
-    from ..configuration.schema import PartitionConfig
-    from ..resources.resource import Resource
-    from ..values.allocation import Allocation
-    from .host import PartitionHost
-    from .reserved_skip import ReservedSkip
 
-__all__ = ["PartitionState", "RejectedApplication", "TerminatedApplication"]
+@final
+class RefusalNotes:
+    """The notes of the cycle that runs.
+
+    Args:
+        kept: The notes are kept until the cycle is over; otherwise each counts at once.
+    """
+
+    def __init__(self, *, kept: bool) -> None:
+        self.kept = kept
+        self._notes: list[tuple[ApplicationHandle, str, str, int, int]] = []
+
+    def begin(self) -> None:
+        """Forget the notes of a cycle that was invalidated."""
+        self._notes.clear()
+
+    def note(
+        self, application: ApplicationHandle, allocation_key: str, text: str, now_ns: int, times: int = 1
+    ) -> None:
+        """Note a refusal, or several with the same text."""
+        if self.kept:
+            self._notes.append((application, allocation_key, text, now_ns, times))
+        else:
+            application.asks.note_refusal(allocation_key, text, now_ns, times)
+
+    def take(self, application: ApplicationHandle, walk: AskWalk) -> None:
+        """Note what the application itself has refused at the last question of a walk."""
+        if walk.notes:
+            self._notes += [(application, key, text, walk.now_ns, 1) for key, text in walk.notes]
+
+    @property
+    def taken(self) -> int:
+        """How many notes this cycle has taken."""
+        return len(self._notes)
+
+    def drop_beyond(self, taken: int) -> None:
+        """Drop the notes after so many: the part of the cycle that took them is repeated."""
+        del self._notes[taken:]
+
+    def count(self) -> None:
+        """Count all that was noted, now that the cycle is over."""
+        for application, allocation_key, text, now_ns, times in self._notes:
+            application.asks.note_refusal(allocation_key, text, now_ns, times)
+        self._notes.clear()
+
+
+_BOUND_MIN: Final = 4096
+"""At how many keys unused ones are searched for; then again at twice as many as are used."""
+
+
+@final
+class KeyClaims:
+    """The allocation keys of a partition, each with the application that uses it, or has used it.
+
+    Args:
+        used_among: Given an application and some keys, returns those of the keys that it uses now.
+    """
+
+    def __init__(self, used_among: Callable[[str, Sequence[str]], Sequence[str]]) -> None:
+        self._used_among = used_among
+        self._claimants: dict[str, str] = {}
+        self._bound = _BOUND_MIN
+
+    def claim(self, allocation_key: str, application_id: str) -> None:
+        """Note whose key it is; at times, forget the keys that no application uses any more."""
+        self._claimants[allocation_key] = application_id
+        if len(self._claimants) > self._bound:
+            self._forget_unused()
+            self._bound = max(_BOUND_MIN, 2 * len(self._claimants))
+
+    def claimant_of(self, allocation_key: str) -> str:
+        """Return the application that has last claimed a key, whether or not it uses it still."""
+        return self._claimants.get(allocation_key, "")
+
+    def owner_of(self, allocation_key: str) -> str:
+        """Return the application that uses a key now, the empty text if none does."""
+        name = self._claimants.get(allocation_key, "")
+        return name if name and self._used_among(name, (allocation_key,)) else ""
+
+    def _forget_unused(self) -> None:
+        keys: dict[str, list[str]] = {}
+        for key, name in self._claimants.items():
+            keys.setdefault(name, []).append(key)
+        # One question an application instead of one a key.
+        self._claimants = {
+            key: name for name, candidates in keys.items() for key in self._used_among(name, candidates)
+        }
 
 
 class RejectedApplication(NamedTuple):
@@ -248,3 +332,13 @@ class PartitionState:
         self.tree.limits_changed()
         self.changes += 1
         self.node_changes += 1
+
+
+def checks_of(host: PartitionHost) -> NodeChecks | None:
+    """Return the checks of a partition's nodes, `None` if the RM takes every node."""
+    if host.question_channel is not None:
+        assert host.predicates is None, "predicates answer at once or later, not both: please report"
+        return DeferredChecks(
+            host.question_channel, host.answer_timeout_ns, may_overtake=host.asks_may_overtake
+        )
+    return None if host.predicates is None else ImmediateChecks(host.predicates, host.keys_of_others)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..applications.effects import TimerKind
-from .host import Inspection, QueueCleaning, QuotaCheck, RetryAsks, timer_key
-
-if TYPE_CHECKING:
-    from .host import ApplicationTimer, PartitionHost, TimerAction
+from .host import (
+    ApplicationTimer,
+    Inspection,
+    PartitionHost,
+    QueueCleaning,
+    QuotaCheck,
+    RetryAsks,
+    TimerAction,
+    timer_key,
+)
 
 __all__ = ["CLEANING_INTERVAL_NS", "INSPECTION_DELAY_NS", "QUOTA_CHECK_INTERVAL_NS", "PartitionTimers"]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..marks import Marks
+from ..values.allocation import Ask
 from .histograms import Histogram
-
-if TYPE_CHECKING:
-    from ..values.allocation import Ask
 
 __all__ = ["PlacedCounts"]
 

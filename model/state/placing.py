@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..applications.effects import Answer
 from ..applications.state import ApplicationState
+from ..nodes.block import NodeEntry
 from ..queues import quota as queue_quota
-from ..values.allocation import Allocation
+from ..queues.application_entry import ApplicationEntry
+from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeType
 from ..values.messages import AllocationPlaced
 from .applying import apply, is_starting
 from .charges import drop_reservations, end_claim, report_placed
 from .headroom_reports import report_passed
+from .partition_state import PartitionState
 from .reserved_asks import ReservedAsk
-
-if TYPE_CHECKING:
-    from ..applications.effects import Answer
-    from ..nodes.block import NodeEntry
-    from ..queues.application_entry import ApplicationEntry
-    from ..values.allocation import Ask
-    from .partition_state import PartitionState
 
 __all__ = [
     "cancel_ordinary_reservations",

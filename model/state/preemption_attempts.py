@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
+from ..applications.ask_walk import Candidate
 from ..applications.pending_asks import CHECK_INTERVAL_NS
 from ..resources.resource import Resource
 
 if TYPE_CHECKING:
-    from ..applications.ask_walk import Candidate
     from .partition_state import PartitionState
 
 __all__ = [

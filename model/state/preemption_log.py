@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ..resources.resource import EMPTY, Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["RECORDS_MAX", "PreemptionCause", "PreemptionLog", "PreemptionRecord", "VictimRecord"]
 

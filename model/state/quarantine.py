@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, final
+from typing import final
 
-if TYPE_CHECKING:
-    from ..nodes.block import NodeEntry
-    from ..queues.application_entry import ApplicationEntry
+from ..nodes.block import NodeEntry
+from ..queues.application_entry import ApplicationEntry
 
 __all__ = ["BrokenKind", "Quarantine", "Quarantined"]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, final
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, final
 
 from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..resources.resource import Resource
 from ..values.allocation import Ask
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from ..queues.queue import Queue
-    from ..resources.resource import Resource
 
 __all__ = ["ReservedAsk", "ReservedAsks"]
 

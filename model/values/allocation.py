@@ -8,12 +8,10 @@ and a frozen dataclass takes three times as long to make.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Mapping
+from typing import Final, final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..resources.resource import Resource
+from ..resources.resource import Resource
 
 __all__ = [
     "CREATION_TIME_TAG",

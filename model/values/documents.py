@@ -6,14 +6,11 @@ are in nanoseconds since 1970 unless a key says otherwise.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from ..resources.quantities import INT64_MAX, INT64_MIN, saturate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..resources.resource import Resource
+from ..resources.resource import Resource
 
 __all__ = ["Document", "Json", "compact", "quantities_shown"]
 

@@ -7,16 +7,13 @@ resource manager and the time in nanoseconds since 1970.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import EMPTY, Resource
 from .allocation import Allocation, Ask
 from .events import ChangeDetail, ChangeType, EventType
 from .messages import TerminationType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 __all__ = [
     "AsksAddedFact",

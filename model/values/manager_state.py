@@ -8,11 +8,9 @@ not know changes nothing: `next_manager_state` returns `None`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 __all__ = ["MANAGER_TRANSITIONS", "ManagerEvent", "ManagerState", "next_manager_state"]
 

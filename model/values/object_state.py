@@ -7,13 +7,11 @@ partition that ends; Stopped is a state for operators. An event that leads to th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..errors import LicorneError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["OBJECT_TRANSITIONS", "ObjectEvent", "ObjectState", "next_object_state"]
 

@@ -10,11 +10,9 @@ these.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 __all__ = ["OrderedList"]
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from ..resources.resource import Resource
-
-if TYPE_CHECKING:
-    from .allocation import Ask
+from .allocation import Ask
 
 __all__ = ["PlacementHalt", "Refusal", "RefusalReason", "refused"]
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from ..si import si_pb2 as si
+from .gauges import Gauges
 from .recorder import Recorder
 from .requests import RM_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .gauges import Gauges
-    from .workloads import BenchWorkload
+from .workloads import BenchWorkload
 
 __all__ = ["ConfirmingRecorder", "PredicateRecorder", "recorder_for"]
 

@@ -7,6 +7,7 @@ JSON. Each workload has a process of its own, so that none finds the memory or t
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -16,17 +17,14 @@ from loguru import logger
 from ...model.errors import LicorneError
 from .driver import SelfRunning, Stepped
 from .engine import EngineKind
-from .figures import Figures, figures_to_json
+from .figures import Figures, Measurement, figures_to_json
 from .gauges import Gauges
 from .measurement import measure
 from .workload_table import workload_named
+from .workloads import BenchWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from .figures import Measurement
     from .light import Light
-    from .workloads import BenchWorkload
 
 __all__ = ["MeasureOn", "light_if_installed", "main", "measure_on_fresh_scheduler", "run_workload"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from ..si.api import SchedulerAPI
 from .errors import BenchError
-
-if TYPE_CHECKING:
-    from .gauges import Gauges
-    from .recorder import Goal, Recorder
+from .gauges import Gauges
+from .recorder import Goal, Recorder
 
 __all__ = ["BenchDriver", "SelfRunning", "Stepped", "SteppedAPI"]
 

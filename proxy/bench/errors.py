@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ...model.errors import LicorneError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["BenchError", "UnknownWorkloadError"]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from .engine import EngineKind  # noqa: TC001 - pydantic reads the annotations
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from .engine import EngineKind
 
 __all__ = [
     "Backlog",

@@ -15,18 +15,16 @@ makes all older figures worthless.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict
 from sortedcontainers import SortedList
 
 from ..si import si_pb2 as si
 from .errors import BenchError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["LIGHT_ALLOCATIONS", "LIGHT_NODES", "Light"]
 

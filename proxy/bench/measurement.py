@@ -12,12 +12,16 @@ used only where the asks find no room.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ..si import si_pb2 as si
 from .answering import recorder_for
+from .driver import BenchDriver
 from .errors import BenchError
 from .figures import Backlog, Churn, HalfLoad, Measurement, percentile
+from .gauges import Gauges
 from .recorder import Goal
 from .requests import (
     application_request,
@@ -31,15 +35,7 @@ from .requests import (
     waiting_application_request,
     waiting_ask_request,
 )
-from .workloads import Course
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..si import si_pb2 as si
-    from .driver import BenchDriver
-    from .gauges import Gauges
-    from .workloads import BenchWorkload, Placement
+from .workloads import BenchWorkload, Course, Placement
 
 __all__ = ["measure"]
 

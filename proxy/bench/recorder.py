@@ -8,16 +8,14 @@ taken away) is kept and raised in the wait for the goal: an exception in a callb
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Condition
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .errors import BenchError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["Goal", "Recorder"]
 

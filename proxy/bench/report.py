@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
 from ...model.build_kind import build_name
-from .figures import figures_to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from .figures import Figures
+from .figures import Figures, figures_to_json
 
 __all__ = ["report_json", "report_tables"]
 

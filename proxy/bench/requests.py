@@ -7,18 +7,14 @@ application then sends one request with its asks in order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import yaml
 
 from ..si import si_pb2 as si
 from ..si.constants import ALLOC_TYPE_DEFAULT, CPU, FOREIGN, MEMORY, NODE_PARTITION
-from .workloads import PARTITION, BenchApplication, Course, Size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .workloads import BenchQueue, BenchWorkload, Placement
+from .workloads import PARTITION, BenchApplication, BenchQueue, BenchWorkload, Course, Placement, Size
 
 __all__ = [
     "RM_ID",

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .engine import EngineKind
 from .errors import BenchError
-from .figures import figures_from_json, median_figures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from .figures import Figures
-    from .workloads import BenchWorkload
+from .figures import Figures, figures_from_json, median_figures
+from .workloads import BenchWorkload
 
 __all__ = ["run_all", "run_in_process_of_its_own"]
 

@@ -9,21 +9,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rich.table import Table
 
 from .engine import EngineKind
 from .errors import BenchError
 from .run import run_in_process_of_its_own
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from .workloads import BenchWorkload
+from .workloads import BenchWorkload
 
 __all__ = ["ServerFigures", "measure_server", "resident_bytes_of", "server_document", "server_tables"]
 

@@ -11,8 +11,9 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..client.remote_scheduler import RemoteScheduler
 from ..si import si_pb2 as si
@@ -23,9 +24,6 @@ from .figures import percentile
 from .gauges import Gauges
 from .measurement import measure
 from .workload_table import workload_named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["main"]
 

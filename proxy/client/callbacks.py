@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final, final
 
 from ...actors.interrupts import start_thread
+from ...model.errors import LicorneError
+from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from ..scheduler.callback_failures import is_fault, text_of
+from ..scheduler.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
+from ..si.api import DeferredPredicates, ResourceManagerCallback, StateDumpPlugin
+from .errors import ConnectionLostError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..si.api import ResourceManagerCallback
-
-__all__ = ["WAITING_MAX", "CallbackQueue", "make_callback", "predicate_answers", "preemption_answers"]
+__all__ = [
+    "WAITING_MAX",
+    "CallbackQueue",
+    "StateDumpAnswers",
+    "ask_nodes",
+    "ask_victims",
+    "make_callback",
+    "predicate_answers",
+    "preemption_answers",
+]
 
 WAITING_MAX: Final = 4_096
 """How many callbacks wait for the RM before no more are read from the connection."""
@@ -130,3 +141,149 @@ class CallbackQueue:
                 step = self._waiting.popleft()
                 self._changed.notify_all()
             step()
+
+
+TEXT_BYTES_MAX: Final = 8 << 20
+"""How long an RM's part is at most. The server ends a session that sends a message of more than 16 MiB."""
+
+
+@final
+class StateDumpAnswers:
+    """Asks each RM on a thread of its own, one question at a time: one that is slow holds up no callback.
+
+    Args:
+        threads: Knows which threads are inside a callback.
+    """
+
+    def __init__(self, threads: CallbackThreads) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._asked: set[str] = set()
+        """The RMs that work on an answer."""
+
+    def answer(
+        self,
+        message: v1.SchedulerMessage,
+        callback: ResourceManagerCallback,
+        send: Callable[[v1.ManagerMessage], None],
+    ) -> None:
+        """Begin to answer a question, without waiting.
+
+        Args:
+            message: The question.
+            callback: The RM that it is for.
+            send: Sends the answer over the connection on which the question came.
+        """
+        rm_id, batch = message.rm_id, message.state_dump.batch
+
+        def run() -> None:
+            try:
+                answer = self._ask(rm_id, callback)
+            finally:
+                with self._lock:
+                    self._asked.discard(rm_id)
+            reply(answer)
+
+        def reply(answer: v1.StateDumpAnswer) -> None:
+            answer.batch = batch
+            with suppress(ConnectionLostError):
+                send(v1.ManagerMessage(state_dump=answer))
+
+        with self._lock:
+            is_busy = rm_id in self._asked
+            self._asked.add(rm_id)
+        if is_busy:
+            reply(v1.StateDumpAnswer(error=f"RM {rm_id!r} still works on an earlier state dump"))
+        else:
+            start_thread(run, "licorne-state-dump")
+
+    def _ask(self, rm_id: str, callback: ResourceManagerCallback) -> v1.StateDumpAnswer:
+        """Return what an RM says, or why it says nothing that can be sent."""
+        try:
+            if not isinstance(callback, StateDumpPlugin):
+                raise LicorneError(f"RM {rm_id!r} has no get_state_dump any more")  # noqa: TRY301 - shown as others
+            with self._threads.callback(rm_id):
+                text = callback.get_state_dump()
+            size_bytes = len(text.encode())
+            if size_bytes > TEXT_BYTES_MAX:
+                too_long = (
+                    f"the state dump of RM {rm_id!r} has {size_bytes} bytes, more than {TEXT_BYTES_MAX}"
+                )
+                raise LicorneError(too_long)  # noqa: TRY301 - shown as others
+            return v1.StateDumpAnswer(json=text)
+        except BaseException as error:  # noqa: BLE001 - whatever it raises is shown
+            return v1.StateDumpAnswer(error=text_of(error).encode(errors="replace").decode())
+
+
+def ask_nodes(
+    predicates: DeferredPredicates,
+    message: v1.PredicateQuestions,
+    reply: Callable[[v1.ManagerMessage], None],
+) -> None:
+    """Ask an RM about nodes; each answer is sent when it comes."""
+    lists = [tuple(each.node_ids) for each in message.node_lists]
+    questions = [
+        PredicateQuestion(each.allocation_key, lists[each.node_list], each.allocate)
+        for each in message.questions
+    ]
+
+    def answer(answers: Mapping[int, Mapping[str, str] | None]) -> None:
+        for position, value in answers.items():
+            written = v1.PredicateAnswers(batch=message.batch, first=position)
+            _write(written, questions[position], value)
+            reply(v1.ManagerMessage(predicate_answers=written))
+
+    try:
+        predicates.ask_predicates(questions, answer)
+    except BaseException as error:  # noqa: BLE001 - any error that the RM raises is its answer
+        reason = text_of(error)
+        answer({index: dict.fromkeys(each.node_ids, reason) for index, each in enumerate(questions)})
+
+
+def _write(
+    written: v1.PredicateAnswers, question: PredicateQuestion, value: Mapping[str, str] | None
+) -> None:
+    entry = written.answers.add()
+    if value is None:
+        entry.unanswered = True
+        return
+    reasons: dict[str, int] = {}
+    for position, node_id in enumerate(question.node_ids):
+        if node_id in value:
+            entry.refused.append(position)
+            entry.reasons.append(reasons.setdefault(value[node_id], len(reasons)))
+    written.reasons.extend(reasons)
+
+
+def ask_victims(
+    predicates: DeferredPredicates,
+    message: v1.PreemptionQuestions,
+    reply: Callable[[v1.ManagerMessage], None],
+) -> None:
+    """Ask an RM about victims; the answers are sent when all have come."""
+    questions = [
+        PreemptionQuestion(
+            each.allocationKey, each.nodeID, tuple(each.preemptAllocationKeys), each.startIndex
+        )
+        for each in message.questions
+    ]
+    found: dict[int, int | None] = {}
+
+    def answer(answers: Mapping[int, int | None]) -> None:
+        before = len(found)
+        found.update(answers)
+        if before < len(questions) <= len(found):
+            entries = [
+                si.PreemptionPredicatesResponse(success=index is not None, index=index or 0)
+                for index in (found[position] for position in range(len(questions)))
+            ]
+            reply(
+                v1.ManagerMessage(
+                    preemption_answers=v1.PreemptionAnswers(batch=message.batch, answers=entries)
+                )
+            )
+
+    try:
+        predicates.ask_preemption_predicates(questions, answer)
+    except BaseException:  # noqa: BLE001 - an RM whose predicate fails does not agree
+        answer(dict.fromkeys(range(len(questions))))

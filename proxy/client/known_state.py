@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.errors import LicorneError
 from ...model.values.messages import full_partition_name
 from ..si import constants
 from ..si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = ["KnownState", "is_foreign", "read_known_state"]
 

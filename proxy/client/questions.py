@@ -6,18 +6,18 @@ import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from ...model.configuration.extra import ExtraConfig
+from ...model.explanation import Explanation
+from ...model.explanation.dry_run import DryRun
+from ...model.state.quarantine import Quarantined
+from ...model.values.documents import Document
 from ..explanation.value_trees import value_from_json
+from ..scheduler.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
+from ..si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from ...model.configuration.extra import ExtraConfig
-    from ...model.explanation import Explanation
-    from ...model.explanation.dry_run import DryRun
-    from ...model.state.quarantine import Quarantined
-    from ...model.values.documents import Document
-    from ..scheduler.callback_threads import CallbackThreads
     from ..scheduler.questions import QueueAndUser
-    from ..si import si_pb2 as si
 
 __all__ = ["RemoteQuestions"]
 

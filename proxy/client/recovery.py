@@ -8,25 +8,67 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from enum import Enum
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.errors import LicorneError, RequestError
 from ..si import si_pb2 as si
+from ..si.api import ResourceManagerCallback, SchedulerAPI
 from ..si.callbacks import check_callback
 from .known_state import read_known_state
-from .recovery_progress import RecoveryProgress, RecoveryRejection, RejectedKind, ask_requests
-from .recovery_state import RecoveryEvent, RecoveryState, next_recovery_state
+from .recovery_progress import RecoveryProgress, RecoveryRejection, RejectedKind, Request, ask_requests
 from .recovery_watcher import watcher_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+__all__ = [
+    "RECOVERY_TRANSITIONS",
+    "OnRejection",
+    "Recovery",
+    "RecoveryEvent",
+    "RecoveryState",
+    "next_recovery_state",
+]
 
-    from ..si.api import ResourceManagerCallback, SchedulerAPI
-    from .recovery_progress import Request
 
-__all__ = ["OnRejection", "Recovery"]
+class RecoveryState(Enum):
+    """The states of a recovery."""
+
+    NEW = "New"
+    REGISTERED = "Registered"
+    RECOVERING = "Recovering"
+    RUNNING = "Running"
+    FAILED = "Failed"
+
+
+class RecoveryEvent(Enum):
+    """What happens to a recovery."""
+
+    REGISTER = "Register"
+    RECOVER = "Recover"
+    SUCCEED = "Success"
+    FAIL = "Fail"
+
+
+RECOVERY_TRANSITIONS: Final[Mapping[tuple[RecoveryState, RecoveryEvent], RecoveryState]] = {
+    (RecoveryState.NEW, RecoveryEvent.REGISTER): RecoveryState.REGISTERED,
+    (RecoveryState.REGISTERED, RecoveryEvent.RECOVER): RecoveryState.RECOVERING,
+    (RecoveryState.RECOVERING, RecoveryEvent.SUCCEED): RecoveryState.RUNNING,
+    (RecoveryState.RECOVERING, RecoveryEvent.FAIL): RecoveryState.FAILED,
+}
+
+
+def next_recovery_state(state: RecoveryState, event: RecoveryEvent) -> RecoveryState:
+    """Return the state after the event.
+
+    Raises:
+        LicorneError: the table has no such transition.
+    """
+    target = RECOVERY_TRANSITIONS.get((state, event))
+    if target is None:
+        raise LicorneError(f"event {event.value} is inappropriate for a recovery that is {state.value}")
+    return target
+
 
 HELD_REQUESTS_MAX: Final = 65_536
 """How many requests wait for the end of a recovery at most; a further one is refused."""

@@ -7,19 +7,15 @@ when all of its allocations are answered. Nothing here sends, locks or waits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 from ..si import constants
 from ..si import si_pb2 as si
-from .known_state import is_foreign
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from .known_state import KnownState
+from .known_state import KnownState, is_foreign
 
 __all__ = ["RecoveryProgress", "RecoveryRejection", "RejectedKind", "Request", "ask_requests"]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Sequence
+from typing import final
 
-from ..si.api import DeferredPredicates, ResourceManager, StateDumpPlugin
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..si import si_pb2 as si
-    from ..si.api import ResourceManagerCallback
+from ..si import si_pb2 as si
+from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
 
 __all__ = ["Watcher", "watcher_of"]
 

@@ -6,34 +6,34 @@ import queue
 import random
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from pathlib import Path
+from typing import Any, Final, final
 
 from ...actors.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
-from ..scheduler.callback_failures import CallbackFailures
+from ..scheduler.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.callback_threads import CallbackThreads
 from ..scheduler.calling import CallingSide
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.api import DeferredPredicates, ResourceManager, StateDumpPlugin
+from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
 from ..si.callbacks import check_callback
-from .callbacks import CallbackQueue, make_callback, predicate_answers, preemption_answers
+from .callbacks import (
+    CallbackQueue,
+    StateDumpAnswers,
+    ask_nodes,
+    ask_victims,
+    make_callback,
+    predicate_answers,
+    preemption_answers,
+)
+from .connection import Connection, Transport
 from .errors import ConnectionLostError
 from .questions import RemoteQuestions
-from .state_dumps import StateDumpAnswers
-from .transport import Transport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from ..scheduler.callback_failures import ErrorHook
-    from ..si.api import ResourceManagerCallback
-    from .connection import Connection
-from .deferring import ask_nodes, ask_victims
 
 __all__ = ["RemoteScheduler"]
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
-from ...model.values.documents import compact, quantities_shown
+from ...model.applications.views import (
+    ApplicationSummary,
+    ShownApplication,
+    ShownAsk,
+    ShownTaskGroup,
+)
+from ...model.values.allocation import Allocation
+from ...model.values.documents import Document, Json, compact, quantities_shown
 from ...model.values.messages import short_partition_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...model.applications.views import (
-        ApplicationSummary,
-        ShownApplication,
-        ShownAsk,
-        ShownTaskGroup,
-    )
-    from ...model.values.allocation import Allocation
-    from ...model.values.documents import Document, Json
 
 __all__ = [
     "allocation_document",

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from ...model.partition_views import PartitionValues
 from ...model.resources.shares import absolute_used_capacity
-from ...model.values.documents import compact, quantities_shown
+from ...model.values.documents import Document, Json, compact, quantities_shown
 from ...model.values.messages import short_partition_name
-from .numbers import whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...model.partition_views import PartitionValues
-    from ...model.values.documents import Document, Json
+from .times import whole
 
 __all__ = ["cluster_document", "partition_document", "partition_info"]
 

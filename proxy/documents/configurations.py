@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Mapping, Sequence
+from typing import final
 
-from .numbers import whole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...model.configuration.schema import (
-        FilterConfig,
-        LimitConfig,
-        PartitionConfig,
-        QueueConfig,
-        RuleConfig,
-        SchedulerConfig,
-    )
-    from ...model.values.documents import Document, Json
+from ...model.configuration.schema import (
+    FilterConfig,
+    LimitConfig,
+    PartitionConfig,
+    QueueConfig,
+    RuleConfig,
+    SchedulerConfig,
+)
+from ...model.values.documents import Document, Json
+from .times import whole
 
 __all__ = ["configuration_document"]
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.values.documents import Document, Json
-    from ...model.values.events import EventRecord
+from ...model.values.documents import Document, Json
+from ...model.values.events import EventRecord
 
 __all__ = ["batch_document", "event_document"]
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from ...model.nodes.node import HOSTNAME, RACKNAME
+from ...model.partition_views import ShownNode
 from ...model.resources.shares import absolute_used_capacity
-from ...model.values.documents import compact, quantities_shown
+from ...model.values.documents import Document, Json, compact, quantities_shown
 from .applications import allocation_document, foreign_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...model.partition_views import ShownNode
-    from ...model.values.documents import Document, Json
 
 __all__ = ["node_document", "utilizations_document"]
 

@@ -6,14 +6,12 @@ allocation, or thousands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ...model.applications.views import ShownApplication
-    from ...model.partition_views import ShownNode
-    from ...model.values.documents import Document, Json
+from ...model.applications.views import ShownApplication
+from ...model.partition_views import ShownNode
+from ...model.values.documents import Document, Json
 
 __all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_holder", "size_of_node"]
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from ...model.configuration.durations import duration_text
 from ...model.configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
-from ...model.resources.resource import component_wise_min, subtract_only_existing
+from ...model.queues.views import ShownQueue
+from ...model.resources.resource import Resource, component_wise_min, subtract_only_existing
 from ...model.resources.shares import absolute_used_capacity
-from ...model.values.documents import compact, quantities_shown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.queues.views import ShownQueue
-    from ...model.resources.resource import Resource
-    from ...model.values.documents import Document
+from ...model.values.documents import Document, compact, quantities_shown
 
 __all__ = ["queue_document"]
 

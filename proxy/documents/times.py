@@ -1,10 +1,10 @@
-"""Times as texts."""
+"""Times as texts, and numbers as JSON of Go has them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["time_text"]
+__all__ = ["time_text", "whole"]
 
 _SECOND_NS = 1_000_000_000
 
@@ -14,3 +14,8 @@ def time_text(time_ns: int) -> str:
     seconds, rest_ns = divmod(time_ns, _SECOND_NS)
     fraction = f".{rest_ns:09d}".rstrip("0") if rest_ns else ""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+def whole(number: float) -> float:
+    """Return a number that has no fraction as an integer, others as they are."""
+    return int(number) if number == int(number) else number

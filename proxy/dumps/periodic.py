@@ -6,7 +6,9 @@ import os
 import shutil
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 from time import time_ns
+from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, final
 
 from ...actors.log import Log
@@ -14,9 +16,6 @@ from ...model.errors import LicorneError
 from .state_dump import state_dump_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-
     from ..scheduler.scheduler import Scheduler
 
 __all__ = ["DUMPS_KEPT", "PeriodicDumps"]

@@ -7,11 +7,14 @@ before or after. The text has each entry of a list on a line of its own.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
+from ...model.applications.views import ShownApplication
 from ...model.errors import RequestError
+from ...model.values.documents import Document, Json
 from ...model.values.messages import short_partition_name
 from ..documents.applications import application_info
 from ..documents.clusters import cluster_document, partition_info
@@ -19,15 +22,10 @@ from ..documents.configurations import configuration_document
 from ..documents.nodes import node_document
 from ..documents.queues import queue_document
 from ..documents.times import time_text
-from ..scheduler.views import UnknownPartitionError
+from ..scheduler.views import UnknownPartitionError, Views
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...model.applications.views import ShownApplication
-    from ...model.values.documents import Document, Json
     from ..scheduler.scheduler import Scheduler
-    from ..scheduler.views import Views
 
 __all__ = ["state_dump", "state_dump_file"]
 

@@ -7,18 +7,14 @@ oldest ones. Those for which there was no room are counted, and are not sent.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, final
 
 from ...actors.interrupts import start_thread
-from ..si.api import ResourceManager
+from ...model.values.events import EventRecord
+from ..si.api import ResourceManager, ResourceManagerCallback
 from .expanding import expand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ...model.values.events import EventRecord
-    from ..si.api import ResourceManagerCallback
-    from .log import EventLog
+from .log import EventLog
 
 __all__ = ["DELIVERY_SECONDS", "EventDelivery", "Receiver", "takes_events"]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
+from ...model.resources.resource import Resource
 from ...model.resources.texts import describe
+from ...model.values.allocation import Allocation, Ask
 from ...model.values.events import ChangeDetail, ChangeType, EventRecord, EventType
 from ...model.values.facts import (
     AsksAddedFact,
     AsksDroppedFact,
     EndedFact,
+    Fact,
     HeadroomFact,
     LeftFact,
     PlacedFact,
@@ -19,14 +23,7 @@ from ...model.values.facts import (
     UsageFact,
 )
 from ...model.values.messages import TerminationType
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.resources.resource import Resource
-    from ...model.values.allocation import Allocation, Ask
-    from ...model.values.facts import Fact
-    from .ring import Span
+from .ring import Span
 
 __all__ = ["MESSAGE_BYTES_MAX", "expand", "message_text", "records_from"]
 

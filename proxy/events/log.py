@@ -6,23 +6,19 @@ import threading
 import time
 import uuid
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.configuration.extra import ExtraConfig
 from ...model.errors import RequestError
-from ...model.values.facts import FactSink
+from ...model.values.events import EventRecord
+from ...model.values.facts import Fact, FactSink
 from ..metrics.event_counters import EventCounters
 from .expanding import records_from
 from .recent import RecentRecords
 from .ring import FactRing
 from .streams import EventStream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...model.values.events import EventRecord
-    from ...model.values.facts import Fact
 
 __all__ = ["EventBatch", "EventLog", "TooManyStreamsError"]
 

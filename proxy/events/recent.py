@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
+from ...model.values.events import EventRecord
 from .expanding import records_from
-
-if TYPE_CHECKING:
-    from ...model.values.events import EventRecord
-    from .ring import FactRing
+from .ring import FactRing
 
 __all__ = ["KEPT_MAX", "RecentRecords", "Records"]
 

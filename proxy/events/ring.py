@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ...model.values.facts import Fact
+from ...model.values.facts import Fact
 
 __all__ = ["CHANNEL_FACTS_MAX", "FactRing", "Span"]
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable, Iterator
+from typing import Final, final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ...model.values.events import EventRecord
-    from .recent import RecentRecords
+from ...model.values.events import EventRecord
+from .recent import RecentRecords
 
 __all__ = ["LOOK_INTERVAL_SECONDS", "EventStream"]
 

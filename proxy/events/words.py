@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...model.values.events import ChangeDetail, ChangeType, EventType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["CHANGE_WORDS", "DETAIL_WORDS", "TYPE_WORDS"]
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...model.explanation import (
+    AskExplanation,
+    Blocker,
+    Explanation,
+    Lack,
+    NodeSummary,
+    Place,
+)
+from ...model.explanation.next_asks import NextAsk, NextAsks
+from ...model.explanation.victims import Prospect
+from ...model.placement import RuleOutcome
 from ...model.resources.quantities import saturate
-from ...model.values.documents import quantities_shown
-from .sentences import changes_of, place_of, what_blocks
-
-if TYPE_CHECKING:
-    from ...model.explanation import (
-        AskExplanation,
-        Blocker,
-        Explanation,
-        Lack,
-        NodeSummary,
-        Place,
-    )
-    from ...model.explanation.next_asks import NextAsk, NextAsks
-    from ...model.explanation.victims import Prospect
-    from ...model.placement import RuleOutcome
-    from ...model.resources.resource import Resource
-    from ...model.state.preemption_log import PreemptionRecord
-    from ...model.values.documents import Document, Json
-    from .sentences import Where
+from ...model.resources.resource import Resource
+from ...model.state.preemption_log import PreemptionRecord
+from ...model.values.documents import Document, Json, quantities_shown
+from .sentences import Where, changes_of, place_of, what_blocks
 
 __all__ = [
     "blocker_document",

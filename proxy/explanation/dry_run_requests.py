@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from ...model.errors import LicorneError
 from ...model.resources.quantities import QuantityError
 from ...model.resources.texts import resource_from_texts
 from ...model.values.allocation import REQUIRED_NODE_TAG
 from ..si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["new_application", "new_ask"]
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from ...model.explanation.dry_run import DryRun
 from ...model.resources.quantity_texts import resource_text
+from ...model.values.documents import Document
 from .documents import blocker_document, nodes_document, place_document, rule_document
-from .sentences import place_line
+from .sentences import Where, place_line
 from .text import TextLine, blocker_lines, node_lines, rule_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...model.explanation.dry_run import DryRun
-    from ...model.values.documents import Document
-    from .sentences import Where
 
 __all__ = ["dry_run_document", "dry_run_lines"]
 

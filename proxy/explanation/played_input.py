@@ -5,37 +5,31 @@ A transcript is replayed with the cycles that it prescribes. Every other input i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, final
+from pathlib import Path
+from typing import Final, final
 
 from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.configuration.durations import DurationError, parse_duration_ns
+from ...model.configuration.positions import Position
 from ...model.errors import LicorneError
 from ..files.input_files import read_text
 from ..files.located_yaml import read_located_yaml
 from ..resolvers.user_file import read_users
+from ..scheduler.scheduler import EngineName, Scheduler
 from ..si import si_pb2 as si
 from ..simulation.driver import Driver, NoProgress
-from ..simulation.given_queues import partitions_in, read_queues
+from ..simulation.given_queues import GivenQueues, partitions_in, read_queues
 from ..simulation.record import SimulationRecord
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
-from ..simulation.workloads.inputs import InputKind, kind_of_input, load_input
+from ..simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input
 from ..simulation.workloads.transcript_input import Transcript
 from ..transcripts.replay import Replay
-from ..transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ...model.configuration.positions import Position
-    from ..scheduler.scheduler import EngineName, Scheduler
-    from ..simulation.given_queues import GivenQueues
-    from ..simulation.workloads.inputs import InputOptions
-    from ..transcripts.transcript import Line
-    from .sentences import Where
+from ..transcripts.transcript import Line, read_transcript
+from .sentences import Where
 
 __all__ = ["PlayOptions", "PlayedInput", "moment_ns", "play_input"]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 from ...model.configuration.durations import short_duration_text
-from ...model.explanation import SubjectKind
+from ...model.configuration.positions import Position
+from ...model.explanation import Blocker, Lack, NearMiss, NodeSummary, NodeTally, Place, SubjectKind
 from ...model.resources.quantity_texts import quantity_text
 from ...model.values.refusals import RefusalReason
 from ..terminal.tables import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ...model.configuration.positions import Position
-    from ...model.explanation import Blocker, Lack, NearMiss, NodeSummary, NodeTally, Place
 
 __all__ = [
     "Where",

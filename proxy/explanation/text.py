@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...model.configuration.durations import short_duration_text
-from ...model.explanation import AskStatus
+from ...model.explanation import AskExplanation, AskStatus, Blocker, Explanation, NodeSummary
+from ...model.placement import RuleOutcome
 from ...model.resources.quantity_texts import resource_text
+from ...model.state.preemption_log import PreemptionRecord
 from ..terminal.tables import counted
 from .sentences import (
+    Where,
     changes_of,
     lack_line,
     miss_line,
@@ -18,14 +22,6 @@ from .sentences import (
     tally_line,
     what_blocks,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ...model.explanation import AskExplanation, Blocker, Explanation, NodeSummary
-    from ...model.placement import RuleOutcome
-    from ...model.state.preemption_log import PreemptionRecord
-    from .sentences import Where
 
 __all__ = [
     "TextLine",

@@ -11,13 +11,11 @@ import json
 from enum import Enum
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...model.errors import LicorneError
 from ...model.resources.resource import Resource
-
-if TYPE_CHECKING:
-    from ...model.values.documents import Json
+from ...model.values.documents import Json
 
 __all__ = ["value_from_json", "value_to_json"]
 

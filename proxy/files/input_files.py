@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import BinaryIO, Final
 
 from ...model.resources.quantities import INT64_MAX
 from .input_errors import InputError
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 __all__ = [
     "NANOSECONDS_IN_SECOND",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.errors import LicorneError
-
-if TYPE_CHECKING:
-    from ...model.values.documents import Json
+from ...model.values.documents import Json
 
 __all__ = ["DEPTH_MAX", "JsonError", "parse_json"]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from ...model.configuration.positions import Position
 from ...model.configuration.problems import ConfigurationError, Problem, RuleFinding
 from ...model.configuration.text.composing import compose
 from ...model.configuration.text.nodes import Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .input_files import read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 __all__ = ["LocatedYaml", "YamlValue", "read_located_yaml"]
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...model.errors import LicorneError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["UnwritableFileError", "check_writable", "write_whole"]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...model.errors import LicorneError
+from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
-    from ..si import si_pb2 as si
     from .manager import SimulatedManager
 
 __all__ = ["CALLBACKS"]

@@ -7,16 +7,14 @@ agree with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from ...model.values.allocation import REQUIRED_NODE_TAG
 from ..si import constants
 from ..si import si_pb2 as si
 from ..simulation.si_messages import resource_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["ClusterRecord", "KnownApplication", "KnownNode", "RecordError", "Size", "Task"]
 

@@ -7,10 +7,12 @@ import random
 import threading
 import time
 import zlib
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from pathlib import Path
+from typing import Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
@@ -28,23 +30,17 @@ from ..server import buffers, remote_managers
 from ..server.addresses import Address
 from ..server.running import ServerThread
 from ..server.server import ServerSettings
+from ..si.api import SchedulerAPI
 from .cluster_record import RecordError
 from .ending import RunEnding
 from .manager import CallbackFault, SimulatedManager
 from .memory_network import MemoryNetwork
-from .plans import OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS
+from .plans import OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
 from .recorded_run import RecordedRun
 from .reference_world import ReferenceWorld
 from .si_client import SiClient
 from .standard_parts import replaced
 from .thread_control import PriorityPicker, RandomPicker, ThreadControl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from ..si.api import SchedulerAPI
-    from .plans import Plan, PlannedStep
 
 __all__ = ["Outcome", "run_plan"]
 

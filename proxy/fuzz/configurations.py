@@ -7,11 +7,9 @@ some queues, loses some, and turns leaves into parents.
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-if TYPE_CHECKING:
-    import random
+from typing import Final, TypeAlias
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool"
 

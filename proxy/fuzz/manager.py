@@ -9,25 +9,19 @@ from __future__ import annotations
 import random
 import threading
 import zlib
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from ...model.errors import LicorneError
 from ..client.recovery import Recovery
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
+from ..si.api import ResourceManager, SchedulerAPI
 from .callbacks import CALLBACKS
-from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Task
-from .configurations import DYNAMIC_PARENT, INVALID_CONFIGURATIONS, USERS, random_configuration
+from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Size, Task
+from .configurations import DYNAMIC_PARENT, INVALID_CONFIGURATIONS, USERS, Configuration, random_configuration
 from .plans import PROCESS, STREAMS, one_of
 from .si_client import OlderGeneration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ..si.api import SchedulerAPI
-    from .cluster_record import Size
-    from .configurations import Configuration
 
 __all__ = ["ACTIONS", "CallbackFault", "SimulatedManager", "World"]
 

@@ -13,17 +13,15 @@ import queue
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import grpc
 
 from .standard_parts import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["MemoryNetwork"]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, final
+from typing import Any, Final, Self, TypeVar, final
 
 from ...model.errors import LicorneError
 from ..scheduler.engine_names import engine_named
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "OPERATOR",

@@ -6,20 +6,18 @@ import json
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
 from ..client.recovery_watcher import watcher_of
+from ..scheduler.scheduler import Scheduler
+from ..si import si_pb2 as si
+from ..si.api import ResourceManagerCallback
 from ..transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from ..transcripts.replay import replay_recording
 from .cluster_record import RecordError
 from .si_client import SchedulerDoor
-
-if TYPE_CHECKING:
-    from ..scheduler.scheduler import Scheduler
-    from ..si import si_pb2 as si
-    from ..si.api import ResourceManagerCallback
 
 __all__ = ["RecordedRun"]
 

@@ -8,13 +8,11 @@ fast: orders that are kept, tries that are not repeated.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .cluster_record import Size
+from .cluster_record import Size
 
 __all__ = ["ReferenceApplication", "ReferenceAsk", "ReferenceNode", "ReferenceScheduler"]
 

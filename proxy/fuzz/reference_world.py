@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .cluster_record import KnownApplication, KnownNode, RecordError, Task
 from .configurations import DYNAMIC_PARENT, random_configuration
+from .plans import Plan, PlannedStep
 from .reference import ReferenceNode, ReferenceScheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from .plans import Plan, PlannedStep
 
 __all__ = ["ACTIONS", "ReferenceWorld"]
 

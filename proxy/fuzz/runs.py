@@ -5,22 +5,17 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import count, islice
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from loguru import logger
 
-from .cluster_world import run_plan
-from .plans import drawn_plan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from .cluster_world import Outcome
-    from .plans import Plan, PlannedStep
+from .cluster_world import Outcome, run_plan
+from .plans import Plan, PlannedStep, drawn_plan
 
 __all__ = ["Result", "RunSummary", "be_quiet", "run_seeds", "shrunk", "text_of"]
 

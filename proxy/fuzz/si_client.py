@@ -5,19 +5,16 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import grpc
 
 from ...model.errors import LicorneError
 from ..si import constants
 from ..si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..si.api import ResourceManagerCallback, SchedulerAPI
+from ..si.api import ResourceManagerCallback, SchedulerAPI
 
 __all__ = ["OlderGeneration", "SchedulerDoor", "SiClient"]
 

@@ -9,15 +9,14 @@ import threading
 import time
 from _thread import allocate_lock
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from ...actors.waiting import WAIT_GRAPH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
-
     from .thread_control import ControlledThread, ThreadControl
 
 __all__ = ["ControlledLock", "in_place", "replaced"]

@@ -13,21 +13,19 @@ from __future__ import annotations
 
 import gc
 import heapq
+import random
 import sys
 import threading
 import traceback
 from _thread import allocate_lock
 from collections import deque
+from collections.abc import Callable, Sequence
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar, final
+from typing import Final, Protocol, TypeVar, final
 
 from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
 from .standard_parts import in_place
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Sequence
 
 __all__ = ["ControlError", "ControlledThread", "Picker", "PriorityPicker", "RandomPicker", "ThreadControl"]
 

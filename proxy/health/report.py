@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from ...model.values.documents import Document
+from ...model.values.documents import Document
 
 __all__ = ["HealthCheck", "HealthReport", "health_document"]
 

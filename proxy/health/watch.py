@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Final, final
 
@@ -10,8 +11,6 @@ from ...model.errors import RequestError
 from .history import HISTORY_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...actors.log import Log
 
 __all__ = ["HealthWatch"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Mapping
+from typing import final
 
 from ...model.applications.state import ApplicationState
 from ...model.state.histograms import Histogram
@@ -10,15 +11,11 @@ from ...model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
     AllocationsReleased,
+    Announcement,
     ApplicationChanged,
     ApplicationsAnswered,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...model.values.messages import Announcement
-    from ..si.event_messages import EventsHappened
+from ..si.event_messages import EventsHappened
 
 __all__ = ["ManagerCounts", "Metrics"]
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
+from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
 from ...model.state.cycle_times import TimedPart
 from ...model.state.histograms import merged
 from ...model.values.manager_state import ManagerState
 from .families import gauge, histogram, shared_families, single
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from prometheus_client.samples import Sample
-
-    from .figures import MetricsSource, SchedulerFigures
+from .figures import MetricsSource, SchedulerFigures
 
 __all__ = ["CONTENT_TYPE", "SchedulerCollector", "exposition", "registry_of"]
 

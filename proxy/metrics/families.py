@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from prometheus_client import Metric
 
 from ...model.applications.state import ApplicationState
+from ...model.partition_figures import NodeGauges, QueueGauges
 from ...model.state.cycle_times import TimedPart
-from ...model.state.histograms import BOUNDS_NS, merged
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ...model.partition_figures import NodeGauges, QueueGauges
-    from ...model.state.histograms import HistogramFigures
-    from .figures import SchedulerFigures
+from ...model.state.histograms import BOUNDS_NS, HistogramFigures, merged
+from .figures import SchedulerFigures
 
 __all__ = ["counter", "gauge", "histogram", "shared_families", "single"]
 

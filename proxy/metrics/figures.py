@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
+from ...actors.engine_load import EngineLoad
+from ...model.partition_figures import PartitionFigures
 from ...model.values.manager_state import ManagerState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...actors.engine_load import EngineLoad
-    from ...model.partition_figures import PartitionFigures
-    from .counts import ManagerCounts
-    from .event_counters import EventCounters
+from .counts import ManagerCounts
+from .event_counters import EventCounters
 
 __all__ = ["ManagerFigures", "MetricsSource", "SchedulerFigures"]
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.configuration.durations import short_duration_text
-from ...model.explanation import AskStatus
+from ...model.configuration.positions import Position
+from ...model.explanation import AskExplanation, AskStatus, Blocker, Explanation
+from ...model.explanation.victims import Prospect
+from ...model.nodes.node import NodeFacts
 from ...model.resources.quantity_texts import resource_text
+from ...model.values.allocation import Allocation
+from ...model.values.documents import Document, Json
 from ..explanation.sentences import changes_of, lack_line, place_line, what_blocks
 from ..explanation.text import answer_of, ask_headline, headline, node_lines, other_asks, preemption_headline
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.configuration.positions import Position
-    from ...model.explanation import AskExplanation, Blocker, Explanation
-    from ...model.explanation.victims import Prospect
-    from ...model.nodes.node import NodeFacts
-    from ...model.values.allocation import Allocation
-    from ...model.values.documents import Document, Json
 
 __all__ = ["ConfigurationLines", "explanation_document", "node_document"]
 

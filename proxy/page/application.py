@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, final
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, StreamingResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ...model.errors import LicorneError
+from ...model.errors import LicorneError, RequestError
+from ...model.resources.resource import Resource
+from ...model.values.documents import Document, Json
 from ..scheduler.asking import NotKnownError
+from ..scheduler.live_view import LiveQueues, LiveView
 from .answers import node_document
-from .errors import error_response
 from .feed import LiveFeed, TooManyViewersError
 from .files import FolderFiles, PageFiles
-from .timeline import Timeline
+from .rows import Types
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["Page"]
+__all__ = ["POINTS_MAX", "Page", "Timeline"]
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 REASONS_MAX: Final = 100
@@ -145,3 +146,87 @@ def _given(value: str | None, name: str) -> str:
     if not value:
         raise _BadRequestError(f"the parameter {name} is missing")
     return value
+
+
+def error_response(status: int, message: str) -> JSONResponse:
+    """Return the response of an error."""
+    document = {"status_code": status, "message": message, "description": message}
+    return JSONResponse(document, status_code=status, headers={"Cache-Control": "no-store"})
+
+
+INTERVAL_SECONDS: Final = 10
+POINTS_MAX: Final = 360
+QUEUES_MAX: Final = 500
+"""Queues of a partition beyond this number are not kept: the first in the order of the tree are."""
+
+
+class _Point(NamedTuple):
+    time_ns: int
+    queues: dict[str, tuple[Resource, Resource]]
+    """Path -> what is allocated, and what is pending."""
+
+
+@final
+class Timeline:
+    """The last hour of each partition. One thread at a time may use it: that of the event loop."""
+
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
+        self._rings: dict[str, deque[_Point]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to read, on the running event loop; once is enough."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Read no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(RequestError):  # Stopped, or a predicate asks: the next reading may succeed.
+                self.take(await asyncio.to_thread(self._view.queues))
+            await asyncio.sleep(INTERVAL_SECONDS)
+
+    def take(self, reading: tuple[LiveQueues, ...]) -> None:
+        """Add a reading of all partitions; what a partition that has gone had is dropped."""
+        rings = {}
+        for each in reading:
+            ring = self._rings.get(each.partition)
+            rings[each.partition] = ring = deque(maxlen=POINTS_MAX) if ring is None else ring
+            kept = {row.path: (row.allocated, row.pending) for row in each.queues[:QUEUES_MAX]}
+            ring.append(_Point(each.time_ns, kept))
+        self._rings = rings
+
+    def document(self, partition: str, parent: str, since_ms: int) -> Document:
+        """Return the points after a time, for a queue and the queues right below it.
+
+        Each queue has a list a point; `null` where it did not exist.
+        """
+        points = [point for point in self._rings.get(partition, ()) if point.time_ns // 1_000_000 > since_ms]
+        prefix = f"{parent}."
+        paths = dict.fromkeys(
+            path
+            for point in points
+            for path in point.queues
+            if path == parent or (path.startswith(prefix) and "." not in path[len(prefix) :])
+        )
+        types = Types()
+        queues: dict[str, Json] = {path: [_values(point, path, types) for point in points] for path in paths}
+        return {
+            "interval": INTERVAL_SECONDS * 1000,
+            "span": INTERVAL_SECONDS * 1000 * POINTS_MAX,
+            "types": [*types.names],
+            "times": [point.time_ns // 1_000_000 for point in points],
+            "queues": queues,
+        }
+
+
+def _values(point: _Point, path: str, types: Types) -> Json:
+    found = point.queues.get(path)
+    return None if found is None else [types.quantities(found[0]), types.quantities(found[1])]

@@ -11,14 +11,13 @@ import asyncio
 import json
 import time
 from collections import deque
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final, final
 
 from ...model.errors import RequestError
 from .rows import LiveTables
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from ..scheduler.scheduler import Scheduler
 
 __all__ = ["INTERVAL_SECONDS", "VIEWERS_MAX", "LiveFeed", "TooManyViewersError", "Viewer", "next_reading"]

@@ -6,21 +6,18 @@ import hashlib
 import json
 import mimetypes
 import re
+from collections.abc import Mapping
 from importlib import resources
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from pathlib import Path
+from typing import Final, NamedTuple, final
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from ...model.errors import LicorneError
 from ..events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from starlette.requests import Request
 
 __all__ = ["FolderFiles", "PageFiles"]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...actors.guards import LOCK_ORDER
 from ...lockcheck.checking.active import current
 from ...lockcheck.sessions.summaries import summary_of
-
-if TYPE_CHECKING:
-    from ...model.values.documents import Document, Json
+from ...model.values.documents import Document, Json
 
 __all__ = ["locks_document"]
 

@@ -8,19 +8,15 @@ and `null` for each that is gone.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, final
 
+from ...model.live_rows import LiveApplication, LiveEnded, LiveNode, LiveQueue, LiveUsage
+from ...model.resources.resource import Resource
+from ...model.values.documents import Json
 from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
-from ..scheduler.live_view import KnownRows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from ...model.live_rows import LiveApplication, LiveEnded, LiveNode, LiveQueue, LiveUsage
-    from ...model.resources.resource import Resource
-    from ...model.values.documents import Json
-    from ..scheduler.live_view import LiveRows
+from ..scheduler.live_view import KnownRows, LiveRows
 
 __all__ = ["LiveTables", "Types"]
 

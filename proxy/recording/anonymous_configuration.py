@@ -8,17 +8,14 @@ not what it was written for.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.configuration import queue_properties
 from ...model.configuration.checksum import checksum
 from ...model.configuration.patterns import is_pattern
 from ...model.configuration.text.composing import compose
-from ...model.configuration.text.nodes import MappingNode, ScalarNode, ScalarTag, SequenceNode
-
-if TYPE_CHECKING:
-    from ...model.configuration.text.nodes import Node
-    from .pseudonyms import Pseudonyms
+from ...model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
+from .pseudonyms import Pseudonyms
 
 __all__ = ["anonymous_configuration", "tags_of_rules"]
 

@@ -11,16 +11,11 @@ each with the number of its question, and that of the cycle unless it is the fir
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
-from ...model.values.predicate_questions import NoAnswer, NodesAnswer, VictimsAnswer
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
-
-    from ...model.state.host import PartitionHost
-    from ...model.values.documents import Document, Json
-    from ...model.values.predicate_questions import PredicateAnswer
+from ...model.state.host import PartitionHost
+from ...model.values.documents import Document, Json
+from ...model.values.predicate_questions import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
 
 __all__ = [
     "AskedLater",

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 
+from ...model.values.documents import Document, Json
+from ...model.values.messages import Announcement
+from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from ..si.writing import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from google.protobuf.message import Message
-
-    from ...model.values.documents import Document, Json
-    from ...model.values.messages import Announcement
-    from ..si import si_pb2 as si
 
 __all__ = ["CALLBACK_KEYS", "CallbackWriter", "callback_document"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, final
+from pathlib import Path
+from typing import Final, final
 
 from ...model.errors import LicorneError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 __all__ = ["FILE_PATTERN", "FORMAT_VERSION", "RecordingFiles", "new_folder"]
 

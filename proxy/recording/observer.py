@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Protocol
 
+from ...model.configuration.schema import PartitionConfig
 from ...model.partition import Partition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from ...model.configuration.schema import PartitionConfig
-    from ...model.state.host import PartitionHost
-    from ...model.values.documents import Document
-    from ...model.values.messages import Announcement
-    from ..si.older_answers import Delivery, Generation
+from ...model.state.host import PartitionHost
+from ...model.values.documents import Document
+from ...model.values.messages import Announcement
+from ..si.older_answers import Delivery, Generation
 
 __all__ = ["Observer", "Unobserved"]
 

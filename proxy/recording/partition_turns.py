@@ -7,21 +7,19 @@ written. So a replay that sets its clock to the time of the line decides the sam
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast, final
 
-from ..si.older_answers import InGeneration
+from ...model.state.host import PartitionHost, Predicates, QuestionChannel
+from ...model.values.documents import Document, Json
+from ...model.values.messages import Announcement
+from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
+from ...model.values.refusals import PlacementHalt
+from ..si.older_answers import Delivery, Generation, InGeneration
 from .answers import written_answer, written_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from ...model.state.host import PartitionHost, Predicates, QuestionChannel
-    from ...model.values.documents import Document, Json
-    from ...model.values.messages import Announcement
-    from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
-    from ...model.values.refusals import PlacementHalt
-    from ..si.older_answers import Delivery, Generation
     from .recorder import TurnRecorder
 
 __all__ = ["PartitionTurns"]

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
+from ...model.configuration.schema import PartitionConfig
 from ...model.partition import Partition
+from ...model.requests.reconfiguring import Savepoint
+from ...model.scheduling.cycle import CycleOutcome
+from ...model.state.host import TimerAction
+from ...model.state.quarantine import BrokenKind
+from ...model.values.documents import Document
+from ...model.values.messages import (
+    AllocationSubmission,
+    ApplicationRemoval,
+    ApplicationSubmission,
+    AskTerms,
+    NodeUpdate,
+    Release,
+)
+from .partition_turns import PartitionTurns
 from .requests import (
     allocation_request,
     application_request,
@@ -15,23 +31,6 @@ from .requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ...model.configuration.schema import PartitionConfig
-    from ...model.requests.reconfiguring import Savepoint
-    from ...model.scheduling.cycle import CycleOutcome
-    from ...model.state.host import TimerAction
-    from ...model.state.quarantine import BrokenKind
-    from ...model.values.documents import Document
-    from ...model.values.messages import (
-        AllocationSubmission,
-        ApplicationRemoval,
-        ApplicationSubmission,
-        AskTerms,
-        NodeUpdate,
-        Release,
-    )
-    from .partition_turns import PartitionTurns
     from .recorder import TurnRecorder
 
 __all__ = ["STEPS", "RecordedPartition"]

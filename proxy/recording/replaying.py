@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
+from ...model.configuration.schema import PartitionConfig
 from ...model.errors import LicorneError
 from ...model.partition import Partition
+from ...model.state.host import PartitionHost
+from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ...model.values.refusals import PlacementHalt, RefusalReason
-from .answers import AskedLater
+from ..si.older_answers import Generation
+from .answers import AskedLater, TakenAnswer
 from .observer import Unobserved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from ...model.configuration.schema import PartitionConfig
-    from ...model.state.host import PartitionHost
-    from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
-    from ..si.older_answers import Generation
-    from .answers import TakenAnswer
 
 __all__ = ["MadePartition", "ReplayDifferenceError", "ReplayedAnswers"]
 

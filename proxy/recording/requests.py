@@ -7,37 +7,36 @@ out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
-from ...model.state.host import ApplicationTimer
-from ...model.values.documents import compact
-from ...model.values.messages import AskRelease, UuidRelease
+from ...model.resources.resource import Resource
+from ...model.state.host import ApplicationTimer, TimerAction
+from ...model.values.documents import Document, Json, compact
+from ...model.values.messages import (
+    AllocationSubmission,
+    ApplicationRemoval,
+    ApplicationSubmission,
+    AskRelease,
+    AskTerms,
+    NodeUpdate,
+    Release,
+    UuidRelease,
+)
 from ...model.values.part_keys import ask_key_of, uuid_of
 from ...model.values.users import LookUpFailure
-from .secrets import without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...model.resources.resource import Resource
-    from ...model.state.host import TimerAction
-    from ...model.values.documents import Document, Json
-    from ...model.values.messages import (
-        AllocationSubmission,
-        ApplicationRemoval,
-        ApplicationSubmission,
-        AskTerms,
-        NodeUpdate,
-        Release,
-    )
 
 __all__ = [
     "allocation_request",
     "application_request",
+    "is_secret",
     "looked_up_groups",
     "node_request",
     "short_name",
     "timer_document",
+    "without_secrets",
 ]
 
 _DEFAULT: Final = "default"
@@ -240,3 +239,24 @@ def _resource(resource: Resource) -> Document:
 
 def _texts(texts: Mapping[str, str]) -> Document:
     return {**without_secrets(texts)}
+
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_WORDS: Final = frozenset(
+    {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "secret", "token"}
+) | {"keys", "passwords", "pwd", "secrets", "tokens"}
+_KEYS_KEPT: Final = 10_000
+"""For how many names the answer is kept; those that requests use are few."""
+
+
+@lru_cache(_KEYS_KEPT)
+def is_secret(name: str) -> bool:
+    """Return whether a value may be a secret: one word of its name is `password`, `token`, `key`, ..."""
+    return any(word.lower() in _SECRET_WORDS for word in _WORD.findall(name))
+
+
+def without_secrets(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the texts with an empty one in the place of each that may be a secret."""
+    if not any(map(is_secret, texts)):
+        return texts
+    return {name: "" if is_secret(name) else text for name, text in texts.items()}

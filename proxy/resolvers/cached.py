@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...lockcheck import Lock
-from .resolver import ResolverUnavailableError, UserResolutionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .resolver import UserResolver
+from .resolver import ResolverUnavailableError, UserResolutionError, UserResolver
 
 __all__ = [
     "CLEANING_SECONDS",

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import ssl
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, final
 
-from .group_names import group_name
 from .ldap_values import PLACE_OF_THE_USER
 from .resolver import ResolverSettingsError, ResolverUnavailableError, UserResolutionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ldap3 import Connection, Server, Tls
 
     from .ldap_settings import LdapSettings
 
-__all__ = ["STEP_SECONDS", "LdapResolver", "check_ldap_is_installed"]
+__all__ = ["STEP_SECONDS", "LdapResolver", "check_ldap_is_installed", "group_name"]
 
 STEP_SECONDS: Final = 5
 """How long the server may take to connect, and how long for each answer."""
@@ -156,3 +155,38 @@ def _words(error: Exception) -> str:
         return " ".join(f"{error.description} {error.message or ''}".split())
     text = " ".join(str(error).split())
     return text if isinstance(error, LDAPException) and text else f"{type(error).__name__}: {text}"
+
+
+_PLAIN: Final = re.compile(r"[^=\\,+]+")
+_COMMON_NAME: Final = re.compile(
+    r"""(?:[A-Za-z0-9.-]+ \s* = \s* (?:\\. | [^\\,+])* \+ \s*)*?   # other parts of the first component
+        (?:cn | 2\.5\.4\.3) \s* = \s*
+        (?P<value> (?:\\. | [^\\,+])*)
+        (?: [,+] | \Z)""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+_ESCAPED: Final = re.compile(r"(?:\\[0-9A-Fa-f]{2})+|\\.|(?<!\\) +\Z", re.DOTALL)
+
+
+def group_name(value: str) -> str | None:
+    """Return the name of a group, `None` if the value names none."""
+    value = value.strip()
+    if _PLAIN.fullmatch(value):
+        return value
+    match = _COMMON_NAME.match(value)
+    name = _unescaped(match["value"]) if match else ""
+    return name or None
+
+
+def _unescaped(value: str) -> str:
+    r"""Resolve `\,` and the bytes of `\C3\BC`; blanks at the end count only where they are escaped."""
+
+    def character(match: re.Match[str]) -> str:
+        text = match[0]
+        if not text.startswith("\\"):
+            return ""
+        if len(text) == 2:
+            return text[1]
+        return bytes.fromhex(text.replace("\\", "")).decode("utf-8", "replace")
+
+    return _ESCAPED.sub(character, value)

@@ -5,8 +5,10 @@ One error has all that is wrong. No message has the password.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from pathlib import Path
+from typing import Final, TypeVar, final
 
 from ...actors.log import Log
 from ...model.configuration.words import did_you_mean
@@ -21,10 +23,6 @@ from .ldap_values import (
     some_attributes,
 )
 from .resolver import ResolverSettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 __all__ = ["FILE_BYTES_MAX", "LdapSettings", "read_ldap_settings"]
 

@@ -6,20 +6,14 @@ long delays this request, and no scheduling.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ...actors.log import Log
-from ...model.values.users import LookUpFailure
-from .resolver import UserResolutionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from ...model.values.messages import ApplicationSubmission
-    from ...model.values.users import LookedUp
-    from .resolver import UserResolver
+from ...model.values.messages import ApplicationSubmission
+from ...model.values.users import LookedUp, LookUpFailure
+from .resolver import UserResolutionError, UserResolver
 
 __all__ = ["with_groups"]
 

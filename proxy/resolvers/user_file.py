@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import final
 
-from ..files.located_yaml import read_located_yaml
-from .static_list import StaticResolver
+from ...model.configuration.problems import RuleFinding
+from ..files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
+from .resolver import UserResolutionError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ...model.configuration.problems import RuleFinding
-    from ..files.located_yaml import LocatedYaml, YamlValue
-
-__all__ = ["read_users"]
+__all__ = ["StaticResolver", "read_users"]
 
 
 def read_users(path: Path) -> StaticResolver:
@@ -46,3 +42,28 @@ def _no_names(located: LocatedYaml, user: str, groups: list[YamlValue]) -> Itera
         if not isinstance(name, str) or not name:
             text = f"the name of a group is wanted, in quotes if need be: {name!r}"
             yield located.finding([user, index], text)
+
+
+@final
+class StaticResolver:
+    """A resolver with a fixed list.
+
+    Args:
+        groups: The groups of each user that is known; copied.
+    """
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, groups: Mapping[str, Sequence[str]]) -> None:
+        self._groups = {user: tuple(names) for user, names in groups.items()}
+
+    def groups_of(self, user: str) -> tuple[str, ...]:
+        """Return the groups of the list.
+
+        Raises:
+            UserResolutionError: The user is not in the list.
+        """
+        try:
+            return self._groups[user]
+        except KeyError:
+            raise UserResolutionError(f"user {user!r} is not in the list of users") from None

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, final
+from pathlib import Path
+from typing import Final, final
 
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...model.errors import LicorneError
 from .errors import error_response
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["Access", "read_token"]
 

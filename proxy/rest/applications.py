@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
+from ...model.partition_views import ListedApplication
 from ..documents.applications import application_info
 from .errors import RestError
 from .pages import paged_response
 from .requests import partition_of, queue_path_of, views_of
 from .responses import json_response
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from ...model.partition_views import ListedApplication
 
 __all__ = ["ROUTES"]
 

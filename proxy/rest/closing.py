@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
 __all__ = ["ClosingTransport", "ConnectionTimes"]
 

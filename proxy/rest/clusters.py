@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ..documents.clusters import cluster_document, partition_info
 from .requests import views_of
 from .responses import json_response
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 __all__ = ["ROUTES"]
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import yaml
 from anyio.to_thread import run_sync
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from ...model.configuration.reader import ConfigurationError, load
 from ...model.configuration.schema import SchedulerConfig
+from ...model.values.documents import Document
 from ..documents.configurations import configuration_document
 from .requests import checks_of, scheduler_of, views_of
 from .responses import JSON_TYPE, json_response
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from ...model.values.documents import Document
 
 __all__ = ["ROUTES"]
 

@@ -6,17 +6,13 @@ import sys
 import threading
 import traceback
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from .errors import error_response
 from .unrouted import redirect
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 __all__ = ["ROUTES"]
 

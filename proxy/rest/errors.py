@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.responses import Response
 
 from .responses import json_response
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 __all__ = ["RestError", "error_response"]
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable
+from typing import Final, final
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from ...model.values.events import EventRecord
 from ..documents.events import event_document
-from ..events.streams import LOOK_INTERVAL_SECONDS
+from ..events.streams import LOOK_INTERVAL_SECONDS, EventStream
+from .pacing import Pace
 from .responses import json_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.types import Receive, Scope, Send
-
-    from ...model.values.events import EventRecord
-    from ..events.streams import EventStream
-    from .pacing import Pace
 
 __all__ = ["EventStreamResponse", "EventTexts", "line_of", "message_of"]
 

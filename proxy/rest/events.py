@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ..documents.events import batch_document
-from ..events.log import TooManyStreamsError
+from ..events.log import EventLog, TooManyStreamsError
+from ..events.streams import EventStream
 from .errors import RestError
-from .event_streams import EventStreamResponse, line_of, message_of
+from .event_streams import EventStreamResponse, EventTexts, line_of, message_of
 from .requests import pace_of, scheduler_of
 from .responses import JSON_TYPE, json_bytes, json_response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from ..events.log import EventLog
-    from ..events.streams import EventStream
-    from .event_streams import EventTexts
 
 __all__ = ["ROUTES"]
 

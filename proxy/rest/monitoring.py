@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from http import HTTPStatus
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from ...model.partition_figures import PartitionFigures
+from ...model.values.documents import Document
 from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
 from ..dumps.state_dump import state_dump_file
 from ..health.report import health_document
 from ..metrics.exporter import exposition
+from ..scheduler.manager_life import ManagerStatus
 from .errors import RestError
 from .requests import scheduler_of
 from .responses import JSON_TYPE, json_response
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from starlette.requests import Request
-
-    from ...model.partition_figures import PartitionFigures
-    from ...model.values.documents import Document
-    from ..scheduler.manager_life import ManagerStatus
 
 __all__ = ["ROUTES"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ...model.values.messages import short_partition_name
@@ -13,10 +14,6 @@ from .errors import RestError
 from .pages import paged_response
 from .requests import partition_of, views_of
 from .responses import json_response
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 __all__ = ["ROUTES"]
 

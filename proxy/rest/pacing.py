@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .errors import error_response
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["BURST_SECONDS", "SHARE", "Pace", "Pacing"]
 

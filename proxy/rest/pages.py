@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from starlette.responses import StreamingResponse
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
+from ...model.values.documents import Document
 from .requests import pace_of
 from .responses import JSON_TYPE, json_bytes, json_response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from ...model.values.documents import Document
     from .pacing import Pace
 
 __all__ = ["paged_response"]

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
+from ...model.configuration.positions import Position
+from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError, RequestError
 from ...model.explanation.next_asks import NEXT_ASKS_MAX
+from ...model.values.documents import Document, Json
 from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run_text import dry_run_document
 from ..files.json_text import JsonError, parse_json
 from ..page.answers import ConfigurationLines, explanation_document
 from ..page.locks import locks_document
 from ..scheduler.asking import NotKnownError, StoppedError
+from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from ..transcripts.json_messages import MessageError, read_message
 from .errors import RestError
-from .parameters import parameters_of, whole_number
 from .requests import pace_of, scheduler_of
 from .responses import json_response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from ...model.configuration.positions import Position
-    from ...model.values.documents import Document, Json
-    from ..scheduler.scheduler import Scheduler
 
 __all__ = ["ROUTES"]
 
@@ -195,3 +191,49 @@ ROUTES = [
     Route("/licorne/v1/next-asks", _next_asks),
     Route("/licorne/v1/locks", _locks),
 ]
+
+
+def parameters_of(
+    request: Request, *, needed: Sequence[str] = (), optional: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the parameters of a request by their names; one that is empty is left out.
+
+    Raises:
+        RestError: One is missing, is unknown or stands twice.
+    """
+    known = (*needed, *optional)
+    given: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in known:
+            takes = ", ".join(known) or "none"
+            text = f"the parameter {name!r} is unknown{did_you_mean(name, known)}; this path takes {takes}"
+            raise RestError(HTTPStatus.BAD_REQUEST, text)
+        if name in given:
+            raise RestError(HTTPStatus.BAD_REQUEST, f"the parameter {name} stands twice")
+        given[name] = value
+    for name in needed:
+        if not given.get(name):
+            raise RestError(HTTPStatus.BAD_REQUEST, f"the parameter {name} is missing")
+    return {name: value for name, value in given.items() if value}
+
+
+def whole_number(given: dict[str, str], name: str, *, least: int, most: int, otherwise: int) -> int:
+    """Return a parameter that is a whole number.
+
+    Args:
+        given: The parameters.
+        name: Which of them.
+        least: The smallest number that is taken.
+        most: The largest one.
+        otherwise: The number where the parameter is not given.
+
+    Raises:
+        RestError: It is no whole number, or out of this range.
+    """
+    text = given.get(name)
+    if text is None:
+        return otherwise
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    if not is_number or not least <= int(text) <= most:
+        raise RestError(HTTPStatus.BAD_REQUEST, f"{name}={text!r} is no whole number from {least} to {most}")
+    return int(text)

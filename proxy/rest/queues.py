@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ...model.configuration.names import is_group_name, is_user_name
@@ -14,12 +16,6 @@ from ..scheduler.views import UnknownPartitionError
 from .errors import RestError
 from .requests import partition_of, queue_path_of, unescaped, views_of
 from .responses import json_response
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 __all__ = ["ROUTES"]
 

@@ -7,16 +7,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_plus
 
+from anyio import CapacityLimiter
+from starlette.requests import Request
+
 from ...model.configuration.names import QUEUE_NAME_RULE, is_queue_name
-from ..scheduler.views import UnknownPartitionError
+from ..scheduler.views import UnknownPartitionError, Views
 from .errors import RestError
 
 if TYPE_CHECKING:
-    from anyio import CapacityLimiter
-    from starlette.requests import Request
-
     from ..scheduler.scheduler import Scheduler
-    from ..scheduler.views import Views
     from .pacing import Pace
 
 __all__ = ["checks_of", "pace_of", "partition_of", "queue_path_of", "scheduler_of", "unescaped", "views_of"]

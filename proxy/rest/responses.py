@@ -6,12 +6,10 @@ The text is UTF-8 without blanks and ends with a newline; the characters of HTML
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from starlette.responses import Response
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = ["JSON_TYPE", "json_bytes", "json_response"]
 

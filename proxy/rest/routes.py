@@ -7,10 +7,11 @@ A module with routes has a list `ROUTES`, of `starlette.routing.Route`, whose en
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING
 
+from starlette.requests import Request
 from starlette.routing import Route
 
 from . import (
@@ -28,11 +29,6 @@ from . import (
 from .cross_origin import SHARED, CrossOrigin
 from .requests import pace_of
 from .unrouted import allowed_methods
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from starlette.requests import Request
 
 __all__ = ["all_routes"]
 

@@ -7,30 +7,26 @@ import errno
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, final
 
 import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from loguru import logger
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from ...model.errors import LicorneError
+from ..scheduler.scheduler import Scheduler
 from .application import rest_app
 from .closing import ConnectionTimes
 from .connections import bounded_connections
 from .limits import LimitsSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import TracebackType
-
-    from starlette.applications import Starlette
-    from starlette.types import ASGIApp
-
-    from ..scheduler.scheduler import Scheduler
 
 __all__ = ["RestServer", "RestSettings"]
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 from urllib.parse import quote
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .cross_origin import preflight_headers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.routing import Route
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["EscapedSlashes", "allowed_methods", "method_refused", "not_found", "redirect", "repaired_path"]
 

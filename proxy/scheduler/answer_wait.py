@@ -6,15 +6,11 @@ out in the order of the questions. So the outcome of a step does not depend on w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import final
 
 from ...lockcheck import Condition, excludes
-from ...model.values.predicate_questions import NoAnswer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    from ...model.values.predicate_questions import PredicateAnswer
+from ...model.values.predicate_questions import NoAnswer, PredicateAnswer
 
 __all__ = ["AnswerWait", "HeldAnswers"]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
+from ...model.applications.views import ApplicationSummary
 from ..documents.applications import summary_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...actors.log import Log
-    from ...model.applications.views import ApplicationSummary
 
 __all__ = ["summariser"]
 

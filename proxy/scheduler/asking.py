@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ...actors.errors import ActorEndedError
 from ...model.errors import RequestError
+from ...model.partition import Partition
 from ...model.values.messages import short_partition_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ...model.partition import Partition
 
 __all__ = ["NotKnownError", "StoppedError", "ask_each", "matching"]
 

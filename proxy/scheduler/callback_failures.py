@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from ...model.errors import LicorneError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["CallbackFailure", "CallbackFailures", "ErrorHook", "is_fault", "text_of"]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ...model.errors import RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["CallbackThreads"]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
 
 from ..si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
-
-    from ..si.api import ResourceManagerCallback
+from ..si.api import ResourceManagerCallback
 
 __all__ = ["CallingSide"]
 

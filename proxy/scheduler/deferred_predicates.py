@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from ...model.errors import RequestError
 from ...model.values.part_keys import ask_key_of
 from ...model.values.predicate_questions import (
     NoAnswer,
     NodesAnswer,
+    NumberedQuestion,
+    PredicateAnswer,
     PredicateQuestion,
     PreemptionQuestion,
     VictimsAnswer,
 )
+from ..si.api import DeferredPredicates
+from ..si.older_answers import Generation
+from .answer_wait import AnswerWait
 from .callback_failures import text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
-    from ..si.api import DeferredPredicates
-    from ..si.older_answers import Generation
-    from .answer_wait import AnswerWait
-    from .callback_threads import CallbackThreads
+from .callback_threads import CallbackThreads
 
 __all__ = ["CallbackQuestions", "DeferredCalls"]
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ...actors.engine import ActorsEngine, DirectEngine
+from ...actors.engine import ActorsEngine, DirectEngine, Engine
+from ...actors.log import Log
 from ...actors.threads_engine import ThreadsEngine
 from ...model.build_kind import is_compiled
 from ...model.errors import LicorneError
-from .engine_names import engine_named
+from ..recording.observer import Observer, Unobserved
+from ..recording.recording import Recording
+from .engine_names import EngineName, engine_named
 
 if TYPE_CHECKING:
     from ...actors.engine import Engine
     from ...actors.log import Log
-    from .engine_names import EngineName
 
-__all__ = ["make_engine"]
+__all__ = ["make_engine", "observer_for"]
 
 DEFAULT_THREADS: Final = 2
 
@@ -62,3 +66,47 @@ def make_engine(
         return DirectEngine()
     workers = 0 if stepped else 2
     return ActorsEngine(workers=workers, automatic=not stepped, check_direction=check_direction, log=log)
+
+
+def observer_for(
+    record: Recording | Path | str | None,
+    engine_name: EngineName,
+    engine: Engine,
+    *,
+    now_ns: Callable[[], int],
+    log: Log,
+    stepped: bool,
+    reservations_on: bool,
+) -> Observer:
+    """Return a recorder if one is wanted; if there can be none, the engine is closed.
+
+    Raises:
+        LicorneError: nothing can be recorded with this engine, or into this folder.
+    """
+    if record is None:
+        return Unobserved()
+    from ..recording.recorder import TurnRecorder  # noqa: PLC0415 - few schedulers are recorded
+    from ..recording.recording import recording_of  # noqa: PLC0415 - likewise
+
+    try:
+        _check_engine(engine_name)
+        return TurnRecorder(
+            recording_of(record),
+            now_ns=now_ns,
+            log=log,
+            may_hold=not stepped,
+            reservations_on=reservations_on,
+        )
+    except LicorneError:
+        engine.close()
+        raise
+
+
+def _check_engine(engine_name: EngineName) -> None:
+    """Refuse an engine whose cycles may begin anew when others have changed something.
+
+    Raises:
+        LicorneError: it is one.
+    """
+    if engine_name == "threads":
+        raise LicorneError("record is for the engines actors and direct, not for threads")

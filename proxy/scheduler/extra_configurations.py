@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Mapping
+from typing import Final, final
 
 from ...actors.log import Log
 from ...model.configuration.extra import ExtraConfig, LogLevel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...model.configuration.problems import Problem
+from ...model.configuration.problems import Problem
 
 __all__ = ["ExtraConfigurations"]
 

@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, final
 
 from ...model.errors import RequestError
+from ...model.partition import Partition
+from ...model.state.host import TimerAction
 
 if TYPE_CHECKING:
     from ...actors.engine import Engine
-    from ...model.partition import Partition
-    from ...model.state.host import TimerAction
 
 __all__ = ["Incarnations"]
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, final
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar, final
 
+from ...model.live_rows import (
+    LiveApplication,
+    LiveEnded,
+    LiveNames,
+    LiveNode,
+    LiveQueue,
+    LiveUsage,
+)
+from ...model.nodes.node import NodeFacts
+from ...model.partition import Partition
 from .asking import ask_each, matching
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-
-    from ...model.live_rows import (
-        LiveApplication,
-        LiveEnded,
-        LiveNames,
-        LiveNode,
-        LiveQueue,
-        LiveUsage,
-    )
-    from ...model.nodes.node import NodeFacts
-    from ...model.partition import Partition
-    from .manager_life import ManagerStatus
+from .manager_life import ManagerStatus
 
 __all__ = ["PIECE", "KnownRows", "LiveQueues", "LiveRows", "LiveView"]
 

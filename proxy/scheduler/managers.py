@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,48 +10,41 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
 from ...actors.rm_link import RmLink
+from ...actors.virtual_clock import VirtualClock
 from ...lockcheck import excludes
+from ...model.configuration.schema import PartitionConfig
 from ...model.errors import RequestError
-from ...model.state.host import PartitionHost, RetryAsks
-from ...model.values.messages import short_partition_name
+from ...model.partition import Partition
+from ...model.state.host import PartitionHost, Predicates, RetryAsks, TimerAction, TimerKey
+from ...model.values.events import EventRecord
+from ...model.values.messages import Announcement, short_partition_name
 from ...model.values.refusals import PlacementHalt, RefusalReason
 from ..events.delivery import Receiver, takes_events
+from ..events.log import EventLog
+from ..metrics.counts import ManagerCounts, Metrics
 from ..metrics.figures import ManagerFigures
-from ..si.api import Connected, DeferredPredicates
+from ..recording.observer import Observer
+from ..resolvers.resolver import UserResolver
+from ..si.api import Connected, DeferredPredicates, ResourceManagerCallback
 from ..si.event_messages import EventsHappened
-from ..si.older_answers import Generation, settled
+from ..si.older_answers import Delivery, Generation, settled
 from ..si.writing import callback_for, dispatch
+from .answer_wait import AnswerWait
 from .application_summaries import summariser
+from .callback_failures import CallbackFailures
 from .callback_threads import CallbackThreads
 from .deferred_predicates import CallbackQuestions, DeferredCalls
+from .incarnations import Incarnations
 from .log_fields import announcement_fields
-from .manager_life import ManagerLife
+from .manager_life import ManagerLife, ManagerStatus
+from .outbox import Outbox
 from .predicates import predicates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from ...actors.engine import Engine
     from ...actors.real_clock import RealClock
-    from ...actors.virtual_clock import VirtualClock
-    from ...model.configuration.schema import PartitionConfig
-    from ...model.partition import Partition
-    from ...model.state.host import Predicates, TimerAction, TimerKey
-    from ...model.values.events import EventRecord
-    from ...model.values.messages import Announcement
-    from ..events.log import EventLog
-    from ..metrics.counts import ManagerCounts, Metrics
-    from ..recording.observer import Observer
     from ..resolvers.partition_resolvers import PartitionResolver
-    from ..resolvers.resolver import UserResolver
-    from ..si.api import ResourceManagerCallback
-    from ..si.older_answers import Delivery
-    from .answer_wait import AnswerWait
-    from .callback_failures import CallbackFailures
     from .extra_configurations import ExtraConfigurations
-    from .incarnations import Incarnations
-    from .manager_life import ManagerStatus
-    from .outbox import Outbox
 
 __all__ = ["Manager", "Managers"]
 

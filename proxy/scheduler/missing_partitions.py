@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ...model.requests.nodes import CREATIONS, update_refusal
 from ...model.values.messages import (
     AllocationRejection,
     AllocationsRejected,
+    AllocationSubmission,
     ApplicationsAnswered,
+    ApplicationSubmission,
     NodesAnswered,
+    NodeUpdate,
     Rejection,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.values.messages import AllocationSubmission, ApplicationSubmission, NodeUpdate
-    from .managers import Manager
+from .managers import Manager
 
 __all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]
 

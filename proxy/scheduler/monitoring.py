@@ -5,28 +5,27 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ...model.applications.state import ApplicationState
+from ...model.partition import Partition
+from ...model.partition_figures import PartitionFigures
+from ...model.values.documents import Document, Json
 from ..health.checks import HealthChecks
 from ..health.history import History
+from ..health.report import HealthReport
 from ..health.watch import HealthWatch
+from ..metrics.counts import Metrics
 from ..metrics.figures import SchedulerFigures
 from ..si.api import StateDumpPlugin
 from .callback_failures import text_of
+from .extra_configurations import ExtraConfigurations
+from .managers import Managers
 from .questions import ask_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ...actors.engine import Engine
-    from ...model.partition import Partition
-    from ...model.partition_figures import PartitionFigures
-    from ...model.values.documents import Document, Json
-    from ..health.report import HealthReport
-    from ..metrics.counts import Metrics
-    from .extra_configurations import ExtraConfigurations
-    from .managers import Managers
 
 __all__ = ["MonitoringSide"]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable
+from typing import final
 
 from ...actors.interrupts import Uninterrupted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..si.older_answers import Delivery
+from ..si.older_answers import Delivery
 
 __all__ = ["Outbox"]
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, final
+from typing import final
 
+from ...model.state.histograms import Histogram
 from ...model.values.part_keys import ask_key_of
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
+from ..si.api import ResourceManager, ResourceManagerCallback
+from ..si.older_answers import Generation
 from .callback_failures import is_fault, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from ...model.state.histograms import Histogram
-    from ..si.api import ResourceManagerCallback
-    from ..si.older_answers import Generation
-    from .callback_threads import CallbackThreads
+from .callback_threads import CallbackThreads
 
 __all__ = ["CallbackPredicates", "predicates_of"]
 

@@ -6,35 +6,32 @@ A question changes nothing. The partitions that it is about answer it; they ask 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...actors.errors import ActorEndedError
 from ...model.configuration.words import did_you_mean
 from ...model.errors import RequestError
-from ...model.explanation.next_asks import NEXT_ASKS_MAX
-from ...model.state.quarantine import BrokenKind
+from ...model.explanation import Explanation
+from ...model.explanation.dry_run import DryRun
+from ...model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks
+from ...model.explanation.victims import Prospect
+from ...model.partition import Partition
+from ...model.state.quarantine import BrokenKind, Quarantined
 from ...model.values.allocation import FOREIGN_TAG
+from ...model.values.messages import AllocationSubmission
 from ..resolvers.look_up import with_groups
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
+from ..si.reading import RequestReader
 from .asking import NotKnownError, ask_each, matching
 from .live_view import LiveView
+from .managers import Manager, Managers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
     from ...actors.engine import Engine
     from ...model.cluster import Cluster
-    from ...model.explanation import Explanation
-    from ...model.explanation.dry_run import DryRun
-    from ...model.explanation.next_asks import NextAsks
-    from ...model.explanation.victims import Prospect
-    from ...model.partition import Partition
-    from ...model.state.quarantine import Quarantined
-    from ...model.values.messages import AllocationSubmission
-    from ..si.reading import RequestReader
-    from .managers import Manager, Managers
 
 __all__ = [
     "QuestionSide",

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ...actors.interrupts import Uninterrupted
 from ...actors.threads_engine import ThreadsEngine
 from ...actors.virtual_clock import VirtualClock
 from ...model.errors import LicorneError
-from ...model.state.host import timer_key
+from ...model.partition import Partition
+from ...model.state.host import TimerAction, timer_key
 from ...model.values.manager_state import ManagerState
-from ..recording.replaying import ReplayDifferenceError, ReplayedAnswers
+from ...model.values.users import LookedUp
+from ..recording.answers import AskedLater, TakenAnswer
+from ..recording.replaying import MadePartition, ReplayDifferenceError, ReplayedAnswers
 from ..si import reading
+from ..si import si_pb2 as si
 from ..si.older_generation import ask_terms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ...model.partition import Partition
-    from ...model.state.host import TimerAction
-    from ...model.values.users import LookedUp
-    from ..recording.answers import AskedLater, TakenAnswer
-    from ..recording.replaying import MadePartition
-    from ..si import si_pb2 as si
-    from .scheduler import Scheduler
+from .scheduler import Scheduler
 
 __all__ = ["RecordedTurns"]
 

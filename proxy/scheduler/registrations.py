@@ -7,6 +7,7 @@ point are logged, since the change has happened.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,26 +15,22 @@ from typing import TYPE_CHECKING, final
 
 from ...actors.errors import ActorEndedError
 from ...lockcheck import Lock, excludes
-from ...model.cluster import check_manager_id
-from ...model.configuration.extra import parse_extra_config
+from ...model.cluster import Cluster, Reconfigured, check_manager_id
+from ...model.configuration.extra import ExtraConfig, parse_extra_config
 from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
+from ...model.configuration.schema import PartitionConfig, SchedulerConfig
 from ...model.errors import LicorneError, RequestError
+from ...model.partition import Partition
+from ...model.values.documents import Document
 from ...model.values.manager_state import ManagerEvent
+from ...model.values.messages import Registration
+from ..si.api import ResourceManagerCallback
+from .managers import Manager, Managers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from ...actors.log import Log
-    from ...model.cluster import Cluster, Reconfigured
-    from ...model.configuration.extra import ExtraConfig
-    from ...model.configuration.schema import PartitionConfig, SchedulerConfig
-    from ...model.partition import Partition
-    from ...model.values.documents import Document
-    from ...model.values.messages import Registration
     from ..resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
-    from ..si.api import ResourceManagerCallback
     from .extra_configurations import ExtraConfigurations
-    from .managers import Manager, Managers
 
 __all__ = ["Registrations"]
 

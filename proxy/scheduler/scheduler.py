@@ -5,38 +5,46 @@ from __future__ import annotations
 import math
 import os
 import threading
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, TypeVar, final
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TypeVar, final
 
 from ...actors.interrupts import Uninterrupted, run_uninterrupted
 from ...actors.real_clock import RealClock
 from ...actors.virtual_clock import VirtualClock
 from ...model.cluster import Cluster
+from ...model.configuration.extra import ExtraConfig
 from ...model.configuration.flags import flag_of
 from ...model.errors import LicorneError, RequestError
+from ...model.partition import Partition
 from ...model.state.host import ANSWER_TIMEOUT_NS
+from ...model.state.quarantine import Quarantined
+from ...model.values.documents import Document
 from ..events.delivery import EventDelivery
 from ..events.log import EventLog
 from ..metrics.counts import Metrics
+from ..recording.recording import Recording
 from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
+from ..resolvers.resolver import UserResolver
 from ..si import reading
 from ..si import si_pb2 as si
+from ..si.api import ResourceManagerCallback
 from ..si.callbacks import check_callback
 from ..si.older_generation import ask_terms
 from .answer_wait import AnswerWait
 from .asking import StoppedError
-from .callback_failures import CallbackFailures
+from .callback_failures import CallbackFailures, ErrorHook
 from .calling import CallingSide
 from .engine_names import ENGINES, EngineName
-from .engines import make_engine
+from .engines import make_engine, observer_for
 from .extra_configurations import ExtraConfigurations
 from .incarnations import Incarnations
 from .manager_life import LifeSide
-from .managers import Managers
+from .managers import Manager, Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
 from .monitoring import MonitoringSide
-from .observing import observer_for
 from .outbox import Outbox
 from .questions import QuestionSide, ask_each, quarantined
 from .registrations import Registrations
@@ -44,21 +52,6 @@ from .snapshots import snapshot
 from .stepping import Stepping
 from .stopping import Stopping
 from .views import Views
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from ...model.configuration.extra import ExtraConfig
-    from ...model.partition import Partition
-    from ...model.state.quarantine import Quarantined
-    from ...model.values.documents import Document
-    from ..recording.recording import Recording
-    from ..resolvers.resolver import UserResolver
-    from ..si.api import ResourceManagerCallback
-    from .callback_failures import ErrorHook
-    from .managers import Manager
 
 __all__ = ["ENGINES", "EngineName", "Scheduler"]
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from ...model.partition import Partition
+from ...model.partition_views import ShownPartition
+from ...model.values.documents import Document, Json
 from ...model.values.messages import short_partition_name
 from ..documents.applications import application_document
 from ..documents.clusters import partition_document
 from ..documents.nodes import node_document
 from ..documents.queues import queue_document
 from .questions import ask_each
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.partition import Partition
-    from ...model.partition_views import ShownPartition
-    from ...model.values.documents import Document, Json
 
 __all__ = ["snapshot"]
 

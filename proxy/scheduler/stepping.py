@@ -5,22 +5,21 @@ A scheduler that runs by itself refuses steps that would conflict with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...actors.interrupts import Uninterrupted
 from ...actors.virtual_clock import VirtualClock
 from ...model.errors import LicorneError
+from ...model.partition import Partition
 from ...model.scheduling.cycle import CycleOutcome
+from .answer_wait import AnswerWait
+from .outbox import Outbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from ...actors.engine import Engine
     from ...actors.real_clock import RealClock
     from ...model.cluster import Cluster
-    from ...model.partition import Partition
-    from .answer_wait import AnswerWait
-    from .outbox import Outbox
 
 __all__ = ["Stepping"]
 

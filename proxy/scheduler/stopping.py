@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ...actors.interrupts import start_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Stopping"]
 

@@ -6,26 +6,25 @@ their own threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, final
 
+from ...model.applications.views import ShownApplication
+from ...model.configuration.schema import SchedulerConfig
 from ...model.errors import RequestError
+from ...model.limits.limits import HolderKind
+from ...model.partition import Partition, PartitionReports
+from ...model.partition_views import ListedApplications, PartitionValues, ShownNode
+from ...model.placement.rules import PlacementRule
+from ...model.queues.views import ShownQueue
+from ...model.values.documents import Document
 from ...model.values.messages import short_partition_name
 from ..documents.paging import paged, size_of_application, size_of_holder, size_of_node
+from .managers import Managers
 from .questions import ask_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from ...model.applications.views import ShownApplication
     from ...model.cluster import Cluster
-    from ...model.configuration.schema import SchedulerConfig
-    from ...model.limits.limits import HolderKind
-    from ...model.partition import Partition, PartitionReports
-    from ...model.partition_views import ListedApplications, PartitionValues, ShownNode
-    from ...model.placement.rules import PlacementRule
-    from ...model.queues.views import ShownQueue
-    from ...model.values.documents import Document
-    from .managers import Managers
 
 __all__ = ["Build", "UnknownPartitionError", "Views"]
 

@@ -16,22 +16,17 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Final, final
+from pathlib import Path
+from typing import Annotated, Final, final
 
 import grpc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ...model.configuration.problems import ConfigurationError
-from ..files.located_yaml import read_located_yaml
+from ...model.configuration.problems import ConfigurationError, Problem, RuleFinding
+from ..files.located_yaml import LocatedYaml, read_located_yaml
 from .statuses import StatusError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ...model.configuration.problems import Problem, RuleFinding
-    from ..files.located_yaml import LocatedYaml
 
 __all__ = ["ANYBODY", "AccessRules", "Peer", "read_access_rules"]
 

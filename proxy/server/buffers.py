@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from asyncio import AbstractEventLoop
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar, final
 
 __all__ = [
     "INBOX_BYTES_MAX",

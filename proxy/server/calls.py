@@ -7,15 +7,13 @@ there are too many, the oldest ends.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import grpc
 
 from .statuses import StatusError, status_of
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
 
 __all__ = ["LAST_SECONDS", "STRANGERS_MAX", "Calls"]
 

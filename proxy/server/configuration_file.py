@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from pathlib import Path
+from typing import final
 
 from ...model.configuration.reader import ConfigurationError, load
 from ...model.errors import LicorneError
 from ..files.input_files import read_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["ConfigurationFile", "FileRefusedError"]
 

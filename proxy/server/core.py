@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, final
 
 import grpc
 
 from ..si import si_pb2 as si
-from .budget import Budget
 from .buffers import call_soon
 from .calls import Calls
-from .daemon_pool import DaemonPool
 from .later_answers import QuestionSender
-from .remote_managers import RemoteManagers
+from .remote_managers import RemoteManager, RemoteManagers
 from .statuses import StatusError, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from contextlib import AbstractContextManager
-
     from google.protobuf.message import Message
 
     from ..scheduler.scheduler import Scheduler
     from .access import AccessRules, Peer
     from .configuration_file import ConfigurationFile
-    from .remote_managers import RemoteManager
 
-__all__ = ["Companion", "ServerCore"]
+__all__ = ["BURST_SECONDS", "SHARE", "Budget", "Companion", "DaemonPool", "ServerCore"]
 
 T = TypeVar("T")
 
@@ -217,3 +215,109 @@ class ServerCore:
         self.managers.close()
         for pool in (self._executor, self._large, self._reloads):
             pool.shutdown(cancel_futures=True)
+
+
+SHARE: Final = 0.1
+"""How much of the time the steps take, in the long run."""
+BURST_SECONDS: Final = 1.0
+"""How much time they may take at once, after a while without any."""
+
+
+@final
+class Budget:
+    """Has steps wait that would take more than their share of the time. They run one after the other.
+
+    Args:
+        now: Returns the time, in seconds.
+        wait: Waits for so many seconds.
+    """
+
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, wait: Callable[[float], object] = time.sleep
+    ) -> None:
+        self._now = now
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._left_seconds = BURST_SECONDS
+        self._seen = now()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Wait until there is time left for a step, then count what it takes."""
+        with self._lock:
+            self._refill()
+            if self._left_seconds < 0:
+                self._wait(-self._left_seconds / SHARE)
+                self._refill()
+            begin = self._now()
+            try:
+                yield
+            finally:
+                self._left_seconds -= self._now() - begin
+
+    def _refill(self) -> None:
+        now = self._now()
+        self._left_seconds = min(BURST_SECONDS, self._left_seconds + (now - self._seen) * SHARE)
+        self._seen = now
+
+
+P = ParamSpec("P")
+
+
+@final
+class DaemonPool(Executor):
+    """Runs tasks in order of arrival, as many at once as it has threads; each is started when it is needed.
+
+    Args:
+        threads_max: How many threads there may be.
+        name: Their name.
+    """
+
+    def __init__(self, threads_max: int, name: str) -> None:
+        self._threads_max = threads_max
+        self._name = name
+        self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._is_closed = False
+
+    def submit(self, task: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Have a task run; as `concurrent.futures.Executor.submit`.
+
+        Raises:
+            RuntimeError: The pool is shut down.
+        """
+        future: Future[T] = Future()
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the pool of threads is shut down")
+            self._tasks.put((future, lambda: task(*args, **kwargs)))
+            if not self._idle.acquire(blocking=False) and self._threads < self._threads_max:
+                self._threads += 1
+                threading.Thread(target=self._work, name=f"{self._name}_{self._threads}", daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - as its base
+        """Take no more tasks; those that have not begun are cancelled on request. Nothing is waited for."""
+        with self._lock:
+            self._is_closed = True
+            waiting = []
+            while cancel_futures and not self._tasks.empty():
+                waiting.append(self._tasks.get())
+            for _ in range(self._threads):
+                self._tasks.put(None)
+        for item in waiting:
+            if item is not None:
+                item[0].cancel()
+
+    def _work(self) -> None:
+        while (item := self._tasks.get()) is not None:
+            future, task = item
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(task())
+                except BaseException as error:  # noqa: BLE001 - it is the outcome
+                    future.set_exception(error)
+            del item, future, task
+            self._idle.release()

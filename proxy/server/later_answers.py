@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias, final
 
-from .predicate_messages import (
+from ...model.errors import LicorneError
+from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from ..si import licorne_v1_pb2 as v1
+from .messages import (
     node_questions,
     preemption_questions,
     read_node_answers,
@@ -16,14 +20,17 @@ from .predicate_messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from google.protobuf.message import Message
 
-    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
-    from ..si import licorne_v1_pb2 as v1
-
-__all__ = ["AnswersLater", "LaterAnswers", "QuestionSender", "Questions", "batch_of"]
+__all__ = [
+    "AnswersLater",
+    "LaterAnswers",
+    "QuestionSender",
+    "Questions",
+    "ask_state_dump",
+    "batch_of",
+    "refuse_state_dump",
+]
 
 Questions: TypeAlias = "v1.PredicateQuestions | v1.PreemptionQuestions | v1.StateDumpQuestion"
 """A batch of questions; the one for a state dump is a batch of one."""
@@ -188,3 +195,40 @@ class LaterAnswers:
                 on_answer(message)
             except Exception as error:  # noqa: BLE001 - the session ends with it, this thread does not
                 self._on_bad_answer(error)
+
+
+ANSWER_SECONDS: Final = 2.0
+"""How long the thread that makes a state dump waits for an RM."""
+
+
+def ask_state_dump(sender: QuestionSender, rm_id: str) -> str:
+    """Return an RM's part of a state dump, on a thread that may wait.
+
+    Raises:
+        LicorneError: The RM says why it has none, does not answer in time, or its connection is lost.
+    """
+    answers: SimpleQueue[v1.ManagerMessage | None] = SimpleQueue()
+    sender.ask_later(rm_id, "state_dump", v1.StateDumpQuestion(), answers.put)
+    try:
+        message = answers.get(timeout=ANSWER_SECONDS)
+    except Empty:
+        text = f"RM {rm_id!r} gave no answer within {ANSWER_SECONDS:g} s"
+        raise LicorneError(text) from None
+    if message is None:
+        raise LicorneError(f"the connection of RM {rm_id!r} is lost, or it does not read what is sent")
+    match message.state_dump.WhichOneof("said"):
+        case "json":
+            return message.state_dump.json
+        case "error":
+            raise LicorneError(message.state_dump.error)
+        case _:
+            raise LicorneError(f"RM {rm_id!r} gave an answer without json and without error")
+
+
+def refuse_state_dump(_: QuestionSender, rm_id: str) -> NoReturn:
+    """Ask nothing: the RM of a stepped scheduler listens only inside of its calls.
+
+    Raises:
+        LicorneError: Always.
+    """
+    raise LicorneError(f"RM {rm_id!r} is not asked over its connection, since the scheduler is stepped")

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, final
 
@@ -22,10 +25,6 @@ from .buffers import call_soon
 from .statuses import NotRegisteredError, StatusError
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Executor
-
     from google.protobuf.message import Message
 
     from ..scheduler.scheduler import Scheduler

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, Self, final
+from types import TracebackType
+from typing import Final, Self, final
 
 from ...model.errors import LicorneError
+from ..scheduler.scheduler import Scheduler
+from .addresses import Address
 from .buffers import call_soon
 from .server import Server, ServerSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-
-    from ..scheduler.scheduler import Scheduler
-    from .addresses import Address
 
 __all__ = ["ServerThread", "serve_until_signal"]
 

@@ -5,31 +5,28 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import grpc
 from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import FileDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from ...model.errors import LicorneError
+from ..scheduler.scheduler import Scheduler
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.keepalive import keepalive_options
 from .access import AccessRules
 from .addresses import Address
 from .buffers import call_soon
+from .configuration_file import ConfigurationFile
 from .core import ServerCore
 from .sessions import SERVICE as SESSION_SERVICE
 from .sessions import Sessions
 from .si_streams import SERVICE as SI_SERVICE
 from .si_streams import SiStreams
-
-if TYPE_CHECKING:
-    from google.protobuf.descriptor import FileDescriptor
-
-    from ..scheduler.scheduler import Scheduler
-    from .configuration_file import ConfigurationFile
 
 __all__ = ["MESSAGE_BYTES_MAX", "Server", "ServerSettings"]
 

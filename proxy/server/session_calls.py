@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Final, final
 
 import grpc
 
+from ...model.configuration.positions import Position
 from ...model.errors import RequestError
+from ...model.values.documents import Json
 from ..explanation.documents import document_of
 from ..explanation.dry_run_text import dry_run_document
 from ..explanation.value_trees import value_to_json
@@ -16,10 +19,6 @@ from ..si import licorne_v1_pb2 as v1
 from .statuses import StatusError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ...model.configuration.positions import Position
-    from ...model.values.documents import Json
     from ..scheduler.scheduler import Scheduler
     from .access import Peer
 

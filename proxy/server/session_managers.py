@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, final
 
 from ...model.errors import LicorneError
 from ...model.values.predicate_questions import PredicateQuestion
 from ..si import licorne_v1_pb2 as v1
+from ..si import si_pb2 as si
 from .later_answers import AnswersLater, QuestionSender
-from .predicate_messages import node_questions, read_node_answers
+from .messages import node_questions, read_node_answers
 from .remote_managers import RemoteManager
+from .statuses import StatusError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from google.protobuf.message import Message
-
-    from ..si import si_pb2 as si
-    from .statuses import StatusError
 
 __all__ = ["DeferringManager", "ManagedSession", "SessionManager", "SteppedManager"]
 

@@ -9,33 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import grpc
+from google.protobuf.message import Message
 
 from ...model.errors import LicorneError, RequestError
 from ...model.values.identifiers import id_refusal
 from ..si import licorne_v1_pb2 as v1
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
-from .later_answers import LaterAnswers, batch_of
-from .messages import parsed
+from .core import ServerCore
+from .later_answers import LaterAnswers, Questions, ask_state_dump, batch_of, refuse_state_dump
+from .messages import Callback, SessionEnd, Written, merged_callbacks, parsed, size_of, wrapped
+from .remote_managers import RemoteManager
 from .session_calls import SessionCalls
 from .session_managers import DeferringManager, SessionManager, SteppedManager
-from .session_messages import Callback, SessionEnd, Written, merged_callbacks, size_of, wrapped
-from .state_dump_questions import ask_state_dump, refuse_state_dump
 from .statuses import NotRegisteredError, StatusError, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from google.protobuf.message import Message
-
     from .access import Peer
-    from .core import ServerCore
-    from .later_answers import Questions
-    from .remote_managers import RemoteManager
 
 __all__ = ["SERVICE", "Sessions"]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import grpc
 
 from ...model.errors import LicorneError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["server_credentials"]
 

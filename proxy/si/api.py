@@ -6,14 +6,11 @@ The messages are those of `si.v1`. A resource manager registers with a `Schedule
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
+from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from . import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 
 __all__ = [
     "Connected",

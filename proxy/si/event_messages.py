@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast, final
+from collections.abc import Sequence
+from typing import cast, final
 
+from ...model.values.events import EventRecord
 from . import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...model.values.events import EventRecord
 
 __all__ = ["EventsHappened", "write_events"]
 

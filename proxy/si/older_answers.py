@@ -8,14 +8,12 @@ gave one number to two fields, so no resource manager reads anything twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
+from ...model.values.messages import Announcement
 from ...model.values.part_keys import ask_key_of, uuid_of
-
-if TYPE_CHECKING:
-    from ...model.values.messages import Announcement
-    from . import si_pb2 as si
-    from .event_messages import EventsHappened
+from . import si_pb2 as si
+from .event_messages import EventsHappened
 
 __all__ = ["Delivery", "Generation", "InGeneration", "add_older_names", "settled"]
 

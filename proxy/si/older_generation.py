@@ -10,10 +10,12 @@ allocations and its releases: then a request is taken as a whole or not at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...model.errors import RequestError
+from ...model.resources.resource import Resource
 from ...model.values.allocation import FOREIGN_TAG
 from ...model.values.messages import (
     AllocationSubmission,
@@ -24,13 +26,8 @@ from ...model.values.messages import (
     full_partition_name,
 )
 from ...model.values.part_keys import PART_MARK, part_key
+from . import si_pb2 as si
 from .termination_types import termination_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ...model.resources.resource import Resource
-    from . import si_pb2 as si
 
 __all__ = [
     "ask_releases",

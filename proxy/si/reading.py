@@ -9,8 +9,9 @@ Fields are read by name only, so messages of another program's copy of `si.v1` a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.resources.resource import EMPTY, Resource
 from ...model.values.messages import (
@@ -23,7 +24,9 @@ from ...model.values.messages import (
     Release,
     full_partition_name,
 )
+from . import si_pb2 as si
 from .constants import NODE_PARTITION
+from .older_answers import Generation
 from .older_generation import (
     ask_releases,
     named_allocation,
@@ -32,12 +35,6 @@ from .older_generation import (
     uuid_releases,
 )
 from .termination_types import termination_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from . import si_pb2 as si
-    from .older_answers import Generation
 
 __all__ = ["RESOURCE_SIZES_MAX", "RequestReader", "application_removals", "registration", "releases"]
 

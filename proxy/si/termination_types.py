@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...model.values.messages import TerminationType
-
-if TYPE_CHECKING:
-    from . import si_pb2 as si
+from . import si_pb2 as si
 
 __all__ = ["Termination", "termination_of"]
 

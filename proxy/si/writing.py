@@ -7,13 +7,15 @@ resource manager: the order of the calls is the order of the events.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from ...model.errors import shortened
+from ...model.resources.resource import Resource
 from ...model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
     AllocationsReleased,
+    Announcement,
     ApplicationChanged,
     ApplicationsAnswered,
     AskRelease,
@@ -23,13 +25,9 @@ from ...model.values.messages import (
 )
 from ...model.values.part_keys import ask_key_of
 from . import si_pb2 as si
+from .api import ResourceManagerCallback
 from .event_messages import EventsHappened, write_events
 from .older_answers import add_older_names
-
-if TYPE_CHECKING:
-    from ...model.resources.resource import Resource
-    from ...model.values.messages import Announcement
-    from .api import ResourceManagerCallback
 
 __all__ = [
     "callback_for",

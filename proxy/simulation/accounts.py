@@ -7,14 +7,13 @@ separately; an application that is never placed counts for the owner that it ask
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 from .usage import StepFunction, sum_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..scheduler.questions import QueueAndUser
 
 __all__ = ["Account", "Accounts", "Owner", "Remarks", "Tally"]

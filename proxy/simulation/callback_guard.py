@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable
+from typing import final
 
+from ..si import si_pb2 as si
 from ..si.api import ResourceManager
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..si import si_pb2 as si
 
 __all__ = ["CallbackGuard"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ..si.api import SchedulerAPI
+from .reporting.run_series import QueueBounds
 
+if TYPE_CHECKING:
     from ..scheduler.questions import QueueAndUser
-    from ..si.api import SchedulerAPI
-    from .reporting.run_series import QueueBounds
 
 __all__ = ["Core", "Traffic"]
 

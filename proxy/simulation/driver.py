@@ -7,17 +7,14 @@ still make something happen, and ends when nothing has for `QUIET_LIMIT_NS`, or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from ...model.errors import LicorneError
+from .core import Core, Traffic
 from .interruption import never
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .core import Core, Traffic
-    from .record import SimulationRecord
+from .record import SimulationRecord
 
 __all__ = ["QUIET_LIMIT_NS", "Driver", "NoProgress", "Progress", "RunResult", "SimulationError"]
 

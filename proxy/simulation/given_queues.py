@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...model.configuration.reader import inspect, load
+from ...model.configuration.schema import SchedulerConfig
 from ...model.configuration.words import did_you_mean
 from ...model.values.messages import short_partition_name
 from ..files.input_errors import InputError
@@ -16,10 +19,6 @@ from .si_messages import PARTITION
 from .workloads.workload import InputNote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
-
-    from ...model.configuration.schema import SchedulerConfig
     from ..transcripts.transcript import Line
 
 __all__ = ["GivenQueues", "node_types_in", "partitions_in", "read_queues"]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO, final
+from typing import TextIO, final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from ...model.configuration.durations import short_duration_text
 from .driver import NoProgress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .driver import Progress as ProgressListener
+from .driver import Progress as ProgressListener
 
 __all__ = ["TerminalProgress", "progress_on"]
 

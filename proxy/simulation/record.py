@@ -6,17 +6,13 @@ resource manager's own view: no figure in it comes from the scheduler, only the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from .accounts import Accounts, Remarks
+from .accounts import Account, Accounts, Remarks
+from .reporting.run_series import RunSeries
 from .usage import StepFunction
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .accounts import Account
-    from .reporting.run_series import RunSeries
 
 __all__ = ["AskEntry", "SimulationRecord"]
 

@@ -31,19 +31,17 @@ resource type the `mean` and `peak` share and the mean share in each of 60 equal
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .accounts import Owner
+from .accounts import Owner, Tally
+from .driver import RunResult
+from .record import SimulationRecord
 from .usage import StepFunction, permille, permille_by_interval, sum_of
 from .workloads.workload import InputNote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from .accounts import Tally
-    from .driver import RunResult
-    from .record import SimulationRecord
     from .reporting.figures import RunFigures
 
 __all__ = [

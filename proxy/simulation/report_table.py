@@ -6,22 +6,18 @@ all columns are there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from rich.box import SIMPLE
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ...model.configuration.durations import short_duration_text
 from ..terminal.tables import counted, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rich.console import Console
-
-    from .report import SimulationReport, TallyReport, Utilization
-    from .workloads.workload import InputNote
+from .report import SimulationReport, TallyReport, Utilization
+from .workloads.workload import InputNote
 
 __all__ = ["chart_line", "print_report"]
 

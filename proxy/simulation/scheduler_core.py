@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
-from ..scheduler.scheduler import Scheduler
+from ...model.values.documents import Json
+from ..resolvers.resolver import UserResolver
+from ..scheduler.questions import QueueAndUser
+from ..scheduler.scheduler import EngineName, Scheduler
+from ..si.api import SchedulerAPI
 from .reporting.run_series import QueueBounds
-
-if TYPE_CHECKING:
-    from ...model.values.documents import Json
-    from ..resolvers.resolver import UserResolver
-    from ..scheduler.questions import QueueAndUser
-    from ..scheduler.scheduler import EngineName
-    from ..si.api import SchedulerAPI
 
 __all__ = ["SchedulerCore"]
 

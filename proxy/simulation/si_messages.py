@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from ..si import si_pb2 as si
 from ..si.constants import NODE_PARTITION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .workloads.workload import SimulatedApplication, SimulatedNode
+from .workloads.workload import SimulatedApplication, SimulatedNode
 
 __all__ = [
     "PARTITION",

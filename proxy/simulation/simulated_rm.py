@@ -12,18 +12,19 @@ Callbacks only write the record and add to the pending requests; `send` sends th
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, final
+import heapq
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from itertools import count
+from typing import Final, final
 
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .accounts import Owner
+from ..si.api import ResourceManager, SchedulerAPI
+from .accounts import Account, Accounts, Owner
 from .callback_guard import CallbackGuard
-from .event_queue import EventQueue
-from .pending_requests import PendingRequests
+from .core import Core
 from .reasons import without_names
-from .record import AskEntry
-from .rm_state import ApplicationPhase, SubmittedApplication, Work
+from .record import AskEntry, SimulationRecord
 from .si_messages import (
     ask_message,
     new_application_message,
@@ -31,14 +32,52 @@ from .si_messages import (
     release_message,
     resource_message,
 )
+from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 
-if TYPE_CHECKING:
-    from .accounts import Accounts
-    from .core import Core
-    from .record import SimulationRecord
-    from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
+__all__ = ["RM_ID", "EventQueue", "PendingRequests", "SimulatedRM"]
 
-__all__ = ["RM_ID", "SimulatedRM"]
+
+class ApplicationPhase(Enum):
+    """The phase of an application, as its resource manager sees it."""
+
+    SUBMITTED = auto()
+    """The scheduler has not answered yet: nothing may be asked for."""
+    WAITING_FOR_GANG = auto()
+    """A gang whose placeholders are not all placed: its tasks are held back."""
+    OPEN = auto()
+    """Everything is asked for as it becomes due."""
+    ENDED = auto()
+    """Rejected or failed: nothing more is asked for."""
+
+
+@dataclass(slots=True)
+class SubmittedApplication:
+    """One application and its account; `held` are the keys of the tasks that are held back.
+
+    `reason` is why it is over.
+    """
+
+    application: SimulatedApplication
+    account: Account
+    phase: ApplicationPhase = ApplicationPhase.SUBMITTED
+    held: list[str] = field(default_factory=list)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One piece of work: what it is, and how often it was asked for again."""
+
+    base_key: str
+    task: SimulatedTask
+    message: si.Resource
+    task_group: str
+    repetition: int = 0
+
+    def key(self) -> str:
+        """Return the allocation key of this repetition."""
+        return f"{self.base_key}-r{self.repetition}" if self.repetition else self.base_key
+
 
 RM_ID: Final = "simulation"
 
@@ -296,3 +335,99 @@ def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedA
     """Return the state of an application that is submitted now, with an account for what it asks for."""
     asked = Owner(queue=application.queue, user=application.user, groups=application.groups)
     return SubmittedApplication(application, accounts.opened(asked))
+
+
+@final
+class EventQueue:
+    """The events of one workload; equal times keep the order of the workload, and of the placements."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._submissions = _submissions(workload)
+        self._submissions_done = 0
+        self._ends: list[tuple[int, int, str]] = []
+        self._serial = count()
+
+    def next_ns(self) -> int | None:
+        """Return when the next event is due, `None` if there is none."""
+        moments_ns = [self._ends[0][0]] if self._ends else []
+        if self._submissions_done < len(self._submissions):
+            moments_ns.append(self._submissions[self._submissions_done][0])
+        return min(moments_ns, default=None)
+
+    def add_end(self, key: str, at_ns: int) -> None:
+        """Note when the work with that key ends."""
+        heapq.heappush(self._ends, (at_ns, next(self._serial), key))
+
+    def pop_end(self, now_ns: int) -> str | None:
+        """Take and return the key of work that ends now or should have ended, `None` if there is none."""
+        if not self._ends or self._ends[0][0] > now_ns:
+            return None
+        return heapq.heappop(self._ends)[2]
+
+    def pop_submission(self, now_ns: int) -> tuple[SimulatedApplication, SimulatedTask | None] | None:
+        """Take and return what is to be submitted now: an application, or a task of one."""
+        if self._submissions_done == len(self._submissions):
+            return None
+        at_ns, application, task = self._submissions[self._submissions_done]
+        if at_ns > now_ns:
+            return None
+        self._submissions_done += 1
+        return application, task
+
+
+def _submissions(workload: Workload) -> list[tuple[int, SimulatedApplication, SimulatedTask | None]]:
+    """Return all submissions in the order of their times, an application before its tasks."""
+    submissions: list[tuple[int, SimulatedApplication, SimulatedTask | None]] = []
+    for application in workload.applications:
+        submissions.append((application.submit_at_ns, application, None))
+        submissions.extend((task.submit_at_ns, application, task) for task in application.tasks)
+    return sorted(submissions, key=lambda submission: submission[0])
+
+
+@final
+class PendingRequests:
+    """The messages of one resource manager on their way to the scheduler, in order within each kind.
+
+    A callback only adds: the scheduler is never called from inside its own callback.
+    """
+
+    def __init__(self, api: SchedulerAPI, rm_id: str) -> None:
+        self._api = api
+        self._rm_id = rm_id
+        self._applications: list[si.AddApplicationRequest] = []
+        self._asks: list[si.Allocation] = []
+        self._releases: list[si.AllocationRelease] = []
+
+    def add_application(self, application: si.AddApplicationRequest) -> None:
+        """Keep the submission of an application."""
+        self._applications.append(application)
+
+    def add_ask(self, ask: si.Allocation) -> None:
+        """Keep an ask."""
+        self._asks.append(ask)
+
+    def add_release(self, release: si.AllocationRelease) -> None:
+        """Keep a release; it is copied, so that it may be part of a callback's message."""
+        kept = si.AllocationRelease()
+        kept.CopyFrom(release)
+        self._releases.append(kept)
+
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to send."""
+        return not (self._releases or self._applications or self._asks)
+
+    def send(self) -> None:
+        """Send releases, then applications, then asks: one request for each kind that has any.
+
+        What callbacks add meanwhile is sent with a later kind in this order, or the next time.
+        """
+        if self._releases:
+            releases = si.AllocationReleasesRequest(allocationsToRelease=self._releases)
+            self._releases = []
+            self._api.update_allocation(si.AllocationRequest(releases=releases, rmID=self._rm_id))
+        if self._applications:
+            applications, self._applications = self._applications, []
+            self._api.update_application(si.ApplicationRequest(new=applications, rmID=self._rm_id))
+        if self._asks:
+            asks, self._asks = self._asks, []
+            self._api.update_allocation(si.AllocationRequest(allocations=asks, rmID=self._rm_id))

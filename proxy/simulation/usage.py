@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import final
 
 __all__ = ["StepFunction", "permille", "permille_by_interval", "sum_of"]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["BAD_INPUT", "INTERRUPTED", "ends_on", "write_error"]
 

@@ -6,14 +6,13 @@ import codecs
 import errno
 import io
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, final
 
 from .bad_input import BAD_INPUT, write_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from _typeshed import ReadableBuffer
 
 __all__ = ["OutputError", "checked_output", "write_line"]

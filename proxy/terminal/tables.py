@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from rich.table import Table
 
 __all__ = ["counted", "is_for_people", "output_console", "print_table"]
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, final
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Key
 
 from .main_screen import MainScreen
 from .screen_state import ScreenState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import ClassVar
-
-    from textual.events import Key
-
     from .client import RestClient
 
 __all__ = ["TopApp"]

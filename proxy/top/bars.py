@@ -6,12 +6,11 @@ free up to the maximum, `┃` where the guarantee ends. Pending that the maximum
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from .tables import Bar
+from .tables import Bar
 
 __all__ = ["LEGEND", "bar_text"]
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from pathlib import Path
+from typing import Final, TypeVar, final
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from .documents import understood
 from .errors import MissingDocumentError, ServerReadError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 __all__ = ["ANSWER_BYTES_MAX", "RestClient", "checked_address", "tls_context"]
 

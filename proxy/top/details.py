@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from ...model.configuration.durations import short_duration_text
+from .documents import (
+    BlockerDocument,
+    ExplanationDocument,
+    NodeDocument,
+    ReadApplication,
+    ReadQueue,
+)
 from .heading import health_lines
 from .quantities import short_resource, time_text
-from .tables import printable
+from .reading import ServerReading
+from .tables import ViewTable, printable
 from .views import View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from .documents import (
-        BlockerDocument,
-        ExplanationDocument,
-        NodeDocument,
-        ReadApplication,
-        ReadQueue,
-    )
-    from .reading import ServerReading
-    from .tables import ViewTable
 
 __all__ = ["detail_lines", "explanation_lines"]
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from ..terminal.tables import counted
 from .quantities import short_quantity
-from .reading import partition_name
+from .reading import ServerReading, partition_name
 from .tables import printable
-
-if TYPE_CHECKING:
-    from .reading import ServerReading
 
 __all__ = ["heading_lines", "health_lines", "health_text", "pace_text"]
 

@@ -2,35 +2,83 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, final
 
+from rich.style import Style
 from rich.text import Text
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
-from .detail_screen import DetailScreen
+from ...model.configuration.durations import short_duration_text
+from ..terminal.tables import counted
+from .bars import LEGEND
 from .details import detail_lines, explanation_lines
 from .errors import ServerReadError
-from .heading import heading_lines
-from .reading import ServerReader, partition_name
-from .reading_log import ReadingLog
-from .screen_lines import note_line, views_line
-from .table_widget import TableWidget
+from .heading import heading_lines, pace_text
+from .quantities import time_text
+from .reading import ServerReader, ServerReading, partition_name
+from .screen_state import ScreenState
+from .table_widget import ROWS_MAX, TableWidget
 from .tables import ViewTable, printable
 from .views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import ClassVar
-
-    from textual.app import ComposeResult
-    from textual.timer import Timer
-
     from .client import RestClient
-    from .screen_state import ScreenState
+    from .reading import ServerReading
 
 __all__ = ["MainScreen"]
+
+
+@final
+class DetailScreen(Screen[None]):
+    """Lines about one row, as they were when it was opened; more may follow.
+
+    Args:
+        lines: The lines.
+        more: Reads lines to add, such as the reasons why an application waits.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss_detail", "Back"),
+        Binding("backspace,enter", "dismiss_detail", "Back", show=False),
+    ]
+
+    def __init__(self, lines: list[str], more: Callable[[], Awaitable[list[str]]] | None = None) -> None:
+        super().__init__()
+        self._lines = lines
+        self._more = more
+
+    def compose(self) -> ComposeResult:
+        """Make what the screen consists of."""
+        with VerticalScroll():
+            yield Static(self._text(), id="detail")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Ask for more."""
+        self.query_one(VerticalScroll).focus()
+        if self._more is not None:
+            self.run_worker(self._add(self._more), exclusive=True)
+
+    def action_dismiss_detail(self) -> None:
+        """Return to the table."""
+        self.dismiss()
+
+    async def _add(self, more: Callable[[], Awaitable[list[str]]]) -> None:
+        self._lines = [*self._lines, *await more()]
+        self.query_one("#detail", Static).update(self._text())
+
+    def _text(self) -> Text:
+        return Text("\n").join(
+            Text(line, style="bold" if number == 0 or line == "why it waits" else "")
+            for number, line in enumerate(self._lines)
+        )
 
 
 @final
@@ -230,3 +278,71 @@ class MainScreen(Screen[None]):
         field = self.query_one(Input)
         field.remove_class("shown")
         self.query_one(TableWidget).focus()
+
+
+_WITH_BARS: Final = frozenset({View.QUEUES})
+
+
+def views_line(shown: View) -> Text:
+    """Return the views with their keys; each can be clicked."""
+    line = Text(no_wrap=True)
+    for number, view in enumerate(View, 1):
+        click = Style(
+            reverse=view is shown, bold=view is shown, meta={"@click": f"screen.show_view('{view.value}')"}
+        )
+        line.append(" " if number > 1 else "").append(f"{number} {view.value}", click)
+    return line
+
+
+def note_line(table: ViewTable, state: ScreenState, reading: ServerReading | None) -> str:
+    """Return what is to be known about a table: why it is empty, what is left out, how bars are read."""
+    parts = []
+    if table.note:
+        parts.append(printable(table.note))
+    if state.filter and reading is not None:
+        parts.append(f"filter {printable(state.filter)!r}: {counted(len(table.rows), 'row')}")
+    if len(table.rows) > ROWS_MAX:
+        parts.append(f"the first {ROWS_MAX:,} of {len(table.rows):,} rows are shown: filter with /")
+    if state.view in _WITH_BARS and table.rows:
+        parts.append(LEGEND)
+    return "\n".join(parts)
+
+
+_SECOND_NS: Final = 10**9
+
+
+@final
+@dataclass(slots=True)
+class ReadingLog:
+    """The last reading, which stays when the server is lost, and the error then."""
+
+    last: ServerReading | None = None
+    pace: str = ""
+    error: str = ""
+    """Why the server could not be read the last time, empty if it could."""
+    _view: View | None = None
+    _read_at_ns: int = 0
+    _lost_at_ns: int = 0
+
+    def take(self, view: View, reading: ServerReading, now_ns: int) -> None:
+        """Take what was read for a view."""
+        self.pace = pace_text(self.last, reading, (now_ns - self._read_at_ns) / _SECOND_NS)
+        self.last, self._view, self._read_at_ns, self.error = reading, view, now_ns, ""
+
+    def lose(self, error: str, now_ns: int) -> None:
+        """Take that the server could not be read."""
+        if not self.error:
+            self._lost_at_ns = now_ns
+        self.error, self.pace = error, ""
+
+    def of(self, view: View) -> ServerReading | None:
+        """Return the reading if it was one for this view."""
+        return self.last if self._view is view else None
+
+    def trouble(self, now_ns: int, interval_seconds: float) -> str:
+        """Return that the server is lost, since when, and what is shown instead; empty if it is not."""
+        if not self.error:
+            return ""
+        since = short_duration_text(now_ns - self._lost_at_ns)
+        shown = f"; shown is what it was at {time_text(self._read_at_ns)}" if self.last else ""
+        return f"LOST for {since}, tried each {interval_seconds:g} s: {self.error}{shown}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -11,11 +10,8 @@ from rich.text import Text
 from ..terminal.standard_output import write_line
 from ..terminal.tables import output_console, print_table
 from .heading import heading_lines
-from .tables import printable
-
-if TYPE_CHECKING:
-    from .reading import ServerReading
-    from .tables import Cell, ViewTable
+from .reading import ServerReading
+from .tables import Cell, ViewTable, printable
 
 __all__ = ["print_as_json", "print_as_text"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
+from .tables import ViewTable
 from .tables_of_views import table_of
 from .views import View
 
 if TYPE_CHECKING:
     from .reading import ServerReading
-    from .tables import ViewTable
 
 __all__ = ["ScreenState", "SortOrder"]
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import ClassVar, Final, final
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
 from .bars import bar_text
-from .tables import column_widths
-
-if TYPE_CHECKING:
-    from typing import ClassVar
-
-    from .screen_state import SortOrder
-    from .tables import Cell, Column, ViewTable
+from .screen_state import SortOrder
+from .tables import Cell, Column, ViewTable, column_widths
 
 __all__ = ["ROWS_MAX", "TableWidget"]
 

@@ -5,13 +5,11 @@ A table is made of documents by pure functions, and shown by the application, pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from .quantities import short_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "Bar",

@@ -2,24 +2,310 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
-from .application_table import application_table
-from .event_table import event_table
-from .health_tables import health_table, utilization_table
-from .node_table import node_table
-from .queue_table import queue_table
-from .tables import ViewTable
-from .usage_table import usage_table
+from ...model.configuration.durations import short_duration_text
+from ..events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
+from .quantities import percent, time_text
+from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, quantity_cell
 from .views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
+    from .documents import (
+        HealthDocument,
+        NodeDocument,
+        ReadApplication,
+        ReadEvent,
+        ReadQueue,
+        UsageDocument,
+        UsageOwner,
+        UtilizationDocument,
+    )
     from .reading import ServerReading
 
 __all__ = ["table_of"]
+
+_QUEUE_COLUMNS: Final = (
+    Column("queue", "queue"),
+    Column("bar", "use", is_bar=True),
+    Column("used", "used", 7, is_number=True),
+    Column("guaranteed", "guarant", 7, is_number=True),
+    Column("maximum", "maximum", 7, is_number=True),
+    Column("pending", "pending", 7, is_number=True),
+    Column("applications", "apps", 7, is_number=True),
+    Column("status", "status", 8, least_screen=100),
+    Column("policy", "policy", 8, least_screen=110),
+)
+
+
+def queue_table(root: ReadQueue, resource: str, folded: Collection[str] = ()) -> ViewTable:
+    """Return the rows of a tree of queues, those below a queue after it.
+
+    Args:
+        root: The queue at the top.
+        resource: Which type of resource the quantities are of.
+        folded: The paths of queues whose children are left out.
+    """
+    return ViewTable(_QUEUE_COLUMNS, tuple(_queue_rows(root, resource, folded, 0, None)))
+
+
+def _queue_rows(
+    queue: ReadQueue, resource: str, folded: Collection[str], depth: int, above: int | None
+) -> Iterator[ViewRow]:
+    own = queue.max_resource.get(resource)
+    # Without a maximum of its own a queue can use what the queue above it can.
+    maximum = above if own is None else own if above is None else min(own, above)
+    used = queue.allocated_resource.get(resource, 0)
+    pending = queue.pending_resource.get(resource, 0)
+    guaranteed = queue.guaranteed_resource.get(resource)
+    is_folded = queue.queuename in folded and bool(queue.children)
+    name = queue.queuename.rpartition(".")[2]
+    mark = "+ " if is_folded else ""
+    running = (
+        f"{queue.running_apps}/{queue.max_running_apps}"
+        if queue.max_running_apps
+        else f"{queue.running_apps}"
+    )
+    yield ViewRow(
+        queue.queuename,
+        (
+            name_cell(queue.queuename, f"{'  ' * depth}{mark}{name}"),
+            Cell(None, "", Bar(used, pending, guaranteed, maximum)),
+            quantity_cell(resource, used),
+            quantity_cell(resource, guaranteed),
+            quantity_cell(resource, own),
+            quantity_cell(resource, pending),
+            Cell(queue.running_apps, running),
+            name_cell(queue.status),
+            name_cell(queue.sorting_policy),
+        ),
+    )
+    if not is_folded:
+        for child in sorted(queue.children, key=lambda child: child.queuename):
+            yield from _queue_rows(child, resource, folded, depth + 1, maximum)
+
+
+_NODE_COLUMNS: Final = (
+    Column("node", "node"),
+    Column("bar", "use", is_bar=True),
+    Column("percent", "use %", 6, is_number=True),
+    Column("used", "used", 7, is_number=True),
+    Column("capacity", "capac.", 7, is_number=True),
+    Column("available", "free", 7, is_number=True),
+    Column("allocations", "allocs", 6, is_number=True),
+    Column("state", "state", 8),
+)
+
+
+def node_table(nodes: Iterable[NodeDocument], resource: str) -> ViewTable:
+    """Return a row for each node, by name; the quantities are of one type of resource."""
+    return ViewTable(
+        _NODE_COLUMNS,
+        tuple(_node_row(node, resource) for node in sorted(nodes, key=lambda node: node.node_id)),
+    )
+
+
+def _node_row(node: NodeDocument, resource: str) -> ViewRow:
+    used = node.allocated.get(resource, 0) + node.occupied.get(resource, 0)
+    capacity = node.capacity.get(resource, 0)
+    share = percent(used, capacity)
+    state = "reserved" if node.is_reserved else "ready"
+    return ViewRow(
+        node.node_id,
+        (
+            name_cell(node.node_id),
+            Cell(None, "", Bar(used, maximum=capacity)),
+            Cell(share, "-" if share is None else str(share)),
+            quantity_cell(resource, used),
+            quantity_cell(resource, capacity),
+            quantity_cell(resource, node.available.get(resource, 0)),
+            Cell(len(node.allocations), str(len(node.allocations))),
+            name_cell(state) if node.schedulable else Cell("drained", "drained", style="red"),
+        ),
+    )
+
+
+_EVENT_COLUMNS: Final = (
+    Column("id", "id", 8, is_number=True),
+    Column("time", "time", 8),
+    Column("type", "about", 11),
+    Column("object", "object"),
+    Column("change", "change", 7),
+    Column("reference", "reference", least_screen=100),
+    Column("message", "what"),
+)
+
+
+def event_table(events: Iterable[tuple[int, ReadEvent]]) -> ViewTable:
+    """Return a row for each event with its id, the highest id first."""
+    return ViewTable(
+        _EVENT_COLUMNS, tuple(_event_row(*each) for each in sorted(events, key=lambda each: -each[0]))
+    )
+
+
+def _event_row(event_id: int, event: ReadEvent) -> ViewRow:
+    detail = DETAIL_WORDS.get(event.event_change_detail, "")
+    if event.event_change_detail and not detail:
+        detail = str(event.event_change_detail)
+    what = ": ".join(part for part in (detail, event.message) if part)
+    return ViewRow(
+        str(event_id),
+        (
+            Cell(event_id, str(event_id)),
+            Cell(event.timestamp_nano, time_text(event.timestamp_nano)),
+            name_cell(TYPE_WORDS.get(event.type, str(event.type))),
+            name_cell(event.object_id),
+            name_cell(CHANGE_WORDS.get(event.event_change_type, "")),
+            name_cell(event.reference_id),
+            name_cell(what),
+        ),
+    )
+
+
+def usage_table(owners: Iterable[UsageOwner], resource: str, heading: str) -> ViewTable:
+    """Return a row for each user or group and queue; the quantities are of one type of resource.
+
+    A queue in which neither something runs nor a limit is set has no row, but each user or group has one.
+
+    Args:
+        owners: Users or groups.
+        resource: The type of resource.
+        heading: The heading of their names.
+    """
+    columns = (
+        Column("name", heading, 16),
+        Column("queue", "queue"),
+        Column("bar", "use of limit", is_bar=True),
+        Column("used", "used", 7, is_number=True),
+        Column("maximum", "limit", 7, is_number=True),
+        Column("applications", "apps", 7, is_number=True),
+    )
+    named = sorted((owner.user_name or owner.group_name, owner.queues) for owner in owners if owner.queues)
+    return ViewTable(columns, tuple(row for name, usage in named for row in _rows(name, usage, resource, 0)))
+
+
+def _rows(name: str, usage: UsageDocument, resource: str, depth: int) -> Iterator[ViewRow]:
+    used = usage.resource_usage.get(resource, 0)
+    maximum = usage.max_resources.get(resource)
+    running = len(usage.running_applications)
+    full = maximum is not None and used >= maximum
+    apps_full = 0 < usage.max_applications <= running
+    if depth == 0 or running or used or usage.max_resources or usage.max_applications:
+        apps = f"{running}/{usage.max_applications}" if usage.max_applications else str(running)
+        yield ViewRow(
+            f"{name}\n{usage.queue_path}",
+            (
+                name_cell(name),
+                name_cell(usage.queue_path, f"{'  ' * depth}{usage.queue_path.rpartition('.')[2]}"),
+                # Without a limit there is nothing that a bar could be read against.
+                Cell(None, "", Bar(used, maximum=maximum) if maximum is not None else None),
+                quantity_cell(resource, used, style=_FULL if full else ""),
+                quantity_cell(resource, maximum),
+                Cell(running, apps, style=_FULL if apps_full else ""),
+            ),
+        )
+    for child in sorted(usage.children, key=lambda child: child.queue_path):
+        yield from _rows(name, child, resource, depth + 1)
+
+
+_FULL: Final = "bold red"
+
+
+_CHECKS: Final = (
+    Column("check", "check", 32),
+    Column("result", "result", 7),
+    Column("diagnosis", "what it found"),
+)
+_UTILIZATION: Final = (
+    Column("type", "type", 20),
+    Column("bucket", "used", 9),
+    Column("nodes", "nodes", 6, is_number=True),
+    Column("bar", "share of nodes", is_bar=True),
+)
+
+
+def health_table(health: HealthDocument) -> ViewTable:
+    """Return a row for each check, in the order of the server; names may stand twice."""
+    rows = []
+    for number, check in enumerate(health.checks):
+        result = Cell("ok", "ok") if check.succeeded else Cell("failed", "failed", style="bold red")
+        rows.append(ViewRow(str(number), (name_cell(check.name), result, name_cell(check.diagnosis))))
+    return ViewTable(_CHECKS, tuple(rows))
+
+
+def utilization_table(document: UtilizationDocument | None) -> ViewTable:
+    """Return a row for each type of resource and tenth of use, with how many nodes use as much."""
+    rows = []
+    for kind in document.utilizations if document else ():
+        total = sum(bucket.num_of_nodes for bucket in kind.utilization)
+        for bucket in kind.utilization:
+            count = bucket.num_of_nodes
+            cells = (
+                name_cell(kind.type),
+                name_cell(bucket.bucket_name),
+                Cell(count, str(count)),
+                Cell(None, "", Bar(count, maximum=total)),
+            )
+            rows.append(ViewRow(f"{kind.type}\n{bucket.bucket_name}", cells))
+    return ViewTable(_UTILIZATION, tuple(rows))
+
+
+_APPLICATION_COLUMNS: Final = (
+    Column("application", "application"),
+    Column("state", "state", 10),
+    Column("queue", "queue"),
+    Column("user", "user", 9),
+    Column("used", "used", 7, is_number=True),
+    Column("pending", "pending", 7, is_number=True),
+    Column("asks", "asks", 5, is_number=True),
+    Column("age", "age", 7, is_number=True),
+    Column("why", "why it waits", least_screen=110),
+)
+
+
+def application_table(applications: Iterable[ReadApplication], resource: str, now_ns: int) -> ViewTable:
+    """Return a row for each application, the oldest first.
+
+    Args:
+        applications: The applications.
+        resource: The type of resource that the quantities are of.
+        now_ns: The time that ages end at.
+    """
+    oldest_first = sorted(applications, key=lambda each: (each.submission_time, each.application_id))
+    return ViewTable(
+        _APPLICATION_COLUMNS, tuple(_application_row(each, resource, now_ns) for each in oldest_first)
+    )
+
+
+def foremost_message(application: ReadApplication) -> str:
+    """Return the message that its asks have most often; of equal ones the first in their order."""
+    counts: dict[str, int] = {}
+    for ask in application.requests:
+        for entry in ask.allocation_log:
+            counts[entry.message] = counts.get(entry.message, 0) + entry.count
+    return min(counts, key=lambda message: (-counts[message], message), default="")
+
+
+def _application_row(application: ReadApplication, resource: str, now_ns: int) -> ViewRow:
+    submitted = application.submission_time
+    age_ns = max(0, now_ns - submitted) if submitted > 0 else None
+    waiting = len(application.requests)
+    return ViewRow(
+        application.application_id,
+        (
+            name_cell(application.application_id),
+            name_cell(application.application_state),
+            name_cell(application.queue_name),
+            name_cell(application.user),
+            quantity_cell(resource, application.used_resource.get(resource, 0)),
+            quantity_cell(resource, application.pending_resource.get(resource, 0)),
+            Cell(waiting, str(waiting)),
+            Cell(age_ns, "-" if age_ns is None else short_duration_text(age_ns)),
+            name_cell(foremost_message(application)),
+        ),
+    )
 
 
 def table_of(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar, cast
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import ParseDict, ParseError
@@ -11,11 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...model.values.documents import Json
+from ...model.values.documents import Json
 
 __all__ = ["MessageError", "read_message"]
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from ...model.errors import LicorneError
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .transcript import PredicateTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ..si.api import ResourceManagerCallback, SchedulerAPI
-    from .transcript import Line
+from ..si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
+from .transcript import Line, PredicateTable
 
 __all__ = ["PlacementRefusedError", "PlayedManager", "TranscriptPlayer", "TranscriptRules"]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ..files.input_errors import InputError
 from ..recording.files import FILE_PATTERN
-from .transcript import TranscriptError, read_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from .transcript import Line
+from .transcript import Line, TranscriptError, read_line
 
 __all__ = ["is_recording", "read_recording", "recording_files", "rows_of_files", "rows_of_text"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ...model.applications.effects import TimerKind
 from ...model.errors import LicorneError
@@ -14,21 +15,15 @@ from ...model.state.host import (
     QueueCleaning,
     QuotaCheck,
     RetryAsks,
+    TimerAction,
 )
 from ...model.state.quarantine import BrokenKind
+from ...model.values.documents import Document, Json
 from ...model.values.manager_state import ManagerState
-from ...model.values.users import LookUpFailure
-from ..recording.answers import read_answer, read_how_asked, read_taken
+from ...model.values.users import LookedUp, LookUpFailure
+from ..recording.answers import AskedLater, TakenAnswer, read_answer, read_how_asked, read_taken
 from ..recording.files import FORMAT_VERSION
 from ..recording.recorded_partition import STEPS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ...model.state.host import TimerAction
-    from ...model.values.documents import Document, Json
-    from ...model.values.users import LookedUp
-    from ..recording.answers import AskedLater, TakenAnswer
 
 __all__ = [
     "RECORDED_KEYS",

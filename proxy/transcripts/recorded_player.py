@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable
+from typing import final
 
 from ...model.errors import LicorneError
+from ...model.values.documents import Json
 from ..recording.callback_documents import CALLBACK_KEYS
 from ..recording.replaying import ReplayDifferenceError
 from ..scheduler.recorded_turns import RecordedTurns
+from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
-from .recorded_lines import ManagerLine, QuarantineLine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...model.values.documents import Json
-    from ..scheduler.scheduler import Scheduler
-    from .player import TranscriptPlayer
-    from .recorded_lines import Header, Recorded
-    from .transcript import Line
+from .player import TranscriptPlayer
+from .recorded_lines import Header, ManagerLine, QuarantineLine, Recorded
+from .transcript import Line
 
 __all__ = ["RecordedPlayer"]
 

@@ -7,31 +7,23 @@ so that a malformed one changes nothing; a recording is read as it is replayed, 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 
 from ...actors.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
+from ...model.values.documents import Json
 from ..recording.replaying import ReplayDifferenceError
-from ..resolvers.resolver import UserResolutionError
-from ..scheduler.scheduler import Scheduler
-from .player import PlayedManager, TranscriptPlayer
+from ..resolvers.resolver import UserResolutionError, UserResolver
+from ..scheduler.scheduler import EngineName, Scheduler
+from ..si import si_pb2 as si
+from .player import PlayedManager, TranscriptPlayer, TranscriptRules
 from .recorded_player import RecordedPlayer
-from .transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from google.protobuf.message import Message
-
-    from ...model.values.documents import Json
-    from ..resolvers.resolver import UserResolver
-    from ..scheduler.scheduler import EngineName
-    from ..si import si_pb2 as si
-    from .player import TranscriptRules
-    from .transcript import Line
+from .transcript import Line, read_transcript
 
 __all__ = ["Replay", "replay", "replay_recording"]
 

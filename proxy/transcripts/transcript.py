@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
 from ...model.configuration.durations import parse_duration_ns
 from ...model.errors import LicorneError
 from ...model.state.host import TimerAction
+from ...model.values.documents import Document, Json
 from ..files.json_text import JsonError, parse_json
 from ..si import si_pb2 as si
 from .json_messages import MessageError, read_message
@@ -17,14 +18,11 @@ from .recorded_lines import (
     RECORDED_KEYS,
     RECORDED_VERBS,
     Header,
+    Recorded,
     read_header,
     read_recorded,
     read_recorded_verb,
 )
-
-if TYPE_CHECKING:
-    from ...model.values.documents import Document, Json
-    from .recorded_lines import Recorded
 
 __all__ = ["Line", "PredicateTable", "TranscriptError", "read_line", "read_transcript"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,13 +10,10 @@ from loguru import logger
 from support.actors.shared_fields import fields_watched
 
 from licorne.actors.dispatcher import Dispatcher
+from licorne.actors.failure import DeadLetter, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from loguru import Message, Record
-
-    from licorne.actors.failure import DeadLetter, Failure
 
 
 @pytest.fixture(autouse=True)

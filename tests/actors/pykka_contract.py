@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,6 @@ from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.future import PooledFuture
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from loguru import Message
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "pykka-contract"

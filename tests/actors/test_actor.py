@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -16,8 +17,6 @@ from licorne.actors.future import PooledFuture
 from licorne.actors.invocation import Invocation
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from loguru import Record
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose

@@ -6,7 +6,8 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 from support.lockcheck import pykka_clerks
@@ -15,13 +16,9 @@ from support.lockcheck.lock_corpus import RECORD
 
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
+from licorne.actors.reference import AnyRef, PooledRef
 from licorne.lockcheck import DeadlockError, Kind, Lock, LockOrderError, Order, Rung, session, unit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.actors.reference import AnyRef, PooledRef
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 
 class Clerk(PooledActor):

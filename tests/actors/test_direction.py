@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 from pykka.messages import ProxyCall
@@ -10,11 +11,7 @@ from pykka.messages import ProxyCall
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskCycleError, AskDirectionError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.actors.reference import AnyRef, PooledRef
+from licorne.actors.reference import AnyRef, PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -13,15 +13,14 @@ from pykka import ActorDeadError, Timeout
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskCycleError, DispatcherError
+from licorne.actors.failure import DeadLetter, Failure
+from licorne.actors.future import PooledFuture
 from licorne.actors.invocation import Invocation
+from licorne.actors.reference import AnyRef, PooledRef
 from licorne.model.errors import LicorneError
 
 if TYPE_CHECKING:
     from loguru import Record
-
-    from licorne.actors.failure import DeadLetter, Failure
-    from licorne.actors.future import PooledFuture
-    from licorne.actors.reference import AnyRef, PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

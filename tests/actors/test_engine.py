@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import pytest
 from pykka import ActorDeadError
 from support.model.builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_application
 
 from licorne.actors import partition_actor
-from licorne.actors.engine import ActorsEngine, DirectEngine
+from licorne.actors.engine import ActorsEngine, DirectEngine, Engine
 from licorne.actors.errors import AskCycleError, AskDirectionError
 from licorne.actors.handles import reference_of
 from licorne.actors.partition_actor import CYCLES_PER_SLICE, REQUESTS_NS, PartitionActor
@@ -22,6 +23,7 @@ from licorne.model.state.host import PartitionHost, RetryAsks
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationSubmission,
+    Announcement,
     ApplicationsAnswered,
     ApplicationSubmission,
     NodeAction,
@@ -29,12 +31,6 @@ from licorne.model.values.messages import (
     NodeUpdate,
 )
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from licorne.actors.engine import Engine
-    from licorne.model.values.messages import Announcement
 
 WAIT_SECONDS: Final = 10
 

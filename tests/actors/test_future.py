@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 from queue import Full
-from typing import TYPE_CHECKING
 
 import pytest
 from pykka import Timeout
 
 from licorne.actors.actor import PooledActor
+from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskCycleError
 from licorne.actors.future import PooledFuture
-
-if TYPE_CHECKING:
-    from licorne.actors.dispatcher import Dispatcher
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from pykka import ActorDeadError
@@ -21,22 +22,18 @@ from support.model.builders import (
 
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskDirectionError
+from licorne.actors.failure import Failure
 from licorne.actors.handles import PARTS, RANKS, EntityActor, adopt, message_function, reference_of
 from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
+from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 from licorne.model.errors import RequestError
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 from licorne.model.state.host import PartitionHost
 from licorne.model.values.messages import Registration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from licorne.actors.failure import Failure
-    from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 
 WAIT_SECONDS: Final = 10
 

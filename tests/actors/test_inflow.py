@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import pytest
 
 from licorne.actors import inflow
 from licorne.actors.inflow import ENTRIES_MAX, Inflow, entries_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WAIT_SECONDS: Final = 10
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from pykka import ActorDeadError
@@ -16,14 +16,10 @@ from licorne.actors import mailbox, pool, reference, waiting
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskCycleError
+from licorne.actors.failure import DeadLetter
 from licorne.actors.future import PooledFuture
+from licorne.actors.reference import AnyRef, PooledRef
 from licorne.proxy.fuzz.standard_parts import ControlledLock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.actors.failure import DeadLetter
-    from licorne.actors.reference import AnyRef, PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final
+from types import FrameType
+from typing import Final
 
 import pytest
 
 from licorne.actors.interrupts import Uninterrupted, run_uninterrupted, start_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
 
 WAIT_SECONDS: Final = 10
 VALUE: ContextVar[str] = ContextVar("VALUE", default="none")

@@ -7,8 +7,8 @@ calling thread holds the lock of its object. So a missing lock is found without 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from pykka import ActorDeadError, Timeout
@@ -26,12 +26,8 @@ from licorne.actors.errors import AskCycleError
 from licorne.actors.future import PooledFuture
 from licorne.actors.mailbox import Mailbox
 from licorne.actors.pool import WorkerPool
+from licorne.actors.reference import PooledRef
 from licorne.actors.waiting import WaitGraph
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.actors.reference import PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

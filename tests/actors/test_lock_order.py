@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from support.proxy.deferring import KnowingListener
@@ -21,16 +21,14 @@ from support.proxy.running_scheduler import begin, reserved_in, running
 from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
+from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.engine import ActorsEngine
 from licorne.actors.guards import LOCK_ORDER
 from licorne.actors.partition_actor import TURNS_PER_FLUSH
 from licorne.lockcheck import session
 from licorne.lockcheck.reports.certificate import certify
-
-if TYPE_CHECKING:
-    from licorne.actors.dispatcher import Dispatcher
-    from licorne.proxy.scheduler.scheduler import EngineName
-    from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.si import si_pb2 as si
 
 ENGINES: Final[tuple[EngineName, ...]] = ("actors", "threads")
 PAGE = Path(__file__).parents[2] / "docs" / "threads.md"

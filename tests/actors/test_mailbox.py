@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 from pykka import ActorDeadError
@@ -14,12 +15,8 @@ from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import MailboxFullError
 from licorne.actors.future import PooledFuture
+from licorne.actors.reference import AnyRef, PooledRef
 from licorne.actors.waiting import Wait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.actors.reference import AnyRef, PooledRef
 
 
 class Recorder(PooledActor):

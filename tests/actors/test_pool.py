@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ from licorne.actors.log import Log
 from licorne.actors.pool import WorkerPool, asleep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from loguru import Record
 
 

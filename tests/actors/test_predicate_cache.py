@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 from support.model.builders import FakePredicates
 
 from licorne.actors.predicate_cache import SLOW_NS, CycleAnswers, CycleInvalidatedError, PredicateCache
 from licorne.model.scheduling.cycle import CycleOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 RESULT, NOTHING = CycleOutcome.RESULT, CycleOutcome.NOTHING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,14 +12,10 @@ import pytest
 
 from licorne.actors import real_clock
 from licorne.actors.real_clock import RealClock
-from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks
+from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks, TimerAction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from loguru import Record
-
-    from licorne.model.state.host import TimerAction
 
 WAIT_SECONDS: Final = 10
 DAY_NS: Final = 24 * 3600 * 1_000_000_000

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from pykka import ActorDeadError, Timeout
 from pykka.messages import ProxyCall, ProxyGetAttr
 
 from licorne.actors.actor import PooledActor
+from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskCycleError
+from licorne.actors.failure import DeadLetter
+from licorne.actors.future import PooledFuture
 from licorne.actors.invocation import Invocation, method_table
-
-if TYPE_CHECKING:
-    from licorne.actors.dispatcher import Dispatcher
-    from licorne.actors.failure import DeadLetter
-    from licorne.actors.future import PooledFuture
-    from licorne.actors.reference import PooledRef
+from licorne.actors.reference import PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import pytest
 
 from licorne.actors import rm_link
 from licorne.actors.rm_link import RmLink
-from licorne.model.values.messages import NodesAnswered
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from licorne.model.values.messages import Announcement
+from licorne.model.values.messages import Announcement, NodesAnswered
 
 WAIT_SECONDS: Final = 10
 

@@ -11,29 +11,24 @@ import sys
 import threading
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
-from pykka import ActorDeadError
+from pykka import ActorDeadError, Future
 from pykka.messages import ProxyCall
 
 from licorne.actors.actor import PooledActor
 from licorne.actors.dispatcher import Dispatcher
 from licorne.actors.errors import AskCycleError, MailboxFullError
+from licorne.actors.failure import DeadLetter
 from licorne.actors.invocation import Invocation
+from licorne.actors.reference import PooledRef
 from licorne.actors.waiting import WAIT_GRAPH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pykka import Future
-
-    from licorne.actors.failure import DeadLetter
-    from licorne.actors.reference import PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -11,8 +12,6 @@ from support.proxy.listening import WAIT_SECONDS
 from licorne.actors.scheduling_threads import SchedulingThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from licorne.actors.guarded_partition import GuardedPartition
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS
 
 from licorne.actors.deferred import DeferredActions
-from licorne.actors.stepping_threads import SteppingThreads
+from licorne.actors.threads_engine import SteppingThreads
 from licorne.model.errors import LicorneError
 from licorne.model.partition import Partition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DEFERRED = DeferredActions()
 

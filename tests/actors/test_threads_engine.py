@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from support.model.builders import an_application
@@ -25,16 +25,14 @@ from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition, PartitionReports
 from licorne.model.partition_monitor import PartitionMonitor
+from licorne.model.values.allocation import Allocation
+from licorne.model.values.documents import Document
 from licorne.proxy.documents import applications as application_documents
 from licorne.proxy.documents import nodes as node_documents
 from licorne.proxy.documents.applications import allocation_document
+from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.player import PlayedManager
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from licorne.model.values.allocation import Allocation
-    from licorne.model.values.documents import Document
-    from licorne.proxy.si import si_pb2 as si
 
 ASKS_ABOUT_VICTIMS: Final = Path(__file__).parents[1] / "conformance" / "preemption" / "predicates.jsonl"
 

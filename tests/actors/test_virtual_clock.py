@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import SECOND_NS, START_NS
 
 from licorne.actors.virtual_clock import EPOCH_2000_NS, VirtualClock
-from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks
-
-if TYPE_CHECKING:
-    from licorne.model.state.host import TimerAction
+from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks, TimerAction
 
 
 class Alarm:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from condition_lock import ConditionRWLock
@@ -18,10 +19,6 @@ from locks import costs_json, lock_costs_table, main
 
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.traces.file import read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def test_every_kind_is_held_against_its_base() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from figure import Figure
@@ -11,9 +11,6 @@ from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Backlog
 from licorne.proxy.bench.report import report_json
 from licorne.proxy.bench.workload_table import WORKLOADS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_every_workload_has_its_quoted_row() -> None:

@@ -10,16 +10,13 @@ import importlib.util
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import Any, Final
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from licorne.proxy.transcripts.replay import replay
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from _pytest.mark import ParameterSet
 
 HERE: Final = Path(__file__).parent
 DEVIATIONS: Final = HERE.parents[1] / "docs" / "deviations.md"

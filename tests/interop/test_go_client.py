@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
@@ -15,10 +17,6 @@ from support.proxy.go_programs import OLDER_PROTO, build, has_go
 from support.proxy.processes import serving
 
 from licorne.proxy.si import si_pb2
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.timeout(900)  # The first time, Go loads and compiles gRPC.
 

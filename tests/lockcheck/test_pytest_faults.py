@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.pytest_runs import run_pytest
 
 from licorne.lockcheck.findings.exit_codes import FAULT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODULE = """
 from licorne.lockcheck import Lock

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.pytest_runs import PYTEST, RUN_SECONDS_MAX, run_module, without_other_plugins
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.reports.documents import read_document
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODULE = """
 import pytest

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING
 
 import pytest
 
 from licorne.model import build_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)

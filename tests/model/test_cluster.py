@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 from support.model.builders import START_NS
 
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.reader import ConfigurationError
+from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
 from licorne.model.state.host import PartitionHost
@@ -17,11 +18,6 @@ from licorne.model.values.messages import (
     ApplicationSubmission,
     Registration,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 
 ONE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
 OTHER = ONE.replace("name: a}", "name: b}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pytest
 from support.model.builders import SECOND_NS, START_NS, FakePredicates, a_resource
 from support.model.harness import Harness
 
@@ -17,9 +16,6 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
-
-if TYPE_CHECKING:
-    import pytest
 
 NOTHING, PREPARED, RESULT = CycleOutcome.NOTHING, CycleOutcome.PREPARED, CycleOutcome.RESULT
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import cast
 
 import pytest
 
-from licorne.model.cluster import Cluster
+from licorne.model.cluster import Cluster, Reconfigured
 from licorne.model.configuration.reader import ConfigurationError
+from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 from licorne.model.errors import RequestError
+from licorne.model.partition import Partition
 from licorne.model.values.messages import Registration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from licorne.model.cluster import Reconfigured
-    from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
-    from licorne.model.partition import Partition
 
 
 def a_text(*partitions: str, queue: str = "q", rules: str = "") -> str:

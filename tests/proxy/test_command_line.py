@@ -6,10 +6,10 @@ import json
 import re
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from typer.main import get_group
@@ -18,9 +18,6 @@ from typer.testing import CliRunner
 from licorne.proxy.command_line import application
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.transcript import PredicateTable
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 README = Path(__file__).parents[2] / "README.md"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -16,9 +17,6 @@ import licorne.model
 from licorne.model.applications.pending_asks import AskGroup
 from licorne.model.build_kind import is_compiled
 from licorne.model.values.ordered_list import OrderedList
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 METHODS_MAX: Final = 20
 SOURCES: Final = Path(licorne.model.__file__).parent

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from support.model.state_diagrams import application_states, manager_states, object_states, recovery_states
 
 from licorne.proxy.si import licorne_v1_pb2
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 ROOT: Final = Path(__file__).parents[2]
 ARCHITECTURE: Final = ROOT / "docs" / "architecture.md"

@@ -12,17 +12,15 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from typer.main import get_group
 
 from licorne.proxy.command_line import application
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("actors", "lockcheck", "model", "proxy")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import wraps
 from importlib.machinery import ExtensionFileLoader
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["skipping_machine_code"]
 

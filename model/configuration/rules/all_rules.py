@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ...resources.resource import Resource
+from ..problems import RuleFinding
+from ..schema import PartitionConfig, QueueConfig
 from . import limit_levels, limits, nodes, placement, queues, resources, structure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...resources.resource import Resource
     from ..documents import PartitionDocument
-    from ..problems import RuleFinding
-    from ..schema import PartitionConfig, QueueConfig
 
 __all__ = ["validate_documents", "validate_partition"]
 

@@ -7,17 +7,14 @@ copied for each queue: thousands of names may be above thousands of queues.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections import ChainMap
+from typing import TypeVar
 
 from ...resources.resource import Resource, component_wise_min, fits_undefined_unlimited
 from ...resources.texts import describe
 from ..names import WILDCARD
 from ..problems import RuleFinding
-
-if TYPE_CHECKING:
-    from collections import ChainMap
-
-    from ..schema import LimitConfig, QueueConfig
+from ..schema import LimitConfig, QueueConfig
 
 __all__ = ["limit_applications_fit_levels_above", "limit_resources_fit_levels_above"]
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ...resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
 from ..names import WILDCARD, is_group_name, is_user_name
+from ..positions import Position
 from ..problems import RuleFinding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..positions import Position
-    from ..schema import LimitConfig, QueueConfig
+from ..schema import LimitConfig, QueueConfig
 
 __all__ = [
     "limit_applications_fit_queue",

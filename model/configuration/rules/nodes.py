@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from ..problems import RuleFinding
-from ..schema import NodeSortPolicy
+from ..schema import NodeSortPolicy, PartitionConfig
 from ..words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..schema import PartitionConfig
 
 __all__ = ["node_policy_is_known", "node_weights_are_not_negative"]
 

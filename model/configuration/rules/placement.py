@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from ..names import is_group_name, is_rule_name, is_user_name
 from ..patterns import PatternError, compile_pattern, is_pattern
+from ..positions import Position
 from ..problems import RuleFinding
+from ..schema import QueueConfig, RuleConfig
 from ..words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from ..positions import Position
-    from ..schema import QueueConfig, RuleConfig
 
 __all__ = [
     "chain",

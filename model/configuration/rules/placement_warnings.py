@@ -8,17 +8,14 @@ fail.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from ..names import QUEUE_NAME_RULE, is_group_name, is_queue_name, is_rule_name, is_user_name
 from ..problems import RuleFinding
+from ..schema import PartitionConfig, RuleConfig
 from ..words import did_you_mean
 from .placement import chain, is_fixed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..schema import PartitionConfig, RuleConfig
 
 __all__ = ["RULE_NAMES", "rule_effects", "unusable_rules"]
 

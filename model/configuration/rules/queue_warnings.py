@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from ...resources.comparisons import is_zero
 from ..access_control import AccessControlError, AccessControlList
+from ..positions import Position
 from ..problems import RuleFinding
 from ..queue_properties import (
     APPLICATION_SORT_POLICY,
@@ -15,13 +17,8 @@ from ..queue_properties import (
     QUOTA_PREEMPTION_DELAY,
     reads,
 )
+from ..schema import PartitionConfig, PreemptionConfig, QueueConfig
 from ..words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..positions import Position
-    from ..schema import PartitionConfig, PreemptionConfig, QueueConfig
 
 __all__ = ["queue_effects"]
 

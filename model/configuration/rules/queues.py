@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..access_control import AccessControlError, AccessControlList
 from ..building import parse_resource
 from ..names import QUEUE_NAME_RULE, is_queue_name
 from ..problems import RuleFinding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..schema import QueueConfig
+from ..schema import QueueConfig
 
 __all__ = [
     "access_lists_are_readable",

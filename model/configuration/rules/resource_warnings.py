@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
+from ..positions import Position
 from ..problems import RuleFinding
+from ..schema import PartitionConfig, QueueConfig
 from ..words import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from ..positions import Position
-    from ..schema import PartitionConfig, QueueConfig
 
 __all__ = ["KNOWN_TYPES", "type_effects"]
 

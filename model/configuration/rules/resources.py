@@ -6,17 +6,12 @@ levels that have none; a guarantee is covered by the nearest queue above that ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...resources.comparisons import is_zero
-from ...resources.resource import EMPTY, component_wise_min, fits_undefined_unlimited, total_of
+from ...resources.resource import EMPTY, Resource, component_wise_min, fits_undefined_unlimited, total_of
 from ...resources.texts import describe
+from ..positions import Position
 from ..problems import RuleFinding
-
-if TYPE_CHECKING:
-    from ...resources.resource import Resource
-    from ..positions import Position
-    from ..schema import QueueConfig
+from ..schema import QueueConfig
 
 __all__ = ["resources_fit"]
 

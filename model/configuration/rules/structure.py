@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..building import ROOT, has_root, partition_name
 from ..problems import RuleFinding
+from ..schema import PartitionConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ..documents import PartitionDocument
-    from ..schema import PartitionConfig
 
 __all__ = [
     "limits_agree",

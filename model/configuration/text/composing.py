@@ -11,8 +11,9 @@ duplicate keys and overflows the stack where lists nest deeply.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import yaml
 
@@ -20,9 +21,6 @@ from ..positions import Position
 from ..problems import RuleFinding
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
 from .scalars import plain_tag
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["ALIASED_NODES_MAX", "DEPTH_MAX", "compose"]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ..documents import Reading, SchedulerDocument
 from ..positions import NOWHERE, Position
@@ -14,11 +16,6 @@ from ..problems import RuleFinding
 from ..words import did_you_mean
 from .composing import compose
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, key_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pydantic_core import ErrorDetails
 
 __all__ = ["read_document", "with_partitions"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-if TYPE_CHECKING:
-    from ...queues.waiting import PreemptingAsk
-    from ..victims import Victim
+from ...queues.waiting import PreemptingAsk
+from ..victims import Victim
 
 __all__ = ["ATTEMPTS_MAX", "AttemptBudget"]
 

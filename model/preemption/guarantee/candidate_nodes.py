@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from ...resources.resource import add, fits, total_of
+from ...nodes.block import NodeEntry
+from ...queues.application_entry import ApplicationEntry
+from ...queues.queue import Queue
+from ...resources.resource import Resource, add, fits, total_of
+from ...state.claims import EndingVictim
+from ...state.partition_state import PartitionState
+from ...values.allocation import Ask
+from ..claims import CommittedResources
+from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFactsOf, covers
 from .node_solver import CandidateNode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...nodes.block import NodeEntry
-    from ...queues.application_entry import ApplicationEntry
-    from ...queues.queue import Queue
-    from ...resources.resource import Resource
-    from ...state.claims import EndingVictim
-    from ...state.partition_state import PartitionState
-    from ...values.allocation import Ask
-    from ..claims import CommittedResources
-    from .candidate_victims import CandidateVictims
 
 __all__ = ["STALE_AFTER_NS", "PreemptibleReservations", "find_candidate_nodes", "preemptible_reservations"]
 

@@ -8,20 +8,17 @@ by queue, into what it counts as there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...configuration.queue_properties import PreemptionPolicy, PriorityPolicy
+from ...queues.queue import Queue
 from ...queues.quota import maximum_of_path
 from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
-from ..claims import NOTHING_COMMITTED
+from ...values.allocation import Ask
+from ..claims import NOTHING_COMMITTED, CommittedResources
 from ..victims import Victim, queue_order, victims_of
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
-
-if TYPE_CHECKING:
-    from ...queues.queue import Queue
-    from ...values.allocation import Ask
-    from ..claims import CommittedResources
 
 __all__ = ["CandidateVictims", "collect_victims", "fence_root"]
 

@@ -15,24 +15,20 @@ A plan satisfies the following, and each point is checked here once more before 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...resources.resource import Resource, add, fits
 from ...state.claims import EndingVictim
-from ...state.node_checks import Pending
+from ...state.node_checks import NodeChecks, Pending
 from ...values.allocation import Ask
 from ..victims import Need, Victim, given_back, needed_only, queue_order
 from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts, covers, is_within
 from .node_choice import NodeChoice, NoNode, choose_node
 from .node_solver import CandidateNode, NodeSolver
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...state.node_checks import NodeChecks
 
 __all__ = ["NoPreemption", "PreemptionPlan", "PreemptionView", "decide", "lack_of_queues", "may_be_entitled"]
 

@@ -11,9 +11,11 @@ for are checked, and a quantity of zero asks for nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
+from ...queues.queue import Queue
 from ...resources.combinations import merge_if_not_present
 from ...resources.resource import (
     EMPTY,
@@ -23,13 +25,7 @@ from ...resources.resource import (
     fits_actual,
     subtract,
 )
-from ..claims import NOTHING_COMMITTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...queues.queue import Queue
-    from ..claims import CommittedResources
+from ..claims import NOTHING_COMMITTED, CommittedResources
 
 __all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from ...state.node_checks import Pending
+from ...state.node_checks import NodeChecks, Pending
 from ..victims import Victim
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...state.node_checks import NodeChecks
-    from .node_solver import NodeSolution
+from .node_solver import NodeSolution
 
 __all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node"]
 

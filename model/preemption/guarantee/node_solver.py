@@ -7,21 +7,17 @@ each is computed only when the caller asks for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import NamedTuple, final
 
 from ...resources.comparisons import equals_or_empty
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
+from ...values.allocation import Ask
 from ..victims import Need, Victim, needed_only
-from .ledger import ProjectedUsage, covers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...values.allocation import Ask
-    from .candidate_victims import CandidateVictims
-    from .ledger import QueueFacts
+from .candidate_victims import CandidateVictims
+from .ledger import ProjectedUsage, QueueFacts, covers
 
 __all__ = ["CandidateNode", "NodeSolution", "NodeSolver"]
 

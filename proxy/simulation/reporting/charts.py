@@ -6,14 +6,12 @@ size on every screen.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .page_text import table, time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["Area", "Axis", "Chart", "LimitLine", "bars", "draw"]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, final
+from typing import Final, NamedTuple, final
 
+from ..accounts import Tally
+from ..record import SimulationRecord
 from ..usage import permille
-from .fairness import WHOLE, Claim, fairness_permille
 from .figures import (
     FORMAT,
     KIND,
@@ -25,16 +27,9 @@ from .figures import (
     WaitFigures,
 )
 from .node_packing import CLASSES
-from .run_series import QueueBounds, with_parents
+from .run_series import QueueBounds, RunSeries, with_parents
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ..accounts import Tally
-    from ..record import SimulationRecord
-    from .run_series import RunSeries
-
-__all__ = ["build_figures"]
+__all__ = ["Claim", "build_figures", "fair_shares", "fairness_permille"]
 
 _NO_QUEUE = "(no queue)"
 _NO_LIMITS = QueueBounds({}, {})
@@ -291,3 +286,45 @@ def _preemptions(series: RunSeries) -> PreemptionFigures:
         groups=tuple(PreemptionCount(**group._asdict(), count=count) for group, count in ordered),
         listed=tuple(PreemptionListed(**asdict(one)) for one in series.preemptions),
     )
+
+
+WHOLE: Final = 1_000_000
+"""A share of everything."""
+
+
+class Claim(NamedTuple):
+    """What a queue has, wants (at least what it has) and is guaranteed, as shares in millionths."""
+
+    share: int
+    wanted: int
+    guaranteed: int
+
+
+def fair_shares(claims: Sequence[Claim]) -> list[int]:
+    """Return what each queue would have if what all have now were shared fairly."""
+    left = sum(claim.share for claim in claims)
+    sure = [min(claim.wanted, claim.guaranteed) for claim in claims]
+    if sum(sure) > left:
+        return [left * part // sum(sure) for part in sure]
+    shares = sure
+    left -= sum(sure)
+    # In the order of what is missing, one that wants less than an equal part leaves the rest to the others.
+    missing = [claim.wanted - part for claim, part in zip(claims, shares, strict=True)]
+    order = sorted(range(len(claims)), key=lambda at: (missing[at], at))
+    for place, at in enumerate(order):
+        part = min(missing[at], left // (len(order) - place))
+        shares[at] += part
+        left -= part
+    return shares
+
+
+def fairness_permille(claims: Sequence[Claim]) -> int | None:
+    """Return Jain's index in thousandths; `None` where no queue wants or none has anything."""
+    active = [claim for claim in claims if claim.wanted > 0]
+    if not any(claim.share for claim in active):
+        return None
+    fair = fair_shares(active)
+    # A queue without a fair share has nothing to be compared with: it waits for the guarantees of others.
+    ratios = [claim.share * WHOLE // part for claim, part in zip(active, fair, strict=True) if part > 0]
+    squares = len(ratios) * sum(ratio * ratio for ratio in ratios)
+    return (2000 * sum(ratios) ** 2 + squares) // (2 * squares) if squares else None

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
 from ...files.input_errors import InputError
 from ...files.input_files import read_text
 from ...files.json_text import JsonError, parse_json
-from .figures import FORMAT, KIND, RunFigures
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from .figures import QueueFigures
+from .figures import FORMAT, KIND, QueueFigures, RunFigures
 
 __all__ = ["read_figures", "to_csv", "to_json"]
 

@@ -6,15 +6,11 @@ another tenth.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
-from .interval_series import Gauge
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .interval_series import Intervals
+from .interval_series import Gauge, Intervals
 
 __all__ = ["CLASSES", "NodePacking"]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from .charts import Area, Axis, Chart, draw
 from .page_text import change_of, number, percent, table, time
-from .shown_runs import longest_ns, side_by_side
+from .shown_runs import ShownRun, longest_ns, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .figures import RunFigures
-    from .shown_runs import ShownRun
 
 __all__ = ["fairness_section", "packing_section", "preemption_section"]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
 from .charts import Area, Axis, Chart, LimitLine, bars, draw
 from .page_text import amount, change_of, factor, number, percent, table, time
-from .shown_runs import longest_ns, named_queue, side_by_side
+from .shown_runs import ShownRun, longest_ns, named_queue, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from .figures import QueueFigures, RunFigures, UserFigures
-    from .shown_runs import ShownRun
 
 __all__ = ["dominant_resource", "queue_section", "wait_section"]
 

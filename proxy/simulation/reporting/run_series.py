@@ -7,6 +7,7 @@ then. Memory is bounded by the number of queues, nodes and asks that are open, n
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
@@ -14,8 +15,6 @@ from .interval_series import Intervals, IntervalSeries
 from .node_packing import NodePacking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..record import AskEntry
 
 __all__ = [

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .figures import QueueFigures, RunFigures
 
 __all__ = ["ShownRun", "longest_ns", "named_queue", "side_by_side"]

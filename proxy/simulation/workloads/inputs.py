@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ...files.input_errors import InputError
 from ...files.input_files import read_text
@@ -12,11 +13,7 @@ from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
 from .swf import read_swf
 from .transcript_input import Transcript, read_timed_transcript
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .workload import Workload
+from .workload import Workload
 
 __all__ = ["InputKind", "InputOptions", "kind_of_input", "load_input"]
 

@@ -21,18 +21,16 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ...files.input_errors import InputError
 from ...files.input_files import NANOSECONDS_IN_SECOND, check_node_count, read_text, virtual_ns, whole_number
 from .queue_tree import configuration_for, queue_name
 from .workload import InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 __all__ = ["POD_COLUMNS", "OpenbMode", "read_openb"]
 

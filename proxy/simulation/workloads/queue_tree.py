@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = ["configuration_for", "queue_name"]
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
+from ....model.configuration.problems import Problem, RuleFinding
 from ....model.configuration.reader import inspect
 from ....model.configuration.words import did_you_mean
 from ...files.input_files import NODES_MAX
-from ...files.located_yaml import LocatedYaml, read_located_yaml
+from ...files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
 from .queue_tree import configuration_for
 from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
 from .scenario_errors import text_of
 from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from pydantic_core import ErrorDetails
-
-    from ....model.configuration.problems import Problem, RuleFinding
-    from ...files.located_yaml import YamlValue
 
 __all__ = ["read_scenario"]
 

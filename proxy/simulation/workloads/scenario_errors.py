@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails
 
 __all__ = ["shown", "text_of"]
 

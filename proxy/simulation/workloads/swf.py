@@ -25,7 +25,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ....model.resources.quantities import INT64_MAX
 from ...files.input_errors import InputError
@@ -42,9 +43,6 @@ from .swf_machines import (
     read_machines,
 )
 from .workload import InputNote, SimulatedApplication, SimulatedTask, Workload
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["read_swf"]
 

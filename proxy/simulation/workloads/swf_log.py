@@ -11,17 +11,15 @@ This module only reads; what a job means for a simulation is decided in `swf`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ....model.resources.quantities import INT64_MAX
 from ...files.input_errors import InputError
 from ...files.input_files import NANOSECONDS_IN_SECOND, read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 __all__ = ["CANCELLED", "UNKNOWN", "SwfJob", "SwfLog", "read_swf_log"]
 

@@ -8,16 +8,13 @@ the header of the log may have the number of nodes and processors.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ...files.input_errors import InputError
 from ...files.input_files import check_node_count, read_text, whole_number
+from .swf_log import SwfLog
 from .workload import SimulatedNode
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .swf_log import SwfLog
 
 __all__ = [
     "BYTES_IN_KILOBYTE",

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...files.input_errors import InputError
 from ...files.input_files import read_text
-from ...transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...transcripts.transcript import Line
+from ...transcripts.transcript import Line, read_transcript
 
 __all__ = ["Step", "Transcript", "read_timed_transcript"]
 

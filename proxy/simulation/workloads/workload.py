@@ -5,13 +5,10 @@ All of it is frozen. Times are whole nanoseconds of virtual time, counted from t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import repeat
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
     "GangStyle",

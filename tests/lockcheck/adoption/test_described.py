@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import fasteners
 import pytest
@@ -13,11 +15,6 @@ from support.lockcheck.deadlocked import checked, found, run_all
 from licorne import lockcheck
 from licorne.lockcheck import DeadlockError, Kind, LockUsageError, Rung
 from licorne.lockcheck.checking.policy import NOTE_ALL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 KINDS = (rwlock.RWLockFair, rwlock.RWLockRead, rwlock.RWLockWrite)
 LEVELS = ("order", "full", "record")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from support.lockcheck.pytest_runs import run_module
@@ -15,10 +17,6 @@ from support.lockcheck.pytest_runs import run_module
 from licorne.lockcheck import Session, adopt, session
 from licorne.lockcheck.adoption.adopted import is_adopted
 from licorne.lockcheck.sessions.text import text_report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

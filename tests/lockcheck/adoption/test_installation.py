@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.lockcheck.deadlocked import until
@@ -23,9 +23,6 @@ from licorne.lockcheck.adoption.adopted import is_adopted
 from licorne.lockcheck.checking.watch import Watch
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -6,13 +6,11 @@ import importlib.util
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from support.lockcheck import interpreter_tests
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LEVELS: Final = {
     "order": ("run", "--level=order", "--adopt=all"),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BY_WITH: Final = """
 import threading

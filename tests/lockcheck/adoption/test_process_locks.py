@@ -5,20 +5,14 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import threading
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
-from licorne.lockcheck import DeadlockError, Rung, adopt, session, unit
+from licorne.lockcheck import DeadlockError, Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
 from licorne.lockcheck.findings.evidence import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from licorne.lockcheck import Session
 
 pytestmark = [
     pytest.mark.lockcheck(off=True),

@@ -6,20 +6,14 @@ import itertools
 import random
 import threading
 import time
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 
 import pytest
 
-from licorne.lockcheck import DeadlockError, Rung, adopt, session, unit
+from licorne.lockcheck import DeadlockError, Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
 from licorne.lockcheck.holding.runtime import runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from contextlib import AbstractContextManager
-
-    from licorne.lockcheck import Session
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

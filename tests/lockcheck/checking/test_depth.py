@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import pytest
 
 from licorne import lockcheck
 from licorne.lockcheck import Lock, Rung, session
 from licorne.lockcheck.checking.policy import NOTE_ALL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import FrameType
-
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 OURS = lockcheck.__file__.removesuffix("__init__.py")
 

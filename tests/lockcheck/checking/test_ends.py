@@ -6,23 +6,19 @@ import concurrent.futures
 import queue
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, Guard, hold
 
-from licorne.lockcheck import Lock, Rung, adopt, session
+from licorne.lockcheck import Lock, Rung, Session, adopt, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.checking.taken import TAKEN_MAX
 from licorne.lockcheck.confirming.confirmation import confirm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from licorne.lockcheck import Session
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -7,19 +7,14 @@ import signal
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
 
-from licorne.lockcheck import DeadlockPossibleError, Kind, Lock, RLock, Rung, session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
-
-    from licorne.lockcheck import Finding
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck import DeadlockPossibleError, Finding, Kind, Lock, RLock, Rung, session
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 
 class Resource:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
@@ -14,6 +15,7 @@ from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import (
+    Finding,
     Kind,
     Lock,
     LockOrderError,
@@ -23,18 +25,12 @@ from licorne.lockcheck import (
     RWLock,
     session,
 )
+from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.exit_codes import FOUND, USAGE
 from licorne.lockcheck.findings.levels import Environment
 from licorne.lockcheck.holding.runtime import runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from licorne.lockcheck import Finding
-    from licorne.lockcheck.checking.policy import FindingAction
-    from licorne.lockcheck.sessions.session import Session
+from licorne.lockcheck.sessions.session import Session
 
 LIMIT_SECONDS = 0.002
 NOT_LONG_SECONDS = 600.0

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from licorne.lockcheck import Lock, Rung, Session, session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -7,16 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from licorne import lockcheck
 from licorne.lockcheck import Lock, session, standing
 from licorne.lockcheck.checking.standing import report_on_signal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECONDS = 30
 

@@ -6,7 +6,8 @@ import gc
 import sys
 import weakref
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from types import TracebackType
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, hold
@@ -17,12 +18,7 @@ from licorne.lockcheck.findings.statistics import PENDING_MAX
 from licorne.lockcheck.holding.chains import SWEEP_MIN, LockIdentity, TrieNode
 from licorne.lockcheck.holding.runtime import LATCH, local
 from licorne.lockcheck.holding.stacks import Runtimes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
-
-    from licorne.lockcheck.sessions.session import Session
+from licorne.lockcheck.sessions.session import Session
 
 ORDER = Order("partition < queue < application < node < clerk")
 LEVELS = pytest.mark.parametrize("level", [Level.ORDER, Level.FULL])

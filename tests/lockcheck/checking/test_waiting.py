@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from support.lockcheck.deadlocked import until
+from support.lockcheck.lock_corpus import Guard
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
 from licorne.lockcheck.checking import waiting
-from licorne.lockcheck.checking.policy import least_held
+from licorne.lockcheck.checking.policy import FindingAction, least_held
+from licorne.lockcheck.holding.chains import Execution
 from licorne.lockcheck.holding.runtime import runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from support.lockcheck.lock_corpus import Guard
-
-    from licorne.lockcheck.checking.policy import FindingAction
-    from licorne.lockcheck.holding.chains import Execution
-    from licorne.lockcheck.sessions.session import Session
+from licorne.lockcheck.sessions.session import Session
 
 WAIT_SECONDS_MAX = 20.0
 LEAVE_ALONE: Mapping[Rung, FindingAction] = {rung: "record" for rung in Rung if rung is not Rung.R5}

@@ -6,14 +6,13 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 from support.lockcheck.lock_reports import a_cycle
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
-from licorne.lockcheck import Rung
+from licorne.lockcheck import Finding, Rung
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.commands import confirm
 from licorne.lockcheck.commands.command import main
@@ -23,9 +22,6 @@ from licorne.lockcheck.findings.evidence import Kind
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
-
-if TYPE_CHECKING:
-    from licorne.lockcheck import Finding
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "reports" / "report.schema.json"
 CROSSED = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import fasteners
 import pytest
@@ -10,9 +10,6 @@ from support.lockcheck.pytest_runs import run_module, run_pytest
 
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROJECT = """
 [[tool.lockcheck.describe]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from support.lockcheck.pytest_runs import PYTEST, run_module, without_other_plugins
 from support.lockcheck.recorded_programs import ONE_BY_ONE
@@ -11,9 +11,6 @@ from support.lockcheck.recorded_programs import ONE_BY_ONE
 from licorne.lockcheck import Rung
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN_SECONDS_MAX = 60
 

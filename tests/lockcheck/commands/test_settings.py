@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.pytest_runs import run_module
@@ -12,9 +12,6 @@ from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.commands.settings import ProjectSettings, blocking_rules, project_settings
 from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON, failing_from, failing_of
 from licorne.lockcheck.findings.exit_codes import CLEAN, FOUND, USAGE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BLOCKS = """
 import time

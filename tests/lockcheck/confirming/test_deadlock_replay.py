@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
+from support.lockcheck.lock_corpus import Guard
 from support.lockcheck.pykka_clerks import clerks
 from support.lockcheck.pytest_runs import run_module
 
@@ -19,12 +22,6 @@ from licorne.lockcheck.findings.exit_codes import FOUND
 from licorne.lockcheck.findings.witness import role_of
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from support.lockcheck.lock_corpus import Guard
 
 Met: TypeAlias = "Callable[[], object]"
 """What a thread calls that holds its first lock: it waits there for the others, or goes on at once."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import _thread
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.lockcheck.deadlocked import LEAVE_ALONE
@@ -27,17 +28,12 @@ from support.lockcheck.waiting_programs import (
 from licorne.lockcheck import Lock, Rung, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.confirming.confirmation import confirm, steered
+from licorne.lockcheck.findings.witness import Witness
 from licorne.lockcheck.findings.witness_file import from_json, to_json
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from licorne.lockcheck.findings.witness import Witness
 
 
 def wait_until_both_wait(done: threading.Event) -> None:

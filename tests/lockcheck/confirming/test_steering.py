@@ -5,19 +5,21 @@ from __future__ import annotations
 import random
 import statistics
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from order_bugs import ORDER_BUGS
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
-from support.lockcheck.lock_corpus import hold
+from support.lockcheck.lock_corpus import Guard, hold
 from support.lockcheck.lock_oracle import deadlocks
-from support.lockcheck.lock_programs import random_programs
+from support.lockcheck.lock_programs import Program, random_programs
 from support.lockcheck.recorded_programs import RunningProgram
 from support.lockcheck.steered_threads import (
+    Works,
     joins,
     nests_of,
     together,
@@ -30,21 +32,12 @@ from support.lockcheck.steered_threads import (
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.confirming.confirmation import ConfirmationOutcome, confirm, steered
+from licorne.lockcheck.findings.witness import Witness
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from support.lockcheck.lock_corpus import Guard
-    from support.lockcheck.lock_programs import Program
-    from support.lockcheck.steered_threads import Works
-
-    from licorne.lockcheck.findings.witness import Witness
 
 PAUSE_SECONDS = 0.5
 

@@ -9,11 +9,13 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from unittest import mock
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from collections.abc import Iterator, Sequence
 
 from order_bugs import ORDER_BUGS
 from pykka_cases import PYKKA_BUGS
@@ -22,12 +24,7 @@ from safe_patterns import SAFE
 from sources import ABSENT, BUGS, ELSEWHERE, FALSE_ALARMS, HISTORY
 from support.lockcheck.lock_corpus import Bug, Safe, look
 
-from licorne.lockcheck import Rung
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from licorne.lockcheck import Finding
+from licorne.lockcheck import Finding, Rung
 
 __all__ = ["ALL_BUGS", "Count", "bug_text", "count", "is_found", "is_left_alone", "table"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest
+from support.lockcheck.lock_corpus import Cluster, Guard, Safe, hold, nest
 
 from licorne.lockcheck import (
     Lock,
@@ -15,11 +16,6 @@ from licorne.lockcheck import (
     publish,
     unit,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from support.lockcheck.lock_corpus import Guard
 
 
 def both_ways(*gates: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:

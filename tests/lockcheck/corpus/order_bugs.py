@@ -7,19 +7,15 @@ each is a lock: it is held while the actor asks.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from support.lockcheck.lock_corpus import ORDER, Bug, Cluster, nest
+from support.lockcheck.lock_corpus import ORDER, Bug, Cluster, Guard, nest
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from support.lockcheck.lock_corpus import Guard
 
 Path: TypeAlias = "Callable[[Cluster], tuple[Guard, ...]]"
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pykka
 from support.lockcheck.lock_corpus import Bug, Cluster, Safe, hold
 from support.lockcheck.pykka_clerks import clerks
 
 from licorne.lockcheck import Kind, Rung
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 __all__ = ["PYKKA_BUGS", "PYKKA_SAFE"]
 

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
 
 import pytest
-from support.lockcheck.lock_corpus import Bug, Cluster, hold, nest
+from support.lockcheck.lock_corpus import Bug, Cluster, Guard, hold, nest
 
 from licorne.lockcheck import (
     Condition,
@@ -29,11 +29,6 @@ from licorne.lockcheck import (
     requires,
     unit,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.lockcheck.lock_corpus import Guard
 
 
 def again(first: Callable[[Cluster], Guard], second: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:

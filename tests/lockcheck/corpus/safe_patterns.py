@@ -6,8 +6,9 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from guarded_patterns import GUARDED
@@ -29,9 +30,6 @@ from licorne.lockcheck import (
     try_only,
     unit,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def fresh_against_the_order(c: Cluster) -> None:

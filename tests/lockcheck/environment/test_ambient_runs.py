@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import pytest
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.exit_codes import FOUND
 from licorne.lockcheck.findings.witness_file import read_witness
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 RUN_SECONDS_MAX = 60
 PROGRAM = f"""

@@ -9,9 +9,10 @@ import io
 import linecache
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pykka
 import pytest
@@ -24,14 +25,10 @@ from licorne.lockcheck.confirming.confirmation import confirm
 from licorne.lockcheck.environment.ambient import open_ambient_session
 from licorne.lockcheck.findings.foreign import ByIdentity, name_of_work, shown
 from licorne.lockcheck.findings.levels import Environment, Level
+from licorne.lockcheck.holding.chains import Execution
 from licorne.lockcheck.holding.runtime import LATCH, runtime
 from licorne.lockcheck.interception import found_late
 from licorne.lockcheck.sessions.recording import TraceRecorder, recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from licorne.lockcheck.holding.chains import Execution
 
 Result = TypeVar("Result")
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
+from collections.abc import Iterable
 from random import Random
-from typing import TYPE_CHECKING
 
 from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.lock_reports import spread_of
 
 from licorne.lockcheck import Condition, Lock, RWLock, session
-from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, limit_of, together
+from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, Usage, limit_of, together
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.reports.usage_tables import usage_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from licorne.lockcheck.findings.statistics import Usage
 
 
 def test_a_percentile_is_at_most_an_eighth_too_large() -> None:

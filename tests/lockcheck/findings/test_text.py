@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import Lock, Order, Rung, RWLock, session, unit
 from licorne.lockcheck.findings.text import counted
-
-if TYPE_CHECKING:
-    from licorne.lockcheck.locks.rwlock import PlainRWLock
+from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 
 def take_queue_then_application(queue: PlainRWLock, application: PlainRWLock) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -23,9 +23,6 @@ from licorne.lockcheck.findings.witness import (
 )
 from licorne.lockcheck.findings.witness_file import from_json, read_witness, to_json, write_witness
 from licorne.lockcheck.prediction.predicted_points import finding_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "findings" / "witness.schema.json"
 PLACE = SourcePlace("/work/shop.py", "Shop.sell", "with self.till:", 7)

@@ -8,15 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.holding.interpreter import Interpreter, this_thread
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

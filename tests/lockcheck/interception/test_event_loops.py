@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from licorne.lockcheck import DeadlockError, Lock, Rung, Session, session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.lockcheck.checking.policy import FindingAction
+from licorne.lockcheck.checking.policy import FindingAction
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -6,23 +6,19 @@ import concurrent.futures
 import queue
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
 
-from licorne.lockcheck import Lock, Rung, session
+from licorne.lockcheck import Finding, Lock, Rung, session
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from licorne.lockcheck import Finding
 
 SECONDS_MAX = 10
 

@@ -12,9 +12,10 @@ import queue
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from concurrent.futures import Future
-from types import BuiltinFunctionType
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from types import BuiltinFunctionType, ModuleType
+from typing import Final, TypeAlias, cast
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
@@ -31,10 +32,6 @@ from licorne.lockcheck.interception import (
     steered_waits,
 )
 from licorne.lockcheck.interception.hooks import Hooks, guarded, like_original
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -5,20 +5,17 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
 
 from licorne.lockcheck import DeadlockError, Lock, unit
+from licorne.lockcheck.holding.chains import Execution, ExecutionWait
 from licorne.lockcheck.holding.runtime import runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.lockcheck.holding.chains import Execution, ExecutionWait
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 LEVELS = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pykka
 import pytest
@@ -14,11 +15,7 @@ from support.lockcheck.lock_corpus import RECORD, hold
 from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
 
 from licorne.lockcheck import Kind, Lock, LockOrderError, Order, Rung, session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from licorne.lockcheck.checking.policy import FindingAction
+from licorne.lockcheck.checking.policy import FindingAction
 
 RAISE_ALL: Final[Mapping[Rung, FindingAction]] = {Rung.RB: "raise"}
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pykka
 import pytest
@@ -26,13 +27,9 @@ from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
 from licorne.lockcheck.checking import waiting
+from licorne.lockcheck.holding.chains import Execution, ExecutionWait
 from licorne.lockcheck.holding.runtime import local, runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from licorne.lockcheck.holding.chains import Execution, ExecutionWait
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 LEVELS: Final = pytest.mark.parametrize("level", ["order", "full"])
 

@@ -6,7 +6,8 @@ import gc
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pykka
 import pytest
@@ -19,9 +20,6 @@ from licorne.lockcheck.findings.exit_codes import CLEAN
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNDER_A_LOCK = """
 from licorne.lockcheck import Lock

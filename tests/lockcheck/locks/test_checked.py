@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import FrameType
 
 import pytest
 from support.lockcheck.deadlocked import run_all, until
@@ -15,15 +17,9 @@ from licorne.lockcheck import Kind, Level, Lock, RLock, held, session
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
 from licorne.lockcheck.checking.policy import NOTE_ALL
 from licorne.lockcheck.holding.interpreter import has_global_lock
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import FrameType
-
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 OWN = (Lock, RLock)
 ADOPTED = {

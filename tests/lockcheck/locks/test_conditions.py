@@ -7,9 +7,9 @@ import dis
 import multiprocessing
 import queue
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING
 
 import pytest
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
@@ -17,9 +17,6 @@ from support.lockcheck.lock_corpus import RECORD
 
 from licorne.lockcheck import Condition, Kind, LockOrderError, Rung, session
 from licorne.lockcheck.checking.wait_in_loop import what_follows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Shelf:

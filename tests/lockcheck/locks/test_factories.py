@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -27,9 +27,6 @@ from licorne.lockcheck import (
     unexercised,
 )
 from licorne.lockcheck.locks.rwlock import PlainRWLock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN_SECONDS_MAX = 60
 

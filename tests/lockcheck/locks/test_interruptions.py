@@ -7,30 +7,24 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import pytest
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne import lockcheck
-from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
+from licorne.lockcheck import Finding, Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
 from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.sessions.recording import recording
+from licorne.lockcheck.sessions.session import Session
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
 from licorne.lockcheck.traces.writer import TraceWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from types import FrameType
-
-    from licorne.lockcheck import Finding
-    from licorne.lockcheck.sessions.session import Session
 
 HERE = str(Path(lockcheck.__file__).parent)
 SEGMENT_BYTES = 1 << 16

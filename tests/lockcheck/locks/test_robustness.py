@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, hold
@@ -35,9 +35,7 @@ from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.checking.graph import OCCURRENCES_MAX
 from licorne.lockcheck.checking.taken import EXECUTIONS_MAX
 from licorne.lockcheck.holding.runtime import local, runtime
-
-if TYPE_CHECKING:
-    from licorne.lockcheck.locks.rwlock import PlainRWLock
+from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 
 def both_orders() -> None:

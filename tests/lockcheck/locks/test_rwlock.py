@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from support.lockcheck.deadlocked import until
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.locks.rwlock import PlainRWLock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 WAIT_SECONDS_MAX = 10.0
 

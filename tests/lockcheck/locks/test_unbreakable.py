@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
 
 from licorne.lockcheck import Condition, Lock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def waits_for_a_change(

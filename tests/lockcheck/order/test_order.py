@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.lockcheck import Kind, Order, OrderDeclarationError, key, tree, try_only
+from licorne.lockcheck.findings.evidence import Mode
 from licorne.lockcheck.order.proof import OrderStep, find_strong_cycle
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from licorne.lockcheck.findings.evidence import Mode
 
 SCHEDULER = "partition < queue < application < node"
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from licorne.lockcheck import Order
+from licorne.lockcheck.findings.evidence import Mode
 from licorne.lockcheck.order import proof
 from licorne.lockcheck.order.proof import OrderStep, find_strong_cycle
-
-if TYPE_CHECKING:
-    from licorne.lockcheck.findings.evidence import Mode
-
 
 MODES: tuple[Mode, Mode] = ("R", "W")
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from licorne.lockcheck.findings.evidence import Frame, Kind, Rung
 from licorne.lockcheck.findings.findings import Finding
 from licorne.lockcheck.findings.witness import SchedulingPoint, SourcePlace, WitnessLock
 from licorne.lockcheck.prediction.contradictions import TIMES_MAX, contradictions_of
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock, TracedThing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LOCKS = {1: TracedLock("a", None, None), 2: TracedLock("b", None, None)}
 SITE = Frame("p.py", 1, "f", "with a, b:")

@@ -11,18 +11,22 @@ from __future__ import annotations
 import random
 import sys
 from itertools import islice, product
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck import oracle_run
 from support.lockcheck.lock_oracle import deadlocks, refuses
-from support.lockcheck.lock_programs import DROP, LEAVE, Program, Take, nests, random_programs, small_programs
+from support.lockcheck.lock_programs import (
+    DROP,
+    LEAVE,
+    Nest,
+    Program,
+    Take,
+    nests,
+    random_programs,
+    small_programs,
+)
 from support.lockcheck.lock_verdicts import compare
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.lockcheck.lock_programs import Nest
 
 FORTH, BACK = (Take(0), Take(1)), (Take(1), Take(0))
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
+from licorne.lockcheck.findings.evidence import Mode, RWPolicy
 from licorne.lockcheck.prediction.gc_pause import gc_paused
 from licorne.lockcheck.prediction.pending import PendingAcquisitions
 from licorne.lockcheck.prediction.prediction import predict
 from licorne.lockcheck.prediction.trace_index import TraceIndex
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from licorne.lockcheck.findings.evidence import Mode, RWPolicy
 
 Chain = tuple[int, tuple[tuple[int, "Mode"], ...]]
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.lock_programs import Program, Take, random_programs, small_programs
 from support.lockcheck.trace_oracle import comes_true, in_turn, recorded, trace_of
 
 from licorne.lockcheck.prediction.prediction import predict
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORTH, BACK = (Take(0), Take(1)), (Take(1), Take(0))
 

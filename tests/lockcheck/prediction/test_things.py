@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.lockcheck.waiting_programs import (
@@ -30,10 +31,6 @@ from licorne.lockcheck import Lock
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.lock_reports import summary_of_a_cycle
@@ -11,9 +11,6 @@ from support.lockcheck.lock_reports import summary_of_a_cycle
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
 from licorne.lockcheck.reports.baseline import Accepted, Baseline, read_baseline
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TODAY = date(2026, 11, 22)
 CYCLE, GUARDED, BROKEN = summary_of_a_cycle().findings

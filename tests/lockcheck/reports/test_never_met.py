@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path as Folder
 from typing import TYPE_CHECKING
 
 import pytest
-from support.lockcheck.lock_corpus import RECORD, Cluster, hold
+from support.lockcheck.lock_corpus import RECORD, Cluster, Guard, hold
 from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Lock, Rung, session, unit
@@ -16,11 +18,6 @@ from licorne.lockcheck.reports.merging import MergedSummaries
 from licorne.lockcheck.sessions.summaries import Summary, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path as Folder
-
-    from support.lockcheck.lock_corpus import Guard
-
     Path = Callable[[Cluster], tuple[Guard, ...]]
 
 MODULE = """

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.lock_reports import summary_of_a_cycle
@@ -16,9 +16,6 @@ from support.proxy.browsing import chromium
 from licorne.lockcheck.reports.page import BYTES_MAX, to_html
 from licorne.lockcheck.reports.page_graph import lines_of
 from licorne.lockcheck.sessions.summaries import Summary
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BROWSER = shutil.which("chromium")
 BROWSER_SECONDS_MAX = 60

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, Cluster, hold
@@ -15,9 +15,6 @@ from licorne.lockcheck.findings.exit_codes import CLEAN, USAGE
 from licorne.lockcheck.findings.statistics import OTHER_KEYS, Spread, Usage, usages_together
 from licorne.lockcheck.reports.documents import from_json, to_json
 from licorne.lockcheck.reports.usage_tables import usage_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """
 from licorne.lockcheck import Lock

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,10 +30,6 @@ from licorne.lockcheck.traces.file import is_trace, read_trace
 from licorne.lockcheck.traces.trace import EventKind, TracedLock, TraceFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
     Job = Callable[[], None]
 
 REVERSED = """

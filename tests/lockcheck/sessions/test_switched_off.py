@@ -9,7 +9,9 @@ import os
 import queue
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
 
 import pytest
 from support.lockcheck.hooked_program import (
@@ -29,10 +31,6 @@ from licorne.lockcheck.environment import ambient_runs
 from licorne.lockcheck.findings.exit_codes import FAULT
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.sessions.recording import recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from support.lockcheck.published_suites import SUITES, Suite
 from support.lockcheck.suite_run import CHECKED, UNCHECKED, Run, compared, run_suite, unjudged
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TESTS = """
 import threading, time

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,9 +17,6 @@ from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, TracedExecution, TracedLock
 from licorne.lockcheck.traces.writer import TraceWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NUMBERS = st.integers(1, 1 << 40)
 EVENTS = st.lists(

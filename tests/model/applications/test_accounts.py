@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 from support.model.builders import SECOND_NS, START_NS, a_resource, an_allocation, an_ask
 from support.model.driven_application import DrivenApplication
 
-from licorne.model.resources.resource import EMPTY
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import TerminationType
 from licorne.proxy.documents.applications import application_document
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.model.resources.resource import Resource
 
 STOPPED = TerminationType.STOPPED_BY_RM
 

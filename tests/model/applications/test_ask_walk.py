@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
@@ -19,11 +18,9 @@ from licorne.model.applications.ask_walk import (
 from licorne.model.applications.pending_asks import EVER_NS, PendingAsks, shape_of
 from licorne.model.applications.reservations import Reservation, Reservations
 from licorne.model.applications.task_groups import TaskGroups
+from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Ask
 from licorne.model.values.refusals import Refusal, RefusalReason
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
 
 FIVE = a_resource(memory=5)
 NODES = CandidateKind.NODES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,10 +18,8 @@ from licorne.model.applications.ask_walk import (
 from licorne.model.applications.pending_asks import PendingAsks, shape_of
 from licorne.model.applications.reservations import Reservation, Reservations
 from licorne.model.applications.task_groups import TaskGroups
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
-    from licorne.model.values.allocation import Ask
+from licorne.model.resources.resource import Resource
+from licorne.model.values.allocation import Ask
 
 
 def attempted(asks: PendingAsks) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
@@ -15,11 +14,8 @@ from licorne.model.applications.pending_asks import PendingAsks
 from licorne.model.applications.placed import Placed
 from licorne.model.applications.state import ApplicationEvent
 from licorne.model.applications.task_groups import TaskGroups
-from licorne.model.resources.resource import EMPTY
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
 
 FIVE = a_resource(memory=5)
 TIMEOUT = TerminationType.TIMEOUT

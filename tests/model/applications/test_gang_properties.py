@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.applications.placed import Placed
 from licorne.model.values.messages import NodeAction, TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.applications.placed import Placed
 
 GROUPS: Final = ("g", "h")
 STEPS: Final = 40

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 
 from licorne.model.applications.pending_asks import AskGroup, AskRecord, PendingAsks, shape_of
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
-    from licorne.model.values.allocation import Ask
+from licorne.model.resources.resource import Resource
+from licorne.model.values.allocation import Ask
 
 FIVE = a_resource(memory=5)
 

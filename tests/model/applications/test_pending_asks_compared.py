@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -12,10 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
 
 from licorne.model.applications.pending_asks import AskRecord, PendingAsks
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
-    from licorne.model.values.allocation import Ask
+from licorne.model.resources.resource import Resource
+from licorne.model.values.allocation import Ask
 
 FIVE = a_resource(memory=5)
 

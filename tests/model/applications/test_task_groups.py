@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import TEN, a_resource, an_ask
 
 from licorne.model.applications.task_groups import TaskGroups
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource
 
 
 def count(groups: TaskGroups, name: str, resource: Resource = TEN) -> None:

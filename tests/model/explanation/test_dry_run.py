@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 from support.model.builders import PARTITION, START_NS, TEN, a_resource
 from support.model.harness import Harness
 
+from licorne.model.explanation.dry_run import DryRun
+from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import REQUIRED_NODE_TAG
 from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
 from licorne.model.values.refusals import RefusalReason
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from licorne.model.explanation.dry_run import DryRun
-    from licorne.model.resources.resource import Resource
 
 CREATING = "placementrules: [{name: tag, value: namespace, create: true}, {name: provided, create: true}]"
 

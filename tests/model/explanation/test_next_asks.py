@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from support.model.harness import TEN, Harness, a_resource
@@ -12,15 +12,12 @@ import licorne.model.partition as partitions
 from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.explanation.next_asks import NEXT_ASKS_MAX, next_asks
 from licorne.model.scheduling import first_ask, leaf_visit, placeholder_pass, required_node, reserved_pass
-from licorne.model.scheduling.cycle import run_cycle
+from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
+from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
 from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from licorne.model.scheduling.cycle import CycleOutcome
-    from licorne.model.state.partition_state import PartitionState
 
 SEEDS: Final = range(8)
 

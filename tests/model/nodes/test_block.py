@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.nodes.block import NodeBlock, NodeEntry
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource
 
 THREE = a_resource(memory=3)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 from support.model.builders import TEN, a_node, a_resource
@@ -11,9 +11,6 @@ from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.order import DEFAULT_WEIGHTS, NodeOrder, forget_closed
 from licorne.model.resources.resource import EMPTY, Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FAIR = NodeSortPolicy.FAIR
 BINPACKING = NodeSortPolicy.BINPACKING

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -14,10 +12,7 @@ from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.nodes.reservable import first_to_reserve
 from licorne.model.resources.comparisons import fit_score
-from licorne.model.resources.resource import fits
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource, fits
 
 
 def memory(quantity: int) -> Resource:

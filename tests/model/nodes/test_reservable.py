@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pytest
 from support.model.builders import TEN, a_node, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
@@ -12,11 +11,7 @@ from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.nodes.reservable import first_to_reserve
 from licorne.model.resources.comparisons import fit_score
-
-if TYPE_CHECKING:
-    import pytest
-
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource
 
 EIGHT = a_resource(memory=8)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,15 +11,13 @@ from licorne.model.configuration.names import QUEUE_NAME_RULE
 from licorne.model.configuration.schema import FilterConfig, RuleConfig
 from licorne.model.placement import (
     PlacementRefusal,
+    PlacementRequest,
     PlacementRules,
     PlacementRulesError,
     QueueChoice,
     RuleOutcome,
 )
 from licorne.model.values.users import User
-
-if TYPE_CHECKING:
-    from licorne.model.placement import PlacementRequest
 
 NO_MATCH = "application rejected: no placement rule matched"
 NOT_FORCED = RuleOutcome("recovery", 1, "the application is not forced")

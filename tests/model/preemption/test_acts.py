@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import PARTITION, TEN, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
@@ -15,12 +13,10 @@ from licorne.model.preemption.acts import (
     remember,
     victim_record,
 )
+from licorne.model.preemption.victims import Victim
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord
 from licorne.model.values.messages import Release, TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.preemption.victims import Victim
 
 
 def a_scene() -> Scene:

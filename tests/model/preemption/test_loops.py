@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from support.model.builders import START_NS, TEN
 
-from licorne.model.preemption.loops import LOOP_WINDOW_NS, repetition_of
+from licorne.model.preemption.acts import LOOP_WINDOW_NS, repetition_of
 from licorne.model.state.preemption_log import (
     PreemptionCause,
     PreemptionLog,
     PreemptionRecord,
     VictimRecord,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def preempts(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import a_resource
 from support.model.preemption_scenes import Scene
 
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource
 
 QUEUES: Final = """
     - name: p

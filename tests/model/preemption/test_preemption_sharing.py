@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from support.model.builders import FakePredicates, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
+from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 from licorne.model.applications.asks import ApplicationAsks
-
-if TYPE_CHECKING:
-    from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 
 LEAVES: Final = ("root.a", "root.b", "root.c")
 QUEUES: Final = """

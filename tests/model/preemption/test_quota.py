@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import TEN, a_resource
@@ -11,11 +9,9 @@ from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.quota import over_maximum, shared_out
 from licorne.model.queues.quota_timer import quota_settings, quotas_changed
+from licorne.model.resources.resource import Resource
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
 
 ON = "preemption: {quotapreemptionenabled: true}"
 QUEUES = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation
@@ -21,11 +19,9 @@ from licorne.model.preemption.victims import (
     required_node_order,
     victims_of,
 )
+from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.resources.resource import EMPTY, Resource, add, fits
 from licorne.model.values.allocation import Allocation, Ask
-
-if TYPE_CHECKING:
-    from licorne.model.queues.application_entry import ApplicationEntry
 
 HOUR = 3600 * SECOND_NS
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cmp_to_key
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -12,14 +11,12 @@ from hypothesis import strategies as st
 from support.model.builders import TEN, a_queue_tree, a_resource, an_ask
 from support.model.entries import a_leaf, an_entry, facts_of
 
+from licorne.model.applications.effects import ApplicationFacts
 from licorne.model.queues.order import ApplicationOrder, ChildOrder, child_key
+from licorne.model.queues.queue import Queue
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.resources.shares import shares
-
-if TYPE_CHECKING:
-    from licorne.model.applications.effects import ApplicationFacts
-    from licorne.model.queues.queue import Queue
 
 FIFO = "fifo"
 FAIR = "fair"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import SECOND_NS, START_NS, TEN, a_queue_tree, a_resource
 
 from licorne.model.configuration.queue_properties import QUOTA_PREEMPTION_DELAY
@@ -16,9 +14,7 @@ from licorne.model.queues.quota_timer import (
     quotas_changed,
     usage_raised,
 )
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource
 
 DELAY_NS = 10 * SECOND_NS
 TWENTY = a_resource(memory=20)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
 from support.model.entries import an_entry, facts_of
 
+from licorne.model.queues.queue import Queue
 from licorne.model.queues.ranks import ranked_leaves
+from licorne.model.queues.tree import QueueTree
 from licorne.model.values.users import User
-
-if TYPE_CHECKING:
-    from licorne.model.queues.queue import Queue
-    from licorne.model.queues.tree import QueueTree
 
 BOB = User("bob", ("dev",))
 

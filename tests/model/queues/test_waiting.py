@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.model.entries import a_leaf, an_entry
 from support.model.harness import TEN, FakePredicates, Harness, a_resource
 
+from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.waiting import RestKind, WaitingApplications
 from licorne.model.scheduling import cycle, leaf_visit, resting
 from licorne.model.scheduling.leaf_visit import LeafVisit
 from licorne.model.scheduling.timer_actions import next_retry_ns
-from licorne.model.values.messages import AllocationPlaced, NodeAction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.model.queues.application_entry import ApplicationEntry
-    from licorne.model.state.partition_state import PartitionState
-    from licorne.model.values.messages import Announcement
+from licorne.model.state.partition_state import PartitionState
+from licorne.model.values.messages import AllocationPlaced, Announcement, NodeAction
 
 QUEUES = """
     - {name: fifo, resources: {max: {memory: 60}}}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
 import pytest
 from support.model.builders import SECOND_NS, TEN, a_resource
 from support.model.harness import Harness
 
+from licorne.model.nodes.handle import NodeHandle
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state.quarantine import BrokenKind, Quarantined
 from licorne.model.values.messages import NodeAction, TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.nodes.handle import NodeHandle
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)

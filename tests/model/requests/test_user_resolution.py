@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.model.requests.user_resolution import resolve
+from licorne.model.requests.applications import resolve
 from licorne.model.values.users import LookedUp, LookUpFailure, User
 
 INVALID = "invalid username, it contains invalid characters"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from support.model.harness import Harness, a_resource
 from support.proxy.counted_lines import lines_executed
 
 from licorne.model.build_kind import is_compiled
+from licorne.model.queues.queue import Queue
 from licorne.model.scheduling.cycle import run_cycle
 from licorne.model.scheduling.leaf_visit import LeafVisit
-
-if TYPE_CHECKING:
-    from licorne.model.queues.queue import Queue
-    from licorne.model.state.partition_state import PartitionState
+from licorne.model.state.partition_state import PartitionState
 
 SIX_LEAVES: Final = "\n".join(f"- name: q{number}" for number in range(6))
 UNIT: Final = a_resource(memory=1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Never
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Never
 
 import pytest
 from support.model.builders import TEN, a_resource
@@ -14,15 +15,10 @@ from licorne.model.nodes.node import Node
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue
-from licorne.model.resources.resource import EMPTY
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
 from licorne.model.state.charges import may_start
 from licorne.model.state.placing import reserve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from licorne.model.resources.resource import Resource
 
 TWO: Final = "- name: a\n- name: b"
 PLACED, TAKEN, ALONE = ConcurrentOutcome.PLACED, ConcurrentOutcome.TAKEN, ConcurrentOutcome.ALONE

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.model.attributes import attributes_of
 from support.model.builders import START_NS, TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import AllocationPlaced, NodeAction
 from licorne.model.values.object_state import ObjectState
-
-if TYPE_CHECKING:
-    from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 
 FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)

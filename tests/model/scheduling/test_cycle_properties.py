@@ -6,21 +6,17 @@ Each run is one seed: the same seed does the same things. The harness validates 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 from zlib import crc32
 
 import pytest
 from support.model.builders import FakeChannel, a_resource
 from support.model.harness import Harness
 
-from licorne.model.resources.resource import fits_undefined_unlimited
+from licorne.model.resources.resource import Resource, fits_undefined_unlimited
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.values.messages import AllocationPlaced, NodeAction, TerminationType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.model.resources.resource import Resource
 
 CONFIGURATIONS: Final = (
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from support.model.builders import FakeChannel, FakePredicates
@@ -19,9 +19,6 @@ from licorne.model.values.predicate_questions import (
     PredicateQuestion,
     PreemptionQuestion,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NOTHING, RESULT, PREPARED = CycleOutcome.NOTHING, CycleOutcome.RESULT, CycleOutcome.PREPARED
 NO_ANSWER = "the resource manager gave no answer within 2 s"

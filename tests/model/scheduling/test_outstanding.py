@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
 from licorne.model.applications.asks import ApplicationAsks
+from licorne.model.values.allocation import Ask
 from licorne.model.values.messages import NodeAction, SchedulingStateChanged
-
-if TYPE_CHECKING:
-    import pytest
-
-    from licorne.model.values.allocation import Ask
 
 FIVE = a_resource(memory=5)
 

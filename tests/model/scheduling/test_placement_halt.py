@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.model.builders import TEN, a_resource
@@ -14,9 +14,6 @@ from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import NodeAction
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HALT = PlacementHalt(reason=RefusalReason.MANAGER_PAUSED, since_ns=1, detail="the cable")
 HUNDRED = a_resource(memory=100)

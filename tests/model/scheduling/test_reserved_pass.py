@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
 from support.model.harness import Harness
 
+from licorne.model.queues.application_entry import ApplicationEntry
+from licorne.model.resources.resource import Resource
 from licorne.model.scheduling import reserved_pass
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.scheduling.reserved_pass import RESERVATION_TIMEOUT_NS
 from licorne.model.state.charges import user_headroom
+from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.messages import NodeAction, TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.queues.application_entry import ApplicationEntry
-    from licorne.model.resources.resource import Resource
-    from licorne.model.state.partition_state import PartitionState
 
 FIVE = a_resource(memory=5)
 RESULT = CycleOutcome.RESULT

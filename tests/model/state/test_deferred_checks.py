@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from support.model.builders import FakeChannel, a_node, a_resource, an_ask
@@ -11,6 +11,7 @@ from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.state.deferred_checks import (
+    AGAIN_MAX,
     ASKS_KEPT_MAX,
     FRESH_NS,
     NODES_PER_STEP,
@@ -18,12 +19,8 @@ from licorne.model.state.deferred_checks import (
     ROUNDS_MAX,
     DeferredChecks,
 )
-from licorne.model.state.kept_refusals import AGAIN_MAX
 from licorne.model.state.node_checks import Pending
 from licorne.model.values.predicate_questions import PredicateQuestion
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ONE = a_resource(memory=1)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.applications.effects import TimerKind
-from licorne.model.state.due_timers import DueTimers
+from licorne.model.state.due_timers import DueTimer, DueTimers
 from licorne.model.state.host import (
     ApplicationTimer,
     Expiry,
@@ -16,12 +14,9 @@ from licorne.model.state.host import (
     QueueCleaning,
     QuotaCheck,
     RetryAsks,
+    TimerAction,
     timer_key,
 )
-
-if TYPE_CHECKING:
-    from licorne.model.state.due_timers import DueTimer
-    from licorne.model.state.host import TimerAction
 
 
 def a_timer(serial: int = 1, kind: TimerKind = TimerKind.STATE, generation: int = 1) -> ApplicationTimer:

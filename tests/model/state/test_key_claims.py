@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from licorne.model.state.key_claims import KeyClaims
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from licorne.model.state.partition_state import KeyClaims
 
 
 class Applications:

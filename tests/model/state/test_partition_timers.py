@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from support.model.builders import SECOND_NS, START_NS
 
@@ -15,11 +14,10 @@ from licorne.model.state.host import (
     QueueCleaning,
     QuotaCheck,
     RetryAsks,
+    TimerAction,
+    TimerKey,
 )
 from licorne.model.state.partition_timers import CLEANING_INTERVAL_NS, PartitionTimers
-
-if TYPE_CHECKING:
-    from licorne.model.state.host import TimerAction, TimerKey
 
 
 @dataclass

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
 from support.model.harness import Harness
 
+from licorne.model.nodes.block import NodeEntry
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state import placing
+from licorne.model.values.allocation import Ask
 from licorne.model.values.messages import AllocationPlaced
-
-if TYPE_CHECKING:
-    from licorne.model.nodes.block import NodeEntry
-    from licorne.model.values.allocation import Ask
 
 LIMITED = "- name: leaf\n  resources: {max: {memory: 5}}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.model.builders import TEN, a_resource
@@ -12,9 +12,6 @@ from support.model.harness import Harness
 from licorne.model.state.host import ApplicationTimer, RetryAsks
 from licorne.model.state.quarantine import BrokenKind
 from licorne.model.values.messages import ApplicationChanged, NodeAction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600
 

@@ -5,6 +5,7 @@ Every test ends with the invariants, with no thread left, and with nothing in th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +14,11 @@ from support.actors.shared_fields import fields_watched
 from support.proxy.listening import Listener
 from support.proxy.running_scheduler import running
 
+from licorne import Scheduler
+from licorne.proxy.scheduler.engine_names import EngineName
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from loguru import Message
-
-    from licorne import Scheduler
-    from licorne.proxy.scheduler.engine_names import EngineName
 
 
 @pytest.fixture(autouse=True)

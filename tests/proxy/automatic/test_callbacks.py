@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from asyncio import CancelledError
-from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ask_request, keys, release_request
 from support.proxy.running_scheduler import begin
 
-if TYPE_CHECKING:
-    from licorne import Scheduler
+from licorne import Scheduler
 
 
 def test_callbacks_come_on_one_thread_that_is_not_the_callers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
 
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener, once
 from support.proxy.manager_requests import (
@@ -21,11 +20,8 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.running_scheduler import begin, threads_of_ours
 
-from licorne import RequestError
+from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from licorne import Scheduler
 
 
 def test_a_callback_may_confirm_a_release(scheduler: Scheduler, listener: Listener) -> None:

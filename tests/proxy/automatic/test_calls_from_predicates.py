@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
@@ -20,12 +20,8 @@ from support.proxy.manager_requests import (
 from support.proxy.running_scheduler import begin
 
 from licorne import RequestError, Scheduler
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 
 def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, listener: Listener) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
@@ -20,9 +21,6 @@ from support.proxy.threads_stress import node_end
 
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Refusing(PredicateListener):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener
 from support.proxy.manager_requests import TWO, application_request, ask_request, keys
 from support.proxy.running_scheduler import begin, placed_in
 
+from licorne import Scheduler
 from licorne.actors import rm_link
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne import Scheduler
 
 BACKLOG: Final = 8
 """A bound on what waits for an RM that a test can reach."""

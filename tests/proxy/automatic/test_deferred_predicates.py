@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.proxy.deferring import DeferringListener, KnowingListener
@@ -24,11 +25,7 @@ from support.proxy.threads_stress import node_end
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.model.state.deferred_checks import QUESTIONS_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from licorne.model.values.predicate_questions import PredicateQuestion
+from licorne.model.values.predicate_questions import PredicateQuestion
 
 
 def requests_of(scheduler: Scheduler) -> dict[str, dict[str, int]]:

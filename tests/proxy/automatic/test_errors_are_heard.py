@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.proxy.listening import Listener, PredicateListener
@@ -11,9 +11,7 @@ from support.proxy.manager_requests import ONE, ask_request, node_request
 from support.proxy.running_scheduler import begin, running
 
 from licorne import CallbackFailure, RequestError, ResourceManager, Scheduler
-
-if TYPE_CHECKING:
-    from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si import si_pb2 as si
 
 
 def test_the_first_failure_of_each_kind_is_logged(

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import pytest
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ask_request, keys, node_request
 from support.proxy.running_scheduler import begin, running
 
-from licorne import RequestError
+from licorne import RequestError, Scheduler
 from licorne.actors import inflow, partition_actor
 from licorne.actors.handles import reference_of
 from licorne.actors.inflow import ENTRIES_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
-
-    from licorne import Scheduler
-    from licorne.actors.partition_actor import PartitionActor, PartitionRef
+from licorne.actors.partition_actor import PartitionActor, PartitionRef
 
 
 def full(scheduler: Scheduler, predicate_listener: PredicateListener) -> Gate:

@@ -7,17 +7,15 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener
 from support.proxy.manager_requests import TWO, ask_request, configuration_request
 from support.proxy.running_scheduler import begin
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne import Scheduler
+from licorne import Scheduler
 
 _PROGRAM: Final = """
 import sys, threading

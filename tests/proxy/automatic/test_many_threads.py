@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
 
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import (
@@ -16,8 +15,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.running_scheduler import begin, in_threads
 
-if TYPE_CHECKING:
-    from licorne import Scheduler
+from licorne import Scheduler
 
 
 def test_nothing_is_lost_when_many_threads_submit(scheduler: Scheduler, listener: Listener) -> None:

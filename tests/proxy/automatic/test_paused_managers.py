@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
@@ -13,9 +14,6 @@ from support.proxy.running_scheduler import begin, in_threads, placed_in, thread
 
 from licorne import RequestError, Scheduler
 from licorne.model.values.manager_state import ManagerState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROUNDS: Final = 15
 SCHEDULING_THREADS: Final = 2

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import begin
 
+from licorne import Scheduler
 from licorne.actors.engine import ActorsEngine
 from licorne.actors.guarded_partition import GuardedPartition
 from licorne.model.applications.application import Application
 from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY
-
-if TYPE_CHECKING:
-    from support.proxy.listening import Listener
-
-    from licorne import Scheduler
 
 
 class Unusable(dict[str, Any]):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import crc32
 
 import pytest
@@ -15,12 +16,7 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.proxy.transcripts.transcript import Line
+from licorne.proxy.transcripts.transcript import Line, read_transcript
 
 SEEDS: Final = [*range(3), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 150)]]
 

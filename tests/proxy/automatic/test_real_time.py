@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from support.proxy.listening import Listener, PredicateListener
@@ -18,15 +18,13 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.running_scheduler import begin, reserved_in
 
+from licorne import Scheduler
 from licorne.actors.real_clock import RealClock
 from licorne.model.applications import life as application_life
 from licorne.model.applications.state import ApplicationState
 from licorne.model.state import partition_timers
 from licorne.model.state.host import ApplicationTimer
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from licorne import Scheduler
 
 SECOND_NS: Final = 1_000_000_000
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
 
 from support.proxy.knowing_manager import KnowingManager, a_node, an_allocation, an_application
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.running_scheduler import in_threads, placed_in
 
-from licorne.proxy.client.recovery_state import RecoveryState
+from licorne import Recovery, Scheduler
+from licorne.proxy.client.recovery import RecoveryState
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from licorne import Recovery, Scheduler
 
 ASKS = 40
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import (
     ONE,
     TWO,
@@ -19,9 +18,6 @@ from support.proxy.running_scheduler import begin, running
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from support.proxy.listening import Listener
 
 
 def test_requests_of_an_unknown_manager_are_refused(scheduler: Scheduler) -> None:

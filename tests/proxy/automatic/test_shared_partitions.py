@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Listener, PredicateListener
@@ -22,9 +23,6 @@ from licorne.model.partition import Partition
 from licorne.model.queues.queue import Queue
 from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LEAVES: Final = 6
 QUEUES: Final = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Gate, Listener
@@ -20,10 +19,8 @@ from support.proxy.manager_requests import (
 from support.proxy.running_scheduler import begin, placed_in
 
 from licorne import LicorneError, RequestError, Scheduler
-
-if TYPE_CHECKING:
-    from licorne.model.values.messages import ApplicationSubmission
-    from licorne.proxy.si import si_pb2 as si
+from licorne.model.values.messages import ApplicationSubmission
+from licorne.proxy.si import si_pb2 as si
 
 
 def test_a_stop_while_busy_returns(scheduler: Scheduler, listener: Listener) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ask_request, keys
 from support.proxy.running_scheduler import begin, running
 
-if TYPE_CHECKING:
-    from licorne import Scheduler
+from licorne import Scheduler
 
 
 def test_two_schedulers_with_the_same_names_do_not_meet(scheduler: Scheduler, listener: Listener) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from support.proxy.listening import WAIT_SECONDS, Listener
 from support.proxy.manager_requests import ONE, TWO, configuration_request
@@ -15,9 +16,6 @@ from licorne import LicorneError, RequestError, Scheduler
 from licorne.proxy.scheduler.questions import explain, quarantined
 from licorne.proxy.scheduler.snapshots import snapshot
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def looks_at(scheduler: Scheduler) -> dict[str, Callable[[], object]]:

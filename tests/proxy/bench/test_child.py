@@ -1,24 +1,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+import pytest
 from support.proxy.bench_fakes import FakeClock, FakeScheduler, a_workload, fake_gauges
 
 from licorne.proxy.bench.child import light_if_installed, run_workload
 from licorne.proxy.bench.driver import Stepped
 from licorne.proxy.bench.engine import EngineKind
+from licorne.proxy.bench.figures import Measurement
+from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.light import Light
 from licorne.proxy.bench.measurement import measure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pytest
-
-    from licorne.proxy.bench.figures import Measurement
-    from licorne.proxy.bench.gauges import Gauges
-    from licorne.proxy.bench.workloads import BenchWorkload
+from licorne.proxy.bench.workloads import BenchWorkload
 
 
 class LoggingLight(Light):

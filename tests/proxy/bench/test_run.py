@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.proxy.bench_fakes import a_workload, some_figures
 
 from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.bench.figures import Figures
 from licorne.proxy.bench.run import run_all, run_in_process_of_its_own
 from licorne.proxy.bench.workload_table import workload_named
-
-if TYPE_CHECKING:
-    from licorne.proxy.bench.figures import Figures
-    from licorne.proxy.bench.workloads import BenchWorkload
+from licorne.proxy.bench.workloads import BenchWorkload
 
 
 def test_every_workload_runs_on_every_engine_in_order() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from support.proxy.knowing_manager import KnowingManager, a_node, an_allocation, an_application
@@ -10,9 +10,6 @@ from support.proxy.noting_scheduler import Noting
 
 from licorne import Scheduler
 from licorne.proxy.scheduler.scheduler import ENGINES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(params=ENGINES)

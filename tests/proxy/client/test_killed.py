@@ -9,22 +9,18 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import pytest
 from support.proxy.cluster_program import TASKS, fingerprint, scheduler_books
 from support.proxy.cutting_proxy import CuttingProxy
-from support.proxy.processes import start_server
+from support.proxy.processes import ServerProcess, start_server
 from support.proxy.waiting import wait_until
 
 from licorne import RemoteScheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.proxy.processes import ServerProcess
 
 TESTS = Path(__file__).parents[2]
 SECONDS = 90

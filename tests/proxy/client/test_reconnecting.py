@@ -5,9 +5,10 @@ from __future__ import annotations
 import queue
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent import futures
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import grpc
 import pytest
@@ -19,17 +20,12 @@ from support.proxy.waiting import wait_until
 
 from licorne import CallbackFailure, ConnectionLostError, RemoteScheduler, RequestError, Scheduler
 from licorne.proxy.client.callbacks import WAITING_MAX
-from licorne.proxy.client.transport import Transport
+from licorne.proxy.client.connection import Connection, Transport
 from licorne.proxy.server.access import AccessRules
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.proxy.client.connection import Connection
 
 
 class Returning(Listener):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 from support.proxy.knowing_manager import (
     CONFIGURATION,
     KnowingManager,
@@ -19,14 +21,10 @@ from support.proxy.knowing_manager import (
 )
 
 from licorne import Scheduler
-from licorne.proxy.client.recovery_state import RecoveryState
+from licorne.proxy.client.recovery import RecoveryState
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    import random
-
-    from hypothesis.strategies import DrawFn
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("direct", "actors", "threads")

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.client.recovery_state import (
+from licorne.proxy.client.recovery import (
     RECOVERY_TRANSITIONS,
     RecoveryEvent,
     RecoveryState,

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 from subprocess import CompletedProcess
-from typing import TYPE_CHECKING
 
 import pytest
 import typer
@@ -13,13 +12,10 @@ from typer.testing import CliRunner
 from licorne.proxy.bench import run
 from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.figures import figures_to_json
+from licorne.proxy.bench.figures import Figures, figures_to_json
 from licorne.proxy.bench.workload_table import DEFAULT_NAMES, WORKLOADS
+from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.commands.bench import bench
-
-if TYPE_CHECKING:
-    from licorne.proxy.bench.figures import Figures
-    from licorne.proxy.bench.workloads import BenchWorkload
 
 Ran = list[tuple[str, EngineKind]]
 

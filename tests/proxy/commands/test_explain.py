@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIGURATION: Final = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [\n"

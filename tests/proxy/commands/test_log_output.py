@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from loguru import logger
@@ -17,10 +19,6 @@ from licorne.model.errors import LicorneError
 from licorne.proxy.command_line import application
 from licorne.proxy.commands.log_output import JsonHandler, log_format_named, reporter, write_record
 from licorne.proxy.scheduler.callback_failures import CallbackFailures
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

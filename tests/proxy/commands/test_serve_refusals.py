@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.certificates import Certificates
@@ -10,9 +10,6 @@ from support.proxy.processes import serving
 from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECRET = "sesame-open-sesame"  # noqa: S105 - of these tests alone
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,9 +12,6 @@ from typer.testing import CliRunner, Result
 
 from licorne.proxy.commands.simulate import simulate_command
 from licorne.proxy.simulation.interruption import interruption_noted
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SCENARIO = """\
 nodes: [{prefix: n, resources: {vcore: 2}}]

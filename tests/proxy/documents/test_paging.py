@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from licorne.proxy.documents.paging import ITEMS_WANTED, ROWS_MAX, paged
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @pytest.mark.parametrize("items", [1, 10, ITEMS_WANTED // 4, 5 * ITEMS_WANTED])

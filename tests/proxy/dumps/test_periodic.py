@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.processes import serving
@@ -14,9 +14,6 @@ from support.proxy.waiting import wait_until
 
 from licorne import LicorneError
 from licorne.proxy.dumps.periodic import DUMPS_KEPT, PeriodicDumps
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_dumps_are_written_every_so_often(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.proxy.golden_bodies import differences
@@ -17,9 +17,7 @@ from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.documents.applications import application_info
 from licorne.proxy.dumps import state_dump as dumping
 from licorne.proxy.dumps.state_dump import state_dump, state_dump_file
-
-if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.scheduler import EngineName
 
 EMPTY = {"empty": "Resource Manager did not register callback"}
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+import pytest
 from support.proxy.event_rows import records_of
 from support.proxy.manager_requests import ONE, node_request
 
@@ -12,11 +13,6 @@ from licorne import ResourceManager, Scheduler
 from licorne.proxy.events import delivery as delivery_module
 from licorne.proxy.events.delivery import takes_events
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pytest
 
 
 class Hearing(ResourceManager):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from enum import IntEnum
 
 import pytest
 
 from licorne.model.values.events import ChangeDetail, ChangeType, EventType
 from licorne.proxy.events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from enum import IntEnum
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from licorne.proxy.files.output_files import UnwritableFileError, check_writable, write_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_file_is_written_and_replaced_as_a_whole(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -15,21 +16,15 @@ from typer.testing import CliRunner
 from licorne import LicorneError
 from licorne.model.build_kind import is_compiled
 from licorne.model.queues import tree
-from licorne.model.queues.order import child_key
+from licorne.model.queues.order import ChildKey, child_key
+from licorne.model.queues.queue import Queue
+from licorne.model.resources.resource import Resource
 from licorne.proxy.command_line import application
 from licorne.proxy.fuzz.cluster_record import ClusterRecord, RecordError
 from licorne.proxy.fuzz.cluster_world import run_plan
 from licorne.proxy.fuzz.plans import Plan, drawn_plan
 from licorne.proxy.fuzz.runs import run_seeds, shrunk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from licorne.model.queues.order import ChildKey
-    from licorne.model.queues.queue import Queue
-    from licorne.model.resources.resource import Resource
-    from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si import si_pb2 as si
 
 ENGINES = ("direct", "actors", "threads", "reference")
 CLUSTERS = ENGINES[:3]

@@ -6,15 +6,12 @@ import queue
 import random
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 
 from licorne.proxy.fuzz.thread_control import ControlError, PriorityPicker, RandomPicker, ThreadControl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PICKERS = pytest.mark.parametrize("kind", [RandomPicker, PriorityPicker])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS
@@ -14,15 +13,12 @@ from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.applications.application import Application
 from licorne.model.nodes.node import Node
 from licorne.model.orphans import PlacedOn
+from licorne.model.partition import Partition
 from licorne.model.resources.resource import Resource
 from licorne.model.state.quarantine import BrokenKind
-from licorne.proxy.health.report import health_document
+from licorne.proxy.health.report import HealthReport, health_document
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from licorne.model.partition import Partition
-    from licorne.proxy.health.report import HealthReport
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 
 @pytest.mark.parametrize("engine", ["direct", "actors", "threads"])

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.proxy.metric_texts import kinds_of, scraped, values_of
+from support.proxy.metric_texts import Series, kinds_of, scraped, values_of
 from support.proxy.rest_scenario import RECORDED, rest_scenario
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.proxy.metrics.exporter import SchedulerCollector, exposition
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.proxy.metric_texts import Series
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 TIMED: Final = ("_milliseconds_bucket", "_milliseconds_count", "_milliseconds_sum")
 """How often something is timed depends on the program that does it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.listening import Listener
@@ -12,9 +12,6 @@ from support.proxy.prometheus_server import prometheus_path, scraping
 from support.proxy.running_scheduler import begin, running
 
 from licorne.proxy.rest.running import RestServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RATE = 'sum(rate(yunikorn_scheduler_container_allocation_attempt_total{state="allocated"}[10s]))'
 USE = (

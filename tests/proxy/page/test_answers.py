@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from support.proxy.listening import Listener
@@ -16,11 +17,8 @@ from support.proxy.page_cluster import fetch, serving_page
 
 from licorne import Scheduler
 from licorne.lockcheck import session
+from licorne.proxy.page.application import POINTS_MAX, Timeline
 from licorne.proxy.page.locks import locks_document
-from licorne.proxy.page.timeline import POINTS_MAX, Timeline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 QUEUES = """
 partitions:

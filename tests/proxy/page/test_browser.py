@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
-from support.proxy.browsing import SCREENSHOTS, chromium, visiting
+from playwright.sync_api import Browser, expect
+from support.proxy.browsing import SCREENSHOTS, Visit, chromium, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, fill, node, serving_page, submit
 from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.proxy.page.feed import LiveFeed
+from licorne.proxy.page.rows import LiveTables
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser
-    from support.proxy.browsing import Visit
-
-    from licorne.proxy.page.rows import LiveTables
-    from licorne.proxy.scheduler.engine_names import EngineName
 
 WAITING = """
 async () => {

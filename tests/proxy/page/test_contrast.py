@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
-from support.proxy.browsing import chromium, visiting
+from playwright.sync_api import Browser, expect
+from support.proxy.browsing import Visit, chromium, visiting
 from support.proxy.contrast import faint_graphics, faint_labels, faint_texts
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import fill, serving, serving_page
 from support.proxy.waiting import wait_until
 
 from licorne import Scheduler, rest_app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser
-    from support.proxy.browsing import Visit
 
 DARK = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 VIEWS = (

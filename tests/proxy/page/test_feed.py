@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Listener
@@ -13,9 +14,6 @@ from support.proxy.manager_requests import ONE, node_request
 from licorne import Scheduler
 from licorne.proxy.page import feed as feed_module
 from licorne.proxy.page.feed import LiveFeed, TooManyViewersError, Viewer, next_reading
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.page_cluster import fetch, serving_page
@@ -14,9 +14,6 @@ import licorne.proxy.page
 from licorne import LicorneError, Scheduler
 from licorne.proxy.events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
 from licorne.proxy.page.application import Page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STATIC = Path(licorne.proxy.page.__file__).parent / "static"
 LINES_MAX = 400

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
-from support.proxy.browsing import chromium, visiting
+from playwright.sync_api import Browser, Locator, expect
+from support.proxy.browsing import Visit, chromium, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import fill, serving_page
 
 from licorne import Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser, Locator
-    from support.proxy.browsing import Visit
 
 VIEWS = ("queues", "nodes", "applications", "applications detail", "timeline", "usage", "events", "locks")
 STOPS_MAX = 60

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from support.proxy.listening import Listener
@@ -10,13 +11,9 @@ from support.proxy.page_cluster import GIB, ask, node, submit
 from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
+from licorne.model.explanation import Explanation
 from licorne.proxy.page.answers import ConfigurationLines, explanation_document
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.model.explanation import Explanation
 
 TEXT = """\
 partitions:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from support.proxy.listening import Listener
@@ -12,9 +13,6 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 from licorne import Scheduler
 from licorne.proxy.page.rows import LiveTables, Types
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 QUEUES = """
 partitions:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from support.proxy.browsing import chromium
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, fill, node, serving
 
 from licorne import Scheduler, rest_app
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Page
 
 TOKEN = "a-token-that-is-known"  # noqa: S105 - of this test alone
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from support.proxy.page_examples import DOCS, Example, Row, examples_of, placed_in, replayed
 
-if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.scheduler import EngineName
 
 EXAMPLES: Final = examples_of(DOCS / "gangs.md", ["yaml", "jsonl", "jsonl"])
 

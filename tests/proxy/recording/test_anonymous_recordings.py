@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from support.proxy.manager_requests import configuration_request
@@ -16,17 +18,12 @@ from licorne import Recording, ResourceManager, Scheduler
 from licorne.model.configuration.reader import load
 from licorne.proxy.fuzz.configurations import random_configuration
 from licorne.proxy.recording.anonymous_configuration import anonymous_configuration
-from licorne.proxy.recording.anonymous_lines import AnonymousLines
 from licorne.proxy.recording.pseudonyms import Pseudonyms
-from licorne.proxy.recording.recorder import TurnRecorder
-from licorne.proxy.resolvers.static_list import StaticResolver
+from licorne.proxy.recording.recorder import AnonymousLines, TurnRecorder
+from licorne.proxy.resolvers.user_file import StaticResolver
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SEEDS: Final = [*range(5), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(5, 100)]]
 CALLBACKS: Final = ("nodeResponse", "applicationResponse", "allocationResponse", "schedulingState")

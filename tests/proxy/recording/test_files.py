@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.manager_requests import ask_request
@@ -14,9 +14,6 @@ from support.proxy.running_scheduler import begin
 
 from licorne import LicorneError, Recording, Scheduler
 from licorne.proxy.recording.files import RecordingFiles, new_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def a_header(number: int) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from support.proxy.deferring import DeferringListener
@@ -20,7 +22,7 @@ from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import LicorneError, Recording, Scheduler
-from licorne.model.values.predicate_questions import NoAnswer, NodesAnswer, VictimsAnswer
+from licorne.model.values.predicate_questions import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
 from licorne.proxy.recording.answers import (
     AskedLater,
     TakenAnswer,
@@ -30,15 +32,9 @@ from licorne.proxy.recording.answers import (
     written_taken,
 )
 from licorne.proxy.recording.replaying import ReplayDifferenceError
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from licorne.model.values.predicate_questions import PredicateAnswer
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 SEEDS: Final = [*range(6), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 100)]]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from google.protobuf.json_format import ParseDict
@@ -20,11 +22,6 @@ from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 SEEDS: Final = [*range(4), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 100)]]
 SHORT_MS: Final = 15

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.proxy.recorded_traffic import callbacks_in, recorded_lines, replayed
 
 from licorne import Scheduler
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 QUEUES = """
 partitions:

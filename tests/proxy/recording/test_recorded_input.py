@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from support.proxy.manager_requests import ONE, node_request
@@ -14,9 +15,6 @@ from licorne import Recording, Scheduler
 from licorne.proxy.command_line import application
 from licorne.proxy.transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from licorne.proxy.transcripts.replay import Replay
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEADER: Final = '{"recording": {"version": 1, "file": 1, "reservations": true}}'
 

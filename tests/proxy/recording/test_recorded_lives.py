@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from support.proxy.manager_requests import (
@@ -21,10 +23,6 @@ from licorne.proxy.explanation.sentences import what_blocks
 from licorne.proxy.transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SECOND_NS: Final = 1_000_000_000
 

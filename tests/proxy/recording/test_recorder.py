@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from support.model.builders import a_configuration
 
+from licorne.model.partition import Partition
 from licorne.model.state.host import PartitionHost
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
 from licorne.proxy.recording.recorder import TurnRecorder
 from licorne.proxy.recording.recording import Recording
-from licorne.proxy.si.older_answers import Generation, InGeneration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from licorne.model.partition import Partition
-    from licorne.proxy.si.older_answers import Delivery
+from licorne.proxy.si.older_answers import Delivery, Generation, InGeneration
 
 RM: Final = "rm"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.protobuf.json_format import ParseDict
@@ -11,6 +11,7 @@ from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.values.documents import Document
 from licorne.model.values.messages import (
     AllocationSubmission,
     AskRelease,
@@ -23,18 +24,16 @@ from licorne.model.values.messages import (
 from licorne.proxy.recording.requests import (
     allocation_request,
     application_request,
+    is_secret,
     node_request,
     short_name,
+    without_secrets,
 )
-from licorne.proxy.recording.secrets import is_secret, without_secrets
 from licorne.proxy.si import reading
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.older_generation import ask_terms
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from licorne.model.values.documents import Document
 
 RM = "rm"
 READER = reading.RequestReader()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from support.proxy.recorded_traffic import callbacks_in, recorded_lines, replayed
@@ -12,13 +13,9 @@ from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import Scheduler
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 SEEDS: Final = [*range(6), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 200)]]
 SCENARIOS: Final = sorted(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.proxy.manager_requests import (
@@ -23,14 +25,9 @@ from licorne.model.partition import Partition
 from licorne.model.state.quarantine import BrokenKind
 from licorne.proxy.recording.recorded_partition import STEPS, RecordedPartition
 from licorne.proxy.recording.replaying import ReplayDifferenceError
-from licorne.proxy.resolvers.static_list import StaticResolver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from licorne.proxy.si import si_pb2 as si
-    from licorne.proxy.si.api import ResourceManagerCallback
+from licorne.proxy.resolvers.user_file import StaticResolver
+from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.api import ResourceManagerCallback
 
 
 def recorded(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from support.actors.shared_fields import fields_watched
 from support.proxy.directory_server import BASE, Directory, serving, slapd_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PERSON = ("inetOrgPerson",)
 PERSONS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.proxy.resolvers.group_names import group_name
+from licorne.proxy.resolvers.ldap_resolver import group_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +15,10 @@ from support.proxy.ldap_folders import a_settings_folder
 
 from licorne.proxy.resolvers.ldap_resolver import LdapResolver
 from licorne.proxy.resolvers.ldap_settings import read_ldap_settings
+from licorne.proxy.resolvers.partition_resolvers import TimedResolver
 from licorne.proxy.resolvers.resolver import ResolverUnavailableError, UserResolutionError
-from licorne.proxy.resolvers.timed import TimedResolver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     Ask = Callable[..., tuple[str, ...]]
 
 

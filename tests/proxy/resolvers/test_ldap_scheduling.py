@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from support.proxy.directory_server import serving
+from support.proxy.directory_server import Directory, serving
 from support.proxy.ldap_folders import a_settings_folder
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import (
@@ -17,15 +18,8 @@ from support.proxy.manager_requests import (
 )
 
 from licorne import Scheduler
-from licorne.proxy.scheduler.scheduler import ENGINES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.proxy.directory_server import Directory
-
-    from licorne.proxy.scheduler.scheduler import EngineName
-    from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.scheduler.scheduler import ENGINES, EngineName
+from licorne.proxy.si import si_pb2 as si
 
 LIMITED = """
 partitions:

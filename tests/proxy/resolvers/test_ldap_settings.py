@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from loguru import logger
@@ -10,10 +11,6 @@ from support.proxy.ldap_folders import SETTINGS, a_settings_folder
 
 from licorne.proxy.resolvers.ldap_settings import FILE_BYTES_MAX, LdapSettings, read_ldap_settings
 from licorne.proxy.resolvers.resolver import ResolverSettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def problems_of(folder: Path) -> list[str]:

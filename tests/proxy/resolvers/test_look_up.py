@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from support.proxy.resolver_fakes import CountingResolver
 
 from licorne.model.values.messages import ApplicationSubmission
 from licorne.model.values.users import LookedUp, LookUpFailure
 from licorne.proxy.resolvers.look_up import with_groups
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.proxy.resolvers.resolver import UserResolver
+from licorne.proxy.resolvers.resolver import UserResolver
 
 
 def a_submission(user: str, *groups: str) -> ApplicationSubmission:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from licorne.proxy.resolvers.operating_system import OperatingSystemResolver
+from licorne.proxy.resolvers.partition_resolvers import OperatingSystemResolver
 from licorne.proxy.resolvers.resolver import ResolverSettingsError, UserResolutionError
 
 ROOT = pwd.getpwuid(0)

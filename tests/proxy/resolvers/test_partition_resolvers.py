@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import pwd
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.ldap_folders import a_settings_folder
 from support.proxy.resolver_fakes import CountingResolver, StandingClock
 
 from licorne.model.configuration.reader import ConfigurationError, load
+from licorne.model.configuration.schema import SchedulerConfig
 from licorne.proxy.resolvers.partition_resolvers import PartitionResolver, ResolverMaker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from licorne.model.configuration.schema import SchedulerConfig
-    from licorne.proxy.resolvers.resolver import UserResolver
+from licorne.proxy.resolvers.resolver import UserResolver
 
 ROOT = pwd.getpwuid(0).pw_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from licorne.proxy.resolvers.resolver import UserResolutionError
-from licorne.proxy.resolvers.static_list import StaticResolver
+from licorne.proxy.resolvers.user_file import StaticResolver
 
 
 def test_a_user_of_the_list_has_the_groups_of_the_list() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.proxy.resolver_fakes import CountingResolver, WaitingResolver
 
+from licorne.proxy.resolvers.partition_resolvers import TimedResolver
 from licorne.proxy.resolvers.resolver import ResolverUnavailableError, UserResolutionError
-from licorne.proxy.resolvers.timed import TimedResolver
 
 AT_ONCE = 0.01
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.proxy.simulation_builders import written
@@ -12,9 +13,6 @@ from typer.testing import CliRunner
 from licorne.model.errors import LicorneError
 from licorne.proxy.command_line import application
 from licorne.proxy.resolvers.user_file import read_users
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIGURATION = """
 partitions:

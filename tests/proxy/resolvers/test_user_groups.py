@@ -6,7 +6,9 @@ import json
 import pwd
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.proxy.ldap_folders import a_settings_folder
@@ -23,19 +25,13 @@ from support.proxy.simulation_builders import written
 from support.transcripts.transcript_witness import output_of
 
 from licorne import RequestError, Scheduler
-from licorne.proxy.resolvers.operating_system import OperatingSystemResolver
-from licorne.proxy.scheduler.scheduler import ENGINES
+from licorne.proxy.resolvers.partition_resolvers import OperatingSystemResolver
+from licorne.proxy.scheduler.scheduler import ENGINES, EngineName
+from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.scenario import read_scenario
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from licorne.proxy.scheduler.scheduler import EngineName
-    from licorne.proxy.si import si_pb2 as si
 
 ROOT = pwd.getpwuid(0).pw_name
 NOBODY_THERE = "no-such-user-here"

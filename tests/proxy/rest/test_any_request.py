@@ -6,8 +6,9 @@ Requests are made from the description: some that it allows, and some that it do
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from http.client import HTTPConnection
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -23,9 +24,6 @@ from support.proxy.rest_scenario import rest_scenario
 
 from licorne.proxy.rest import pacing
 from licorne.proxy.rest.running import RestServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES: Final = 8
 WAIT_SECONDS: Final = 20

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
+from starlette.requests import Request
 from starlette.routing import Route
 from support.proxy.rest_clients import Reader, reader, status_of_path
 
 from licorne import ResourceManager, Scheduler
-from licorne.proxy.rest.compression import takes_gzip
+from licorne.proxy.rest.application import takes_gzip
 from licorne.proxy.rest.responses import json_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from starlette.requests import Request
 
 CROSS_ORIGIN = {
     "access-control-allow-origin": "*",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -16,9 +16,6 @@ from support.proxy.rest_servers import connected, received, rest, sent
 
 from licorne.proxy.rest.closing import ConnectionTimes
 from licorne.proxy.rest.limits import LimitsSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEGABYTE = 1 << 20
 CLUSTERS = b"GET /ws/v1/clusters HTTP/1.1\r\nHost: a\r\n"

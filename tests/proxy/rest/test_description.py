@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from support.proxy.described import described, operations, resolved, route_of, undescribed
 from support.proxy.golden_bodies import GoldenAnswer, golden_answers
 
 from licorne import Scheduler, rest_app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from starlette.applications import Starlette
 
 _TEXTS = {"InstanceUUID", "reason", "message", "description"}
 """What is a text where recordings leave a value out; all others are times."""

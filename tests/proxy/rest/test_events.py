@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from support.proxy.event_rows import replayed, row_of_document
@@ -14,9 +15,6 @@ from support.proxy.rest_clients import Reader, reader
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.rest import event_streams
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DATA: Final = Path(__file__).parents[2] / "conformance" / "rest"
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 from support.proxy.golden_bodies import GoldenAnswer, differences, golden_answers, parsed, recorded_scheduler
 from support.proxy.rest_clients import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DIFFERENT: Final = {
     r"\.allocationLog": "an ask is tried again only when something has changed: there are fewer entries",

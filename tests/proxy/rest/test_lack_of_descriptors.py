@@ -7,7 +7,8 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
@@ -18,9 +19,6 @@ from support.proxy.waiting import wait_until
 
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DESCRIPTORS: Final = 64
 """Of the process; an idle server has 14."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,9 +13,6 @@ from licorne import LicorneError
 from licorne.proxy.rest.access import read_token
 from licorne.proxy.rest.closing import ConnectionTimes
 from licorne.proxy.rest.limits import LimitsSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOKEN = "sesame-open-sesame"  # noqa: S105 - of these tests alone
 CLUSTERS = "/ws/v1/clusters"

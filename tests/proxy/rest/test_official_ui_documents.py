@@ -5,7 +5,8 @@ The UI shows its error page for any status but 2xx, and calls methods of lists a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -14,9 +15,6 @@ from support.proxy.manager_requests import application_request
 from support.proxy.rest_clients import Reader, reader
 
 from licorne import Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ALWAYS = ["/ws/v1/clusters", "/ws/v1/partitions", "/ws/v1/scheduler/node-utilizations"]
 BELOW = "/ws/v1/partition/default"

@@ -6,7 +6,8 @@ its error page for any status but 2xx. So each document is compared with the typ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -18,9 +19,6 @@ from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.proxy.rest.running import RestServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MANY = 300
 BUCKETS = [f"{tens}-{tens + 10}%" for tens in range(0, 100, 10)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,9 +13,6 @@ from support.proxy.running_scheduler import begin, running
 
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer, RestSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOKEN = "a-token-of-the-tests"  # noqa: S105 - no secret
 

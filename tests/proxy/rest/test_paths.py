@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -30,9 +31,6 @@ from licorne.proxy.documents.nodes import utilizations_document
 from licorne.proxy.documents.paging import ROWS_MAX
 from licorne.proxy.documents.times import time_text
 from licorne.proxy.rest import configurations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BELOW = "/ws/v1/partition/default"
 MANY = 4 * ROWS_MAX + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,6 @@ from support.proxy.rest_clients import Reader
 from licorne import ResourceManager, Scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 QUEUES = """\

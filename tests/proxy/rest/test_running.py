@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -19,9 +18,7 @@ from support.proxy.running_scheduler import begin, running
 
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer, RestSettings
-
-if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.scheduler import EngineName
 
 END_SECONDS = 5
 

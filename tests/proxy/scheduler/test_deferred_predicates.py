@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.proxy.deferring import DeferringListener
@@ -22,12 +23,8 @@ from licorne.model.values.predicate_questions import (
 from licorne.proxy.scheduler.answer_wait import AnswerWait
 from licorne.proxy.scheduler.callback_threads import CallbackThreads
 from licorne.proxy.scheduler.deferred_predicates import CallbackQuestions, DeferredCalls
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si.older_answers import Generation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from licorne.proxy.scheduler.engine_names import EngineName
 
 ENGINES: tuple[EngineName, ...] = ("direct", "actors", "threads")
 NODES = [

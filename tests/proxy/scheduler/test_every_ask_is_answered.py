@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +13,6 @@ from licorne.model.applications.state import ACTIVE_STATES, ApplicationState
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 S: Final = ApplicationState

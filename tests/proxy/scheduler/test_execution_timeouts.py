@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from support.transcripts.transcript_witness import output_of
 
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")
 QUEUES: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -10,15 +11,11 @@ from loguru import logger
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.configuration.extra import ExtraConfig, LogLevel
-from licorne.proxy.scheduler.scheduler import ENGINES
+from licorne.proxy.scheduler.scheduler import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from loguru import Message
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 ONE: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
 OTHER: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: r}]}]}]"

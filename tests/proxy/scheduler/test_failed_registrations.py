@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -20,9 +22,6 @@ import licorne
 from licorne import LicorneError, Scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 ROOT: Final = Path(licorne.__file__).parent

@@ -7,8 +7,9 @@ to visit all there is fails here. A row may allow growth, and says why: nothing 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from support.proxy.counted_lines import lines_executed
@@ -22,11 +23,7 @@ from support.proxy.manager_requests import (
 )
 
 from licorne import ResourceManager, Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si import si_pb2 as si
 
 FEW: Final = 60
 MANY: Final = 4 * FEW

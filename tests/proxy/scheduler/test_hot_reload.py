@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 from support.proxy.listening import Listener
@@ -11,9 +12,6 @@ from support.proxy.manager_requests import ONE, TWO, application_request, ask_re
 from licorne import RequestError, Scheduler
 from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LEAVES: Final = "queues: [{name: leaf}]"
 

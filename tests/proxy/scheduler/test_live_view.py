@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request
 
 from licorne import RequestError, Scheduler
+from licorne.model.live_rows import LiveNode
 from licorne.proxy.scheduler import live_view
-from licorne.proxy.scheduler.live_view import KnownRows
+from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.scheduler.live_view import KnownRows, LiveRows
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.model.live_rows import LiveNode
-    from licorne.proxy.scheduler.engine_names import EngineName
-    from licorne.proxy.scheduler.live_view import LiveRows
 
 QUEUES = """
 partitions:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,8 +26,6 @@ from licorne.proxy.scheduler.log_fields import announcement_fields
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 _RELEASE = Release(

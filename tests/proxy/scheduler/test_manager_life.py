@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import pytest
 from support.proxy.listening import Listener
@@ -22,9 +23,6 @@ from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.explanation.sentences import what_blocks
 from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SECOND_NS: Final = 1_000_000_000
 REQUESTS: Final = (

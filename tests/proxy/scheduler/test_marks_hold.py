@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from support.actors.mark_audit import MARKED, watching
 from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import make_replay
 
-from licorne import RequestError
+from licorne import RequestError, Scheduler
 from licorne.model.build_kind import is_compiled
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
+from licorne.model.partition import Partition
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from licorne import Scheduler
-    from licorne.model.partition import Partition
-    from licorne.proxy.transcripts.transcript import Line
+from licorne.proxy.transcripts.transcript import Line, read_transcript
 
 SEEDS = (0, 20)
 LINES_BETWEEN_QUESTIONS = 10

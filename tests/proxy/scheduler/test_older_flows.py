@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -12,8 +13,6 @@ from licorne import RequestError
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from types import FrameType
 
 import pytest
 
 from licorne.model.values.messages import ApplicationsAnswered
 from licorne.proxy.scheduler.outbox import Outbox
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-    from licorne.proxy.si.older_answers import Delivery
+from licorne.proxy.si.older_answers import Delivery
 
 FIRST, SECOND = (ApplicationsAnswered((name,), ()) for name in ("first", "second"))
 

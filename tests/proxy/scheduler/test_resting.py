@@ -8,7 +8,8 @@ that remembers nothing of what failed, so that each cycle tries all that wait.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 import pytest
 from support.proxy.manager_requests import application_request, ask_request, node_request
@@ -16,9 +17,6 @@ from support.proxy.without_memories import forget_failures
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SEEDS: Final = 40
 STEPS: Final = 40

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from support.proxy.manager_requests import ONE, TWO, application_request
 
 from licorne import ResourceManager, Scheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BY_PARTITION = ("queues", "nodes", "applications", "users", "groups")
 

@@ -13,7 +13,7 @@ At the end everything is released, and nothing may be left.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, note, settings
@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from support.transcripts.snapshot_checks import check_snapshot, tree
 from support.transcripts.transcript_lines import (
     RM_ID,
+    Json,
     allocations_line,
     line,
     node_line,
@@ -32,12 +33,8 @@ from support.transcripts.transcript_lines import (
 from support.transcripts.transcript_witness import make_replay
 
 from licorne.proxy.scheduler.engine_names import ENGINES
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from support.transcripts.transcript_lines import Json
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 MOST: Final = 2**63 - 1
 QUEUES: Final = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from support.proxy.listening import Listener
@@ -10,11 +10,7 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 
 from licorne import Scheduler
 from licorne.model.preemption.guarantee.decision import NoPreemption
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.scheduler.engine_names import EngineName
 
 QUEUES = """
 partitions:

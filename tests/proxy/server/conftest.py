@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import grpc
 import pytest
 
 from licorne import Scheduler
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.server.server import ServerSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 
 class Served:

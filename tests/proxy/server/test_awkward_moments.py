@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
+import pytest
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ask_request, node_request
 from support.proxy.served import (
@@ -25,9 +26,6 @@ from support.proxy.served import (
 from licorne.actors.rm_link import BACKLOG_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    import pytest
 
 REGISTER = "/si.v1.Scheduler/RegisterResourceManager"
 NODES = "/si.v1.Scheduler/UpdateNode"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.proxy.server.budget import BURST_SECONDS, SHARE, Budget
+from licorne.proxy.server.core import BURST_SECONDS, SHARE, Budget
 
 
 class Clock:

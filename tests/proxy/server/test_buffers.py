@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
 
 from support.proxy.served import eventually
 
 from licorne.proxy.server.buffers import Inbox, Outgoing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 
 def on_a_loop(test: Callable[[], Coroutine[object, object, None]]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Callable
 from concurrent import futures
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.proxy.listening import Listener
@@ -18,17 +20,12 @@ from support.proxy.wire_client import WireClient
 from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.model.configuration.extra import LogLevel
 from licorne.model.configuration.reader import load
+from licorne.model.configuration.schema import SchedulerConfig
 from licorne.proxy.scheduler import registrations
 from licorne.proxy.server.configuration_file import ConfigurationFile, FileRefusedError
 from licorne.proxy.server.server import Server, ServerSettings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from licorne.model.configuration.schema import SchedulerConfig
-
-    from .conftest import Served
+from .conftest import Served
 
 FILE = ONE.replace("name: leaf", "name: from-file")
 OTHER = ONE.replace("name: leaf", "name: changed")

@@ -9,11 +9,11 @@ import threading
 import pytest
 from support.proxy.waiting import wait_until
 
-from licorne.proxy.server.daemon_pool import DaemonPool
+from licorne.proxy.server.core import DaemonPool
 
 STUCK = """
 import threading
-from licorne.proxy.server.daemon_pool import DaemonPool
+from licorne.proxy.server.core import DaemonPool
 pool = DaemonPool(1, "stuck")
 begun = threading.Event()
 pool.submit(lambda: (begun.set(), threading.Event().wait()))

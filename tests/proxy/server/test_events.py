@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, node_request
 from support.proxy.served import eventually
 
 from licorne import RemoteScheduler
 from licorne.proxy.events import delivery
+from licorne.proxy.si import si_pb2 as si
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import pytest
-
-    from licorne.proxy.si import si_pb2 as si
-
-    from .conftest import Served
+from .conftest import Served
 
 
 class Hearing(Listener):

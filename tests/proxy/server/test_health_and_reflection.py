@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import grpc
 import pytest
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import ParseDict
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
@@ -21,11 +23,6 @@ from licorne.proxy.server.access import AccessRules
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.si import licorne_v1_pb2, si_pb2
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from google.protobuf.message import Message
 
 SERVICES: Final = ("si.v1.Scheduler", "licorne.v1.Session")
 SERVING: Final = int(health_pb2.HealthCheckResponse.SERVING)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import grpc
 import pytest
@@ -31,9 +32,6 @@ from licorne.proxy.server.calls import STRANGERS_MAX
 from licorne.proxy.server.server import MESSAGE_BYTES_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STREAMS: Final = ("UpdateNode", "UpdateApplication", "UpdateAllocation")
 MALFORMED: Final = (

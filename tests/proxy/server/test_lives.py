@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -16,8 +17,6 @@ from licorne import RemoteScheduler, RequestError
 from licorne.model.values.manager_state import ManagerState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .conftest import Served
 
 

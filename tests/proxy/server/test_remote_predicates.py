@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from support.proxy.listening import Listener
@@ -15,8 +16,6 @@ from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from .conftest import Served
 
 SECONDS = 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,15 +12,13 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 
 from licorne import RemoteScheduler
-from licorne.proxy.client import state_dumps
+from licorne.proxy.client import callbacks
 from licorne.proxy.client.recovery_watcher import watcher_of
 from licorne.proxy.dumps.state_dump import state_dump
-from licorne.proxy.server import state_dump_questions
+from licorne.proxy.server import later_answers
 from licorne.proxy.si.api import StateDumpPlugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .conftest import Served
 
 SECONDS = 20
@@ -66,7 +65,7 @@ def test_what_the_manager_raises_is_shown(
     serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, make: Callable[[], str], expected: str
 ) -> None:
     """As for one in this process; so is a text that cannot be read, or not be sent."""
-    monkeypatch.setattr(state_dumps, "TEXT_BYTES_MAX", 10)
+    monkeypatch.setattr(callbacks, "TEXT_BYTES_MAX", 10)
     served = serve()
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("rm", Diagnosed(make), configuration=ONE)
@@ -89,13 +88,13 @@ def test_a_manager_that_is_slow_holds_up_nobody(
     slow = Diagnosed(waits)
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("rm", slow, configuration=ONE)
-        monkeypatch.setattr(state_dump_questions, "ANSWER_SECONDS", 0.05)
+        monkeypatch.setattr(later_answers, "ANSWER_SECONDS", 0.05)
         assert diagnostics(served) == {"Error": "RM 'rm' gave no answer within 0.05 s"}
         scheduler.update_node(node_request("n1"))
         scheduler.update_application(application_request("app"))
         scheduler.update_allocation(ask_request("task"))
         slow.wait_for("placed task")
-        monkeypatch.setattr(state_dump_questions, "ANSWER_SECONDS", SECONDS)
+        monkeypatch.setattr(later_answers, "ANSWER_SECONDS", SECONDS)
         assert diagnostics(served) == {"Error": "RM 'rm' still works on an earlier state dump"}
         assert not ended.is_set()
         go_on.set()
@@ -105,7 +104,7 @@ def test_a_lost_connection_is_an_answer(
     serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, while the RM still works."""
-    monkeypatch.setattr(state_dump_questions, "ANSWER_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr(later_answers, "ANSWER_SECONDS", 10 * SECONDS)
     served = serve()
     go_on = threading.Event()
     with CuttingProxy(int(served.address.rpartition(":")[2])) as proxy:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.listening import Listener
@@ -15,9 +15,6 @@ from support.proxy.manager_requests import ONE, application_request, ask_request
 from support.proxy.processes import serving, start_server
 
 from licorne import RemoteScheduler
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 END_SECONDS = 5
 

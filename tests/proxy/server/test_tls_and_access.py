@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import grpc
 import pytest
@@ -21,10 +23,6 @@ from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.server.tls import server_credentials
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TOKEN_OF_A, TOKEN_OF_ANY, UNKNOWN = "the-token-of-cluster-a", "the-token-of-anybody", "no-token-known-here"
 RULES: Final = AccessRules(

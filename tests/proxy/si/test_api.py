@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI, StateDumpPlugin
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _Picky(ResourceManager):

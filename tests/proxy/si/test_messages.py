@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, message_factory
 
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FILE: Final = descriptor_pb2.FileDescriptorProto.FromString(si.DESCRIPTOR.serialized_pb)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message
 
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Allocation, Ask
@@ -36,11 +38,6 @@ from licorne.proxy.si.writing import (
     write_nodes_answered,
     write_scheduling_state_changed,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from google.protobuf.message import Message
 
 RECORDED: Final = Path(__file__).parents[2] / "conformance"
 AREAS: Final = sorted(

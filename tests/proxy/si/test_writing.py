@@ -15,6 +15,7 @@ from licorne.model.values.messages import (
     AllocationRejection,
     AllocationsRejected,
     AllocationsReleased,
+    Announcement,
     ApplicationChanged,
     ApplicationsAnswered,
     NodesAnswered,
@@ -31,8 +32,6 @@ from licorne.proxy.si.writing import dispatch, write_allocation_placed, write_al
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
-
-    from licorne.model.values.messages import Announcement
 
 INT64: Final = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 

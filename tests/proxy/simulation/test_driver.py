@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.proxy.fake_core import FakeCore
@@ -9,11 +9,7 @@ from support.proxy.simulation_builders import SECOND, a_task, a_workload, an_app
 from licorne.proxy.simulation.driver import QUIET_LIMIT_NS, Driver, SimulationError
 from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.proxy.simulation.workloads.workload import Workload
+from licorne.proxy.simulation.workloads.workload import Workload
 
 YEAR = 365 * 86_400
 

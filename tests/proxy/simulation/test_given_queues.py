@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.simulation_builders import written
 from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SCENARIO = """\
 nodes: [{prefix: n, resources: {vcore: 2}}]

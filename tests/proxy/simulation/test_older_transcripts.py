@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.proxy.simulation_builders import written
@@ -13,9 +14,6 @@ from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
 ALL: dict[str, Any] = {"schedule": "all"}

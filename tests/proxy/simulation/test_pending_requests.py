@@ -4,7 +4,7 @@ from support.proxy.fake_core import FakeCore
 
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-from licorne.proxy.simulation.pending_requests import PendingRequests
+from licorne.proxy.simulation.simulated_rm import PendingRequests
 
 
 def _pending() -> tuple[FakeCore, PendingRequests]:

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+
+import pytest
 
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.progress import TerminalProgress, progress_on
-
-if TYPE_CHECKING:
-    import pytest
 
 
 class _Terminal(io.StringIO):

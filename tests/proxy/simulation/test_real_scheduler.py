@@ -6,28 +6,22 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.simulation_builders import a_node, a_task, a_workload, an_application, shared_data
 
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.simulation.driver import Driver, NoProgress
 from licorne.proxy.simulation.record import SimulationRecord
-from licorne.proxy.simulation.report import document_of
+from licorne.proxy.simulation.report import JsonDocument, SimulationReport, document_of
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.openb import OpenbMode, read_openb
 from licorne.proxy.simulation.workloads.scenario import read_scenario
 from licorne.proxy.simulation.workloads.swf import read_swf
-from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
-from licorne.proxy.simulation.workloads.workload import GangStyle
-
-if TYPE_CHECKING:
-    from licorne.proxy.scheduler.scheduler import EngineName
-    from licorne.proxy.simulation.report import JsonDocument, SimulationReport
-    from licorne.proxy.simulation.workloads.transcript_input import Transcript
-    from licorne.proxy.simulation.workloads.workload import Workload
+from licorne.proxy.simulation.workloads.transcript_input import Transcript, read_timed_transcript
+from licorne.proxy.simulation.workloads.workload import GangStyle, Workload
 
 _ROOT = Path(__file__).resolve().parents[3]
 _EXAMPLE = _ROOT / "examples" / "daily.yaml"

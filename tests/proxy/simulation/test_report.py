@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import SECOND, a_node, a_task, an_application, run
 
 from licorne.proxy.simulation.driver import RunResult
+from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.report import SimulationReport, build_report, document_of
 from licorne.proxy.simulation.workloads.workload import InputNote
-
-if TYPE_CHECKING:
-    from licorne.proxy.simulation.record import SimulationRecord
 
 
 def _report(record: SimulationRecord) -> SimulationReport:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import (
@@ -17,12 +15,10 @@ from support.proxy.simulation_builders import (
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.simulation.accounts import Tally
 from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
 from licorne.proxy.simulation.workloads.workload import GangStyle
-
-if TYPE_CHECKING:
-    from licorne.proxy.simulation.accounts import Tally
 
 
 def _tally(record: SimulationRecord, queue: str = "root.q") -> Tally:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from support.proxy.fake_core import FakeCore
@@ -9,16 +10,11 @@ from support.proxy.simulation_builders import SECOND, drive, tally_of, written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.simulation.accounts import Tally
 from licorne.proxy.simulation.record import SimulationRecord
-from licorne.proxy.simulation.transcript_traffic import TranscriptTraffic
+from licorne.proxy.simulation.simulation import TranscriptTraffic
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 from licorne.proxy.transcripts.transcript import TranscriptError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from licorne.proxy.simulation.accounts import Tally
 
 _NODE = {
     "nodeID": "n",

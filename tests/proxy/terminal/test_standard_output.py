@@ -6,13 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROOT: Final = Path(__file__).parents[3]
 DAILY: Final = str(ROOT / "examples" / "daily.yaml")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse
@@ -11,9 +12,6 @@ from support.proxy.top_pilot import Terminal, in_terminal
 
 from licorne.proxy.top.screen_state import ScreenState
 from licorne.proxy.top.views import View
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 APPLICATIONS = "/ws/v1/partition/default/applications/active"
 EVENTS = "/ws/v1/events/batch"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from pydantic import TypeAdapter
@@ -18,10 +20,6 @@ from licorne.proxy.top.client import RestClient, checked_address, tls_context
 from licorne.proxy.top.errors import MissingDocumentError, ServerReadError
 from licorne.proxy.top.reading import ServerReader
 from licorne.proxy.top.views import View
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
 T = TypeVar("T")
 TOKEN = "visible-ASCII"  # noqa: S105 - of a server under test

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Sequence
+from typing import final
 
 from support.proxy.document_server import DocumentServer
 
 from licorne.proxy.top.client import RestClient
-from licorne.proxy.top.event_follower import EVENTS_MAX, EventFollower
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from licorne.proxy.top.reading import EVENTS_MAX, EventFollower
 
 PATH = "/ws/v1/events/batch"
 

@@ -8,12 +8,9 @@ import select
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from support.proxy.document_server import DocumentServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATIENCE_SECONDS = 60
 

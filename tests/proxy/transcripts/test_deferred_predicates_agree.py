@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
+from _pytest.mark import ParameterSet
 from support.proxy.deferring import indexes_for, refusals_of
 from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import output_of
 
+from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.transcripts.player import PlayedManager
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from _pytest.mark import ParameterSet
-
-    from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 
 RECORDED: Final = Path(__file__).parents[2] / "conformance"
 AREAS: Final = ("gang", "limits", "predicates", "preemption", "required-node", "reservations")

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
+from _pytest.mark import ParameterSet
 from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import output_of
 
 from licorne.model import partition
 from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
+from licorne.model.state.partition_state import PartitionState
 from licorne.proxy.scheduler import managers
-
-if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
-
-    from licorne.model.state.partition_state import PartitionState
 
 RECORDED: Final = Path(__file__).parents[2] / "conformance"
 BIG_AREAS: Final = ("mixes",)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne.model.explanation.node_summary import summarise
 from licorne.model.explanation.places import queue_places
+from licorne.model.partition import Partition
 from licorne.model.queues.ranks import ranked_children
 from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.model.partition import Partition
 
 SEEDS: Final = range(12)
 SOAK_SEEDS: Final = range(12, 400)

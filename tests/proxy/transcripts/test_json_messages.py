@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 
+from licorne.model.values.documents import Json
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.json_messages import MessageError, read_message
-
-if TYPE_CHECKING:
-    from licorne.model.values.documents import Json
 
 
 def test_what_protobuf_writes_is_read() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from licorne.proxy.si import si_pb2 as si
+from licorne.proxy.si.api import ResourceManagerCallback
 from licorne.proxy.transcripts.player import PlayedManager, TranscriptPlayer
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from licorne.proxy.si.api import ResourceManagerCallback
 
 TWO_MANAGERS = '{"register": {"rmID": "a", "config": "own"}}\n{"register": {"rmID": "b"}}\n'
 

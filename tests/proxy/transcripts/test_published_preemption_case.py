@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import pytest
 from support.proxy.job_manager import JobManager
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 QUEUES: Final = """
 partitions:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import random
 import sys
 import threading
+from collections.abc import Callable, Collection
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from licorne.proxy.fuzz.thread_control import RandomPicker, ThreadControl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from types import FrameType
-
     from _typeshed import TraceFunction
 
 __all__ = ["BytecodeControl"]

@@ -7,12 +7,9 @@ change nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from support.actors.lock_mutants import NESTED
-
-if TYPE_CHECKING:
-    from support.actors.lock_mutants import Mutant
+from support.actors.lock_mutants import NESTED, Mutant
 
 __all__ = ["REASONS", "can_deadlock"]
 

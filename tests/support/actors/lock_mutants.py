@@ -10,12 +10,10 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from typing import Final
 
 __all__ = ["ROOT", "SOURCES", "Mutant", "mutants", "mutants_of"]
 
@@ -28,7 +26,7 @@ SOURCES: Final = (
     "actors/real_clock.py",
     "proxy/scheduler/registrations.py",
     "proxy/resolvers/cached.py",
-    "proxy/resolvers/timed.py",
+    "proxy/resolvers/partition_resolvers.py",
 )
 REENTRANT: Final = "self._changed"
 """Conditions have re-entrant locks."""

@@ -14,19 +14,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from support.actors.lock_mutant_table import can_deadlock
 from support.actors.lock_mutants import ROOT, Mutant, mutants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 GOAL_PERCENT: Final = 95
 TEST_SECONDS_MAX: Final = 40

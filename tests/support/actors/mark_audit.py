@@ -7,10 +7,11 @@ containers, but not into other entities, which have marks and locks of their own
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from licorne.actors.handles import PARTS
 from licorne.model.applications.application import Application
@@ -18,9 +19,6 @@ from licorne.model.cluster import Cluster
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["MARKED", "Audit", "differences", "watching"]
 

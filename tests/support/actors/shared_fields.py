@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import INSTRUMENTED
@@ -27,10 +28,7 @@ from licorne.model.nodes.order import NodeOrder
 from licorne.model.partition import Partition
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.state.partition_timers import PartitionTimers
-from licorne.proxy.resolvers import cached, timed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from licorne.proxy.resolvers import cached, partition_resolvers
 
 __all__ = ["fields_watched"]
 
@@ -55,7 +53,7 @@ SHARED: Final = (
     Shared(GuardedPartition, "lock", ("_turn",)),
     Shared(RealClock, "_changed", ("_due", "_thread", "_closed")),
     Shared(cached.CachedResolver, "_guard", ("_outage", "_cleaned_ns"), written=("_answers",)),
-    Shared(timed.TimedResolver, "_guard", ("_running",)),
+    Shared(partition_resolvers.TimedResolver, "_guard", ("_running",)),
 )
 
 
@@ -128,7 +126,7 @@ def fields_watched() -> Iterator[list[str]]:
         before.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
 
-    for module in (cached, timed):
+    for module in (cached, partition_resolvers):
         put(module, "Lock", lambda _name: OwnedLock())
     for shared in SHARED:
         for name in (*shared.fields, *shared.written):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import grpc
+from google.protobuf.message import Message
 
 from licorne import LicorneError, ResourceManager, Scheduler
 from licorne.model.configuration.reader import inspect
@@ -29,11 +31,6 @@ from licorne.proxy.simulation.workloads.scenario import read_scenario
 from licorne.proxy.simulation.workloads.swf import read_swf
 from licorne.proxy.transcripts.recorded_input import read_recording, rows_of_text
 from licorne.proxy.transcripts.replay import replay, replay_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from google.protobuf.message import Message
 
 __all__ = ["DOORS", "Door", "edited"]
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from licorne.lockcheck import DeadlockError, Rung, session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from licorne.lockcheck import Finding, Kind
-    from licorne.lockcheck.checking.policy import FindingAction
-    from licorne.lockcheck.sessions.session import Session
+from licorne.lockcheck import DeadlockError, Finding, Kind, Rung, session
+from licorne.lockcheck.checking.policy import FindingAction
+from licorne.lockcheck.sessions.session import Session
 
 __all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "run_all", "until"]
 

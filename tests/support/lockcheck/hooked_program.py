@@ -7,10 +7,12 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import CodeType, FrameType
+from typing import Final
 
 from support.lockcheck.lock_corpus import RECORD, hold
 
@@ -18,12 +20,7 @@ from licorne import lockcheck
 from licorne.lockcheck import Condition, Lock, RLock, RWLock, adopt, lock_all, session
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.sessions.recording import recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
-
-    from licorne.lockcheck.sessions.session import Session
+from licorne.lockcheck.sessions.session import Session
 
 __all__ = [
     "LEVELS",

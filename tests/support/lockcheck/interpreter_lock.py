@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["EITHER_WAY", "take_for_granted"]
 

@@ -6,19 +6,28 @@ did, or could have.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from licorne.lockcheck import Lock, LockUsageError, Order, RLock, Rung, RWLock, key, session, tree, unit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from licorne.lockcheck import Finding, Kind
-    from licorne.lockcheck.checking.policy import FindingAction
-    from licorne.lockcheck.locks.rwlock import PlainRWLock
-    from licorne.lockcheck.sessions.session import Session
+from licorne.lockcheck import (
+    Finding,
+    Kind,
+    Lock,
+    LockUsageError,
+    Order,
+    RLock,
+    Rung,
+    RWLock,
+    key,
+    session,
+    tree,
+    unit,
+)
+from licorne.lockcheck.checking.policy import FindingAction
+from licorne.lockcheck.locks.rwlock import PlainRWLock
+from licorne.lockcheck.sessions.session import Session
 
 __all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Safe", "hold", "look", "nest"]
 

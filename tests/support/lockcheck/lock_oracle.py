@@ -7,30 +7,24 @@ becomes of a lock is asked of a real one, put into the state that it is in.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from unittest import mock
 
 from support.lockcheck.lock_corpus import RECORD
-from support.lockcheck.lock_programs import LEAVE, Take
+from support.lockcheck.lock_programs import LEAVE, Act, Program, Take, Thread
 
-from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, session, unit
+from licorne.lockcheck import LockUsageError, RLock, Rung, RWLock, Session, session, unit
 from licorne.lockcheck.checking.ends import End
 from licorne.lockcheck.checking.taken import taken_by
+from licorne.lockcheck.findings.evidence import Mode, RWPolicy
+from licorne.lockcheck.holding.chains import Execution
 from licorne.lockcheck.holding.happens_before import learn
 from licorne.lockcheck.holding.runtime import local, runtime
 from licorne.lockcheck.locks import rwlock
 from licorne.lockcheck.locks.rwlock import PlainRWLock, Waiter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from support.lockcheck.lock_programs import Act, Program, Thread
-
-    from licorne.lockcheck import Session
-    from licorne.lockcheck.findings.evidence import Mode, RWPolicy
-    from licorne.lockcheck.holding.chains import Execution
 
 __all__ = ["Explorer", "State", "Step", "checker_says", "deadlocks", "in_order", "refuses", "run_in_turn"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, permutations, product
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator, Sequence
-
     from licorne.lockcheck.findings.evidence import Mode, RWPolicy
     from licorne.lockcheck.holding.chains import Attempt
 

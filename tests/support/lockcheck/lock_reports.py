@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from support.lockcheck.lock_corpus import RECORD, hold
 
-from licorne.lockcheck import Lock, Order, RWLock, session, unit
-from licorne.lockcheck.findings.statistics import UsageTally
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from licorne.lockcheck import Session
-    from licorne.lockcheck.findings.statistics import Spread
-    from licorne.lockcheck.sessions.summaries import Summary
+from licorne.lockcheck import Lock, Order, RWLock, Session, session, unit
+from licorne.lockcheck.findings.statistics import Spread, UsageTally
+from licorne.lockcheck.sessions.summaries import Summary
 
 __all__ = ["a_cycle", "a_sound_program", "spread_of", "summary_of_a_cycle"]
 

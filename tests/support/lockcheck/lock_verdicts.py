@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from support.lockcheck.lock_oracle import acts_of, checker_says, deadlocks, refuses
-from support.lockcheck.lock_programs import LEAVE, Take
+from support.lockcheck.lock_programs import LEAVE, Program, Take
 from support.lockcheck.trace_oracle import comes_true, trace_of
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.prediction.prediction import predict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from support.lockcheck.lock_programs import Program
 
 __all__ = ["Tally", "compare"]
 

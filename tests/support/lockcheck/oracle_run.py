@@ -14,6 +14,7 @@ import json
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from support.lockcheck.lock_programs import (
     ATTEMPTS,
+    Program,
     chains,
     nests,
     random_programs,
@@ -30,13 +32,9 @@ from support.lockcheck.lock_programs import (
 )
 from support.lockcheck.lock_verdicts import compare
 
+from licorne.lockcheck.findings.evidence import RWPolicy
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from support.lockcheck.lock_programs import Program
-
-    from licorne.lockcheck.findings.evidence import RWPolicy
-
     Family: TypeAlias = Callable[[], Iterator[Program]]
 
 __all__ = ["FAMILIES", "main"]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pykka
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 __all__ = ["Clerk", "Ref", "clerks"]
 

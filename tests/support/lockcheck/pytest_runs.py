@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Final
 
 __all__ = ["PYTEST", "RUN_SECONDS_MAX", "run_module", "run_pytest", "without_other_plugins"]
 

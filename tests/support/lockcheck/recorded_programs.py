@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
 from support.lockcheck.lock_oracle import in_order
-from support.lockcheck.lock_programs import Take
+from support.lockcheck.lock_programs import Act, Program, Take
 
 from licorne.lockcheck import DeadlockError, RWLock
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from support.lockcheck.lock_programs import Act, Program
-
-    from licorne.lockcheck.findings.evidence import RWPolicy
+from licorne.lockcheck.findings.evidence import RWPolicy
 
 __all__ = ["ONE_BY_ONE", "RunningProgram"]
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from unittest import mock
 
 import order_bugs
 from support.lockcheck.deadlocked import run_all
-from support.lockcheck.lock_corpus import RECORD, Cluster, hold
+from support.lockcheck.lock_corpus import RECORD, Bug, Cluster, Guard, hold
 from support.lockcheck.lock_oracle import acts_of
-from support.lockcheck.lock_programs import Take
+from support.lockcheck.lock_programs import Program, Take
 
 from licorne.lockcheck import RWLock, session, unit
 from licorne.lockcheck.checking.scheduling_points import witness_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from support.lockcheck.lock_corpus import Bug, Guard
-    from support.lockcheck.lock_programs import Program
-
-    from licorne.lockcheck.findings.witness import Witness
-    from licorne.lockcheck.locks.rwlock import PlainRWLock
+from licorne.lockcheck.findings.witness import Witness
+from licorne.lockcheck.locks.rwlock import PlainRWLock
 
 __all__ = [
     "Works",

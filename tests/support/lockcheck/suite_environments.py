@@ -10,10 +10,9 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from support.lockcheck.published_suites import Suite
+from support.lockcheck.published_suites import Suite
 
 __all__ = ["CACHE", "SuiteError", "lockcheck_wheel", "prepared"]
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 OUTCOMES_VARIABLE = "SUITE_OUTCOMES"
 _ORDER = ("passed", "skipped", "failed")

@@ -16,18 +16,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from support.lockcheck.published_suites import SUITES
+from support.lockcheck.published_suites import SUITES, Suite
 from support.lockcheck.suite_environments import CACHE, ROOT, SuiteError, lockcheck_wheel, prepared
 from support.lockcheck.suite_plugin import OUTCOMES_VARIABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from support.lockcheck.published_suites import Suite
 
 __all__ = ["Compared", "Run", "compared", "main"]
 

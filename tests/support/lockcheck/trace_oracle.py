@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from support.lockcheck.lock_oracle import Explorer, in_order, run_in_turn
+from support.lockcheck.lock_oracle import Explorer, State, Step, in_order, run_in_turn
+from support.lockcheck.lock_programs import Program
 
+from licorne.lockcheck.prediction.prediction import Prediction
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
 from licorne.lockcheck.traces.trace import Event, EventKind, Trace, TracedExecution, TracedLock
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from support.lockcheck.lock_oracle import State, Step
-    from support.lockcheck.lock_programs import Program
-
-    from licorne.lockcheck.prediction.prediction import Prediction
 
 __all__ = ["comes_true", "in_turn", "recorded", "trace_of"]
 

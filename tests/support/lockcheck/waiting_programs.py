@@ -6,20 +6,16 @@ import _thread
 import concurrent.futures
 import queue
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from support.lockcheck.deadlocked import until
 from support.lockcheck.pykka_clerks import clerks
 
 from licorne.lockcheck import Condition, DeadlockError, Lock
 from licorne.lockcheck.holding.runtime import runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.lockcheck.locks.exclusive import ExclusiveLock
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 __all__ = [
     "SECONDS_MAX",

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent, indent
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from licorne.actors.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.applications.gang import GangSettings
 from licorne.model.configuration.reader import load
+from licorne.model.configuration.schema import PartitionConfig
 from licorne.model.nodes.node import Node
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Allocation, Ask
-from licorne.model.values.predicate_questions import NodesAnswer, PredicateQuestion, VictimsAnswer
+from licorne.model.values.predicate_questions import (
+    NodesAnswer,
+    NumberedQuestion,
+    PredicateAnswer,
+    PredicateQuestion,
+    VictimsAnswer,
+)
 from licorne.model.values.users import User
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from licorne.model.configuration.schema import PartitionConfig
-    from licorne.model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 
 __all__ = [
     "PARTITION",

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from textwrap import dedent, indent
-from typing import TYPE_CHECKING
 
 from licorne.model.configuration.reader import inspect, load
-
-if TYPE_CHECKING:
-    from licorne.model.configuration.schema import PartitionConfig, QueueConfig
+from licorne.model.configuration.schema import PartitionConfig, QueueConfig
 
 HEAD = "partitions:\n- name: default\n  queues:\n  - name: root\n"
 """The lines above the queues; a queue of `below_root` begins in line 6, in column 5."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import SECOND_NS, START_NS, TEN, an_application, an_ask
 
 from licorne.model.applications.effects import (
@@ -15,13 +13,10 @@ from licorne.model.applications.effects import (
     TimerSet,
 )
 from licorne.model.applications.gang import GangSettings
+from licorne.model.applications.state import ApplicationState
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.values.allocation import Allocation
+from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.messages import TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.applications.state import ApplicationState
-    from licorne.model.values.allocation import Ask
 
 __all__ = ["DrivenApplication"]
 

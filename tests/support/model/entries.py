@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import START_NS, an_application
 
 from licorne.model.applications.effects import ApplicationFacts
@@ -12,9 +10,7 @@ from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.resources.resource import EMPTY, Resource
-
-if TYPE_CHECKING:
-    from licorne.model.values.allocation import Ask
+from licorne.model.values.allocation import Ask
 
 __all__ = ["a_leaf", "an_entry", "facts_of"]
 

@@ -7,7 +7,8 @@ checks that no key is announced as placed twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Final, TypeVar
 
 from support.model.builders import (
     PARTITION,
@@ -27,10 +28,14 @@ from support.model.builders import (
 
 from licorne.actors.virtual_clock import VirtualClock
 from licorne.model.applications.application import Application
+from licorne.model.nodes.node import NodeFacts
 from licorne.model.partition import Partition
+from licorne.model.queues.application_entry import ApplicationEntry
+from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
-from licorne.model.state.host import PartitionHost
+from licorne.model.state.host import PartitionHost, Predicates, QuestionChannel, TimerAction
+from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
 from licorne.model.values.messages import (
     AllocationPlaced,
@@ -38,6 +43,7 @@ from licorne.model.values.messages import (
     AllocationsRejected,
     AllocationsReleased,
     AllocationSubmission,
+    Announcement,
     ApplicationChanged,
     ApplicationRemoval,
     ApplicationsAnswered,
@@ -50,17 +56,7 @@ from licorne.model.values.messages import (
     Release,
     TerminationType,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from licorne.model.nodes.node import NodeFacts
-    from licorne.model.queues.application_entry import ApplicationEntry
-    from licorne.model.queues.queue import Queue
-    from licorne.model.state.host import Predicates, QuestionChannel, TimerAction
-    from licorne.model.state.partition_state import PartitionState
-    from licorne.model.values.messages import Announcement
-    from licorne.model.values.refusals import PlacementHalt
+from licorne.model.values.refusals import PlacementHalt
 
 __all__ = [
     "PARTITION",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from licorne.model.placement import PlacementRequest
 from licorne.model.values.users import User
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["FakeQueue", "FakeQueues", "a_request"]
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import TEN
 from support.model.harness import PARTITION, Harness
 
 from licorne.model.preemption.victims import Victim
+from licorne.model.resources.resource import Resource
+from licorne.model.state.preemption_log import PreemptionRecord
 from licorne.model.values.allocation import REQUIRED_NODE_TAG
-from licorne.model.values.messages import AllocationsReleased, AllocationSubmission, TerminationType
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
-    from licorne.model.state.preemption_log import PreemptionRecord
-    from licorne.model.values.messages import Release
+from licorne.model.values.messages import AllocationsReleased, AllocationSubmission, Release, TerminationType
 
 __all__ = ["TWO_QUEUES", "Scene"]
 

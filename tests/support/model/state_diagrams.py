@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from licorne.model.applications.state import TRANSITIONS, ApplicationState
 from licorne.model.values.manager_state import MANAGER_TRANSITIONS, ManagerState
 from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
-from licorne.proxy.client.recovery_state import RECOVERY_TRANSITIONS, RecoveryState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from licorne.proxy.client.recovery import RECOVERY_TRANSITIONS, RecoveryState
 
 __all__ = ["application_states", "manager_states", "object_states", "recovery_states"]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Measurement
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from licorne.proxy.si.api import ResourceManagerCallback
+from licorne.proxy.si.api import ResourceManagerCallback
 
 # What the fake scheduler takes for its work; exact as binary fractions, so that the figures are exact.
 NODE_SECONDS: Final = 0.5

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from pathlib import Path
+from typing import final
 
 import grpc
 import trustme
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["Certificates"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from support.proxy.listening import WAIT_SECONDS, Listener
 
+from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.scheduler.callback_failures import text_of
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 
 __all__ = ["DeferringListener", "KnowingListener", "indexes_for", "refusals_of", "refused_by"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 from jsonschema import Draft202012Validator
+from starlette.applications import Starlette
 
 from licorne.proxy.rest.description import description
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from starlette.applications import Starlette
 
 __all__ = ["described", "operations", "resolved", "route_of", "undescribed"]
 

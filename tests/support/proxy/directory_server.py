@@ -5,15 +5,13 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ldap3 import NONE, Connection, Server
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = ["BASE", "Directory", "DirectoryServer", "serving", "slapd_path"]
 

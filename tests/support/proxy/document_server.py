@@ -6,19 +6,16 @@ import asyncio
 import json
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, final
+from types import TracebackType
+from typing import Final, Self, final
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-
-    from starlette.requests import Request
 
 __all__ = ["NOW_NS", "DocumentServer", "recorded_documents"]
 

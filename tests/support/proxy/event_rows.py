@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from licorne.model.values.events import EventRecord
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.scheduler.scheduler import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from licorne.model.values.events import EventRecord
-    from licorne.proxy.scheduler.engine_names import EngineName
 
 EVERYTHING = 1_000_000
 

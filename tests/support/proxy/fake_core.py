@@ -6,18 +6,14 @@ what fits, replaces placeholders, gives room back, and fires the timers that a t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.scheduler.questions import QueueAndUser
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.proxy.si.api import ResourceManagerCallback
-    from licorne.proxy.simulation.reporting.run_series import QueueBounds
+from licorne.proxy.si.api import ResourceManagerCallback
+from licorne.proxy.simulation.reporting.run_series import QueueBounds
 
 __all__ = ["START_NS", "FakeCore"]
 

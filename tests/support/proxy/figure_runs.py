@@ -8,14 +8,13 @@ from support.proxy.simulation_builders import a_workload, drive
 
 from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.reporting.figure_building import build_figures
+from licorne.proxy.simulation.reporting.figures import RunFigures
 from licorne.proxy.simulation.reporting.run_series import RunSeries
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.simulation.workloads.workload import SimulatedApplication, SimulatedNode
 
 if TYPE_CHECKING:
     from support.proxy.fake_core import FakeCore
-
-    from licorne.proxy.simulation.reporting.figures import RunFigures
-    from licorne.proxy.simulation.workloads.workload import SimulatedApplication, SimulatedNode
 
 __all__ = ["figures_of", "simulated_figures"]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
 from licorne import Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["FOLDER", "GoldenAnswer", "differences", "golden_answers", "recorded_scheduler"]
 

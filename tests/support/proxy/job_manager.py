@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["JobManager"]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from licorne import Recovery, ResourceManager
+from licorne import Recovery, ResourceManager, Scheduler, SchedulerAPI
 from licorne.proxy.client.recovery import OnRejection
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from licorne import Scheduler, SchedulerAPI
 
 __all__ = ["CONFIGURATION", "KnowingManager", "a_node", "accounts", "an_allocation", "an_application"]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from licorne.proxy.metrics.exporter import exposition
-
-if TYPE_CHECKING:
-    from licorne.proxy.metrics.figures import MetricsSource
+from licorne.proxy.metrics.figures import MetricsSource
 
 __all__ = ["Series", "kinds_of", "scraped", "values_of"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from support.proxy.knowing_manager import KnowingManager
+
+from licorne import Recovery, ResourceManagerCallback, Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from support.proxy.knowing_manager import KnowingManager
-
-    from licorne import Recovery, ResourceManagerCallback, Scheduler
 
 __all__ = ["Noting", "begun", "schedulable"]
 

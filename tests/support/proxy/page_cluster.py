@@ -6,23 +6,19 @@ import asyncio
 import http.client
 import json
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.types import ASGIApp
 from support.proxy.listening import WAIT_SECONDS
 
+from licorne import ResourceManager, Scheduler
 from licorne.proxy.rest.application import rest_app
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from starlette.types import ASGIApp
-
-    from licorne import ResourceManager, Scheduler
 
 __all__ = ["GIB", "QUEUES", "Answer", "ask", "fetch", "fill", "node", "serving", "serving_page", "submit"]
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from licorne.proxy.scheduler.scheduler import Scheduler
+from licorne.proxy.scheduler.scheduler import EngineName, Scheduler
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["DOCS", "Example", "Row", "examples_of", "explained", "placed_in", "replayed"]
 

@@ -14,20 +14,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from playwright.sync_api import CDPSession, Page
 from support.proxy.browsing import chromium
 from support.proxy.page_cluster import GIB, QUEUES, ask, node, serving_page, submit
 from support.proxy.waiting import wait_until
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import CDPSession, Page
 
 NODES: Final = 10_000
 APPLICATIONS: Final = 5_000

@@ -7,15 +7,13 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import httpx
 from support.proxy.listening import WAIT_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 __all__ = ["PrometheusServer", "prometheus_path", "scraping"]
 

@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import random
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 from support.proxy.listening import Listener
 
+from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.recorded_input import read_recording, recording_files, rows_of_files
 from licorne.proxy.transcripts.replay import replay_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from google.protobuf.message import Message
-
-    from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
-    from licorne.proxy.scheduler.scheduler import EngineName
-    from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["Hearing", "JudgingHearing", "LaterHearing", "callbacks_in", "recorded_lines", "replayed"]
 

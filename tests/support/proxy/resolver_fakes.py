@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from licorne.proxy.resolvers.resolver import ResolverUnavailableError
-from licorne.proxy.resolvers.static_list import StaticResolver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from licorne.proxy.resolvers.user_file import StaticResolver
 
 __all__ = ["CountingResolver", "StandingClock", "WaitingResolver"]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import anyio
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from support.proxy.manager_requests import ONE
 
 from licorne import ResourceManager, Scheduler, rest_app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping, Sequence
-
-    from starlette.applications import Starlette
 
 __all__ = ["Reader", "reader", "status_of_path"]
 

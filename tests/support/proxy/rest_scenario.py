@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from support.proxy.golden_bodies import FOLDER
 
 from licorne import Scheduler
+from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.transcripts.replay import Replay
 from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["RECORDED", "rest_scenario"]
 

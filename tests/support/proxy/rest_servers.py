@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.running_scheduler import running
 
 from licorne.proxy.rest.running import RestServer, RestSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["connected", "received", "rest", "sent"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Listener
@@ -13,11 +14,7 @@ from support.proxy.manager_requests import ONE, TWO, application_request, node_r
 from licorne import Scheduler
 from licorne.actors.engine import ActorsEngine
 from licorne.model.build_kind import is_compiled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from licorne.proxy.scheduler.scheduler import EngineName
+from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["actors_of", "begin", "in_threads", "placed_in", "reserved_in", "running", "threads_of_ours"]
 

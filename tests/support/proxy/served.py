@@ -8,9 +8,10 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import le
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import grpc
 import pytest
@@ -22,9 +23,6 @@ from licorne.proxy.server.running import ServerThread
 from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = [
     "OPEN",

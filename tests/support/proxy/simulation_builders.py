@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from licorne.proxy.simulation.accounts import Tally
+from licorne.proxy.simulation.core import Traffic
 from licorne.proxy.simulation.driver import Driver, NoProgress, RunResult
 from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
@@ -22,8 +23,6 @@ from licorne.proxy.simulation.workloads.workload import (
 
 if TYPE_CHECKING:
     from support.proxy.fake_core import FakeCore
-
-    from licorne.proxy.simulation.core import Traffic
 
 __all__ = [
     "SECOND",

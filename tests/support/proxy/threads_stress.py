@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from support.proxy.listening import Listener, MeetingPredicateListener, PredicateListener
 from support.proxy.manager_requests import TWO, application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import in_threads, running
 
+from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from licorne import Scheduler
 
 __all__ = ["rush", "stress", "stress_of_one_partition", "switching_every"]
 

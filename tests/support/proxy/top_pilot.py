@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Awaitable, Callable
+from typing import Any, final
 
 from support.proxy.document_server import NOW_NS
+from textual.pilot import Pilot
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 from licorne.proxy.top.app import TopApp
 from licorne.proxy.top.client import RestClient
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from textual.pilot import Pilot
-
-    from licorne.proxy.top.screen_state import ScreenState
+from licorne.proxy.top.screen_state import ScreenState
 
 __all__ = ["Terminal", "in_terminal"]
 

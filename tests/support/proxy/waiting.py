@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from .listening import WAIT_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["wait_until"]
 

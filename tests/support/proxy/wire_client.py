@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Callable
+from typing import Final, final
 
 import grpc
 
@@ -11,9 +12,6 @@ from licorne.proxy.si import si_pb2 as si
 
 from .listening import WAIT_SECONDS
 from .manager_requests import ONE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["WireClient", "refusal_of"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from google.protobuf.json_format import ParseDict
@@ -11,8 +12,6 @@ from licorne import LicorneError, ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from licorne.proxy.scheduler.scheduler import EngineName
 
 __all__ = ["WireManager", "amount"]

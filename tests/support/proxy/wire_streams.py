@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, final
 
 import grpc
@@ -13,8 +14,6 @@ from licorne.proxy.si import si_pb2 as si
 from .listening import WAIT_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from google.protobuf.message import Message
 
 __all__ = ["RESPONSES", "WireStream", "WireStreams"]

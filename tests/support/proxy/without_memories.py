@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from licorne.model.queues.waiting import WaitingApplications
 from licorne.model.scheduling import concurrent_placing, cycle, reserved_pass
 from licorne.model.state.reserved_skip import ReservedSkip
-
-if TYPE_CHECKING:
-    import pytest
 
 __all__ = ["forget_failures"]
 

@@ -6,7 +6,8 @@ to agree with it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
 
 from licorne.model.applications.state import (
     ApplicationEvent,
@@ -15,9 +16,6 @@ from licorne.model.applications.state import (
     next_state,
 )
 from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["CONFIRMED", "ContractChecker", "ContractError"]
 

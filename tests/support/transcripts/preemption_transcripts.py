@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from support.transcripts.transcript_lines import RM_ID, resource
-
-if TYPE_CHECKING:
-    from support.transcripts.transcript_lines import Json
+from support.transcripts.transcript_lines import RM_ID, Json, resource
 
 __all__ = ["preemption_transcript"]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict
 from support.transcripts.transcript_lines import RM_ID, releases_line
@@ -21,11 +22,7 @@ from licorne.proxy.fuzz.configurations import INVALID_CONFIGURATIONS, random_con
 from licorne.proxy.fuzz.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from licorne.proxy.si.api import SchedulerAPI
+from licorne.proxy.si.api import SchedulerAPI
 
 __all__ = ["simulated_transcript"]
 

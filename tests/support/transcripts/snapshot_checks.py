@@ -8,10 +8,8 @@ one that 64 bits cannot hold has to be shown as their border.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
 
 __all__ = ["DocumentError", "check_snapshot", "tree"]
 

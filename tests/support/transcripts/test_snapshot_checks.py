@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 from support.transcripts.snapshot_checks import DocumentError, check_snapshot
-from support.transcripts.transcript_lines import RM_ID, allocations_line, line, node_line, resource
+from support.transcripts.transcript_lines import RM_ID, Json, allocations_line, line, node_line, resource
 from support.transcripts.transcript_witness import Witness
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.transcripts.transcript_lines import Json
-
 
 APPLICATION: Final[Json] = {"applicationID": "app", "ugi": {"user": "kim"}, "tags": {"namespace": "dev"}}
 

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from support.transcripts.contract_checker import ContractChecker, ContractError
 from support.transcripts.snapshot_checks import check_snapshot, tree
 
-from licorne.model.state.host import ApplicationTimer, QuotaCheck, timer_key
-from licorne.proxy.scheduler.scheduler import Scheduler
+from licorne.model.state.host import ApplicationTimer, QuotaCheck, TimerKey, timer_key
+from licorne.proxy.scheduler.scheduler import EngineName, Scheduler
 from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import read_transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from licorne.model.state.host import TimerKey
-    from licorne.proxy.scheduler.scheduler import EngineName
-    from licorne.proxy.transcripts.transcript import Line
+from licorne.proxy.transcripts.transcript import Line, read_transcript
 
 __all__ = ["ContractError", "Witness", "make_replay", "output_of"]
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.model.configurations import below_root, errors_at_marks, errors_of
 
 from licorne.model.configuration.rules import resources
-from licorne.model.resources.resource import component_wise_min
-
-if TYPE_CHECKING:
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource, component_wise_min
 
 
 def test_a_queue_is_guaranteed_no_more_than_its_maximum() -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.model.configuration.positions import Position
+from licorne.model.configuration.problems import RuleFinding
 from licorne.model.configuration.text.composing import ALIASED_NODES_MAX, DEPTH_MAX, compose
 from licorne.model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
-
-if TYPE_CHECKING:
-    from licorne.model.configuration.problems import RuleFinding
 
 PARSERS = [yaml.BaseLoader] + ([yaml.CBaseLoader] if yaml.__with_libyaml__ else [])
 

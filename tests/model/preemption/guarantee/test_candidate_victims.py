@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.model.builders import TEN, a_resource, an_ask
 from support.model.preemption_scenes import Scene
 
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims, fence_root
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
-
-if TYPE_CHECKING:
-    from licorne.model.values.allocation import Ask
+from licorne.model.values.allocation import Ask
 
 QUEUES = """
     - name: p

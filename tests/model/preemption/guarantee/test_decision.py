@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource, an_ask
@@ -19,10 +19,8 @@ from licorne.model.preemption.guarantee.decision import (
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.state.host import Predicates
 from licorne.model.state.node_checks import ImmediateChecks, NodeChecks, Pending
-
-if TYPE_CHECKING:
-    from licorne.model.state.host import Predicates
 
 HUNDRED = a_resource(memory=100)
 FIVE = a_resource(memory=5)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import a_queue_tree, a_resource
@@ -15,10 +13,8 @@ from licorne.model.preemption.guarantee.ledger import (
     covers,
     is_within,
 )
-
-if TYPE_CHECKING:
-    from licorne.model.queues.tree import QueueTree
-    from licorne.model.resources.resource import Resource
+from licorne.model.queues.tree import QueueTree
+from licorne.model.resources.resource import Resource
 
 QUEUES = """
     - name: p

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pytest
 from support.model.builders import TEN, a_resource, an_ask
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import CandidateNode, NodeSolution, NodeSolver
-
-if TYPE_CHECKING:
-    import pytest
-
-    from licorne.model.resources.resource import Resource
+from licorne.model.resources.resource import Resource
 
 TWENTY = a_resource(memory=20)
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.model.builders import PARTITION, a_resource
 from support.model.preemption_scenes import Scene
 
+from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY, Resource, add, fits, subtract
 from licorne.model.scheduling.cycle import CycleOutcome
+from licorne.model.state.preemption_log import PreemptionRecord, VictimRecord
 from licorne.model.values.allocation import CREATION_TIME_TAG
 from licorne.model.values.messages import AllocationSubmission
-
-if TYPE_CHECKING:
-    from licorne.model.queues.queue import Queue
-    from licorne.model.state.preemption_log import PreemptionRecord, VictimRecord
 
 LEAVES: Final = ("root.p.a", "root.p.b", "root.q.c", "root.q.d", "root.e")
 PARENTS: Final = ("root.p", "root.q")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.proxy.simulation.reporting.fairness import Claim, fair_shares, fairness_permille
+from licorne.proxy.simulation.reporting.figure_building import Claim, fair_shares, fairness_permille
 
 _CLAIMS = st.lists(
     st.builds(

@@ -1,24 +1,19 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.proxy.fake_core import FakeCore
 from support.proxy.figure_runs import figures_of, simulated_figures
 from support.proxy.simulation_builders import SECOND, a_node, a_task, a_workload, an_application
 
-from licorne.proxy.scheduler.engine_names import ENGINES
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.simulation.accounts import Owner
 from licorne.proxy.simulation.driver import Driver, NoProgress
 from licorne.proxy.simulation.record import AskEntry, SimulationRecord
+from licorne.proxy.simulation.reporting.figures import RunFigures
 from licorne.proxy.simulation.reporting.run_series import QueueBounds, RunSeries
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
-
-if TYPE_CHECKING:
-    from licorne.proxy.scheduler.engine_names import EngineName
-    from licorne.proxy.simulation.reporting.figures import RunFigures
 
 _QUEUES = """\
 partitions:

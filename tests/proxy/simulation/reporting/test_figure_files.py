@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.fake_core import FakeCore
@@ -12,11 +12,7 @@ from support.proxy.simulation_builders import SECOND, a_task, an_application, wr
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.reporting.figure_files import read_figures, to_csv, to_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from licorne.proxy.simulation.reporting.figures import RunFigures
+from licorne.proxy.simulation.reporting.figures import RunFigures
 
 
 def _figures() -> RunFigures:

@@ -8,21 +8,18 @@ import shutil
 import subprocess
 from html import escape
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 from support.proxy.fake_core import FakeCore
 from support.proxy.figure_runs import simulated_figures
 from support.proxy.simulation_builders import a_task, an_application
 
+from licorne.proxy.simulation.reporting.figures import RunFigures
 from licorne.proxy.simulation.reporting.page import to_html
 from licorne.proxy.simulation.reporting.page_text import amount, change_of
 from licorne.proxy.simulation.reporting.run_series import QueueBounds
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from licorne.proxy.simulation.reporting.figures import RunFigures
 
 BROWSER: Final = shutil.which("chromium")
 BROWSER_SECONDS_MAX: Final = 60

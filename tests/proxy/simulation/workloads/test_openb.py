@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.simulation_builders import SECOND, shared_data, written
@@ -9,9 +9,6 @@ from licorne.proxy.files import input_files
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.workloads.openb import OpenbMode, read_openb
 from licorne.proxy.simulation.workloads.workload import InputNote, Workload
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,1024,2,G2\nn1,8000,512,0,\n"
 _HEADER = (

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.simulation_builders import SECOND, written
@@ -10,10 +9,7 @@ from licorne.model.configuration.problems import ConfigurationError
 from licorne.model.configuration.reader import load
 from licorne.model.errors import LicorneError
 from licorne.proxy.simulation.workloads.scenario import read_scenario
-from licorne.proxy.simulation.workloads.workload import GangStyle
-
-if TYPE_CHECKING:
-    from licorne.proxy.simulation.workloads.workload import Workload
+from licorne.proxy.simulation.workloads.workload import GangStyle, Workload
 
 _SCENARIO = """\
 nodes:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.simulation_builders import SECOND, shared_data, written
@@ -13,9 +13,6 @@ from licorne.proxy.simulation.workloads.workload import (
     Workload,
     count_tasks_larger_than_every_node,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MACHINES = "0 big 2 8 1 8192\n1 small 4 2 1 2048\n"
 

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.proxy.simulation_builders import SECOND, written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.workloads.swf_log import UNKNOWN, SwfLog, read_swf_log
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _JOB = "7 10 3 60 4 59.5 -1 8 100 2048 1 12 5 -1 2 1 -1 -1"
 
