@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import random
 import threading
@@ -18,6 +19,8 @@ from ...model.errors import LicorneError, RequestError
 from ..scheduler.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.callback_threads import CallbackThreads
 from ..scheduler.calling import CallingSide
+from ..scheduler.questions import TITLES, QuestionSide
+from ..scheduler.sent_values import VALUE_VERSION, value_from_json
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
@@ -33,7 +36,7 @@ from .callbacks import (
 )
 from .connection import Connection, Transport
 from .errors import ConnectionLostError
-from .questions import RemoteQuestions
+from .steps import RemoteSteps
 
 __all__ = ["RemoteScheduler"]
 
@@ -54,7 +57,7 @@ class _Registered:
 
 
 @final
-class RemoteScheduler(CallingSide, RemoteQuestions):
+class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
     """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
@@ -209,6 +212,51 @@ class RemoteScheduler(CallingSide, RemoteQuestions):
             self._callbacks.close()
         if self._predicates is not None:
             self._predicates.shutdown(wait=False, cancel_futures=True)
+
+    def _question(self, question: v1.Question) -> Any:
+        kind = question.WhichOneof("body") or ""
+        self._callback_threads.refuse(TITLES[kind])
+        if kind == "snapshot":  # It is a document.
+            return json.loads(self._call(v1.ManagerMessage(question=question)).json)
+        question.value_version = VALUE_VERSION
+        return value_from_json(self._call(v1.ManagerMessage(question=question)).json)
+
+    def forget_manager(self, rm_id: str) -> None:
+        """Forget a resource manager that has stopped, with its partitions and all that is counted of it.
+
+        Raises:
+            RequestError: It has not stopped, or no such one has registered.
+        """
+        self._callback_threads.refuse("the end of a resource manager")
+        self._call(v1.ManagerMessage(forget=v1.Forget(rm_id=rm_id)))
+
+    def pause_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """Place nothing new for a resource manager until it registers again; see `Scheduler.pause_manager`.
+
+        Raises:
+            RequestError: No such resource manager has registered, or a predicate calls.
+        """
+        self._callback_threads.refuse("a pause of a resource manager")
+        return self._halt(v1.ManagerMessage(pause=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
+
+    def stop_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """Refuse the requests of a resource manager until it registers again; see `Scheduler.stop_manager`.
+
+        Raises:
+            RequestError: As for `pause_manager`.
+        """
+        self._callback_threads.refuse("a stop of a resource manager")
+        return self._halt(v1.ManagerMessage(stop=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
+
+    def _halt(self, message: v1.ManagerMessage, rm_id: str, callback: ResourceManagerCallback | None) -> bool:
+        registered = self._registered.get(rm_id)
+        if callback is not None and (registered is None or registered.callback is not callback):
+            return False  # It has registered with another one since.
+        return self._call(message).changed
 
     # ---------------------------------------------------------------------------------- connection
 

@@ -59,13 +59,13 @@ def state_dump_file(scheduler: Scheduler) -> Iterator[IO[bytes]]:
         RequestError: as for `state_dump`.
     """
     with SpooledTemporaryFile(max_size=_IN_MEMORY_MAX) as file:
-        if not scheduler.dumping.acquire(blocking=False):
+        if not scheduler.monitoring.dumping.acquire(blocking=False):
             raise RequestError("a state dump is being made already; ask again when it is done")
         try:
             for part in _text(_sections(scheduler)):
                 file.write(part.encode(errors="replace"))  # A lone half of a surrogate pair is no text.
         finally:
-            scheduler.dumping.release()
+            scheduler.monitoring.dumping.release()
         file.seek(0)
         yield file
 
@@ -78,13 +78,13 @@ def _sections(scheduler: Scheduler) -> Iterator[Section]:
     yield "timestamp", scheduler.now_ns()
     yield "partitions", map(partition_info, views.partitions())
     yield "applications", (application_info(shown) for name in names for shown in _applications(views, name))
-    yield "appHistory", [*scheduler.history.applications()]
+    yield "appHistory", [*scheduler.monitoring.history.applications()]
     yield "nodes", (_nodes(views, name) for name in names)
     yield "clusterInfo", [cluster_document(name, views.started_at_ns, builds) for name in names]
-    yield "containerHistory", [*scheduler.history.containers()]
+    yield "containerHistory", [*scheduler.monitoring.history.containers()]
     yield "queues", (_queues(views, name) for name in names)
-    yield "rmDiagnostics", scheduler.manager_diagnostics()
-    yield "logLevel", scheduler.log_level()
+    yield "rmDiagnostics", scheduler.monitoring.manager_diagnostics()
+    yield "logLevel", scheduler.monitoring.log_level()
     if configurations:
         rm_id, config = configurations[0]
         extra = scheduler.extra_configuration(rm_id).texts

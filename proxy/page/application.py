@@ -56,7 +56,7 @@ class Page:
     def __init__(self, scheduler: Scheduler, *, ui_dir: Path | None = None) -> None:
         self._scheduler = scheduler
         self._feed = LiveFeed(scheduler)
-        self._timeline = Timeline(scheduler.live_view())
+        self._timeline = Timeline(scheduler.monitoring.live_view)
         self.routes = [
             Route("/licorne/v1/live", self._live),
             Route("/licorne/v1/page/node", self._node),
@@ -91,7 +91,7 @@ class Page:
 
         def read(rm_id: str, partition: str) -> Response:
             node_id = _given(request.query_params.get("node"), "node")
-            facts = self._scheduler.live_view().node(rm_id, partition, node_id)
+            facts = self._scheduler.monitoring.live_view.node(rm_id, partition, node_id)
             if facts is None:
                 return error_response(404, f"node {node_id!r} is not known")
             return JSONResponse(node_document(facts), headers=_NOT_KEPT)
@@ -107,7 +107,7 @@ class Page:
             )
 
         def read(rm_id: str, partition: str) -> Response:
-            reasons = self._scheduler.live_view().reasons(rm_id, partition, applications)
+            reasons = self._scheduler.monitoring.live_view.reasons(rm_id, partition, applications)
             return JSONResponse(reasons, headers=_NOT_KEPT)
 
         return _of_partition(request, read)

@@ -73,7 +73,7 @@ class LiveFeed:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._view = scheduler.live_view()
+        self._view = scheduler.monitoring.live_view
         self._viewers: dict[Viewer, None] = {}
         self._task: asyncio.Task[None] | None = None
         self.readings = 0

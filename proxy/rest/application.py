@@ -53,7 +53,7 @@ def rest_app(
     Raises:
         LicorneError: The folder has no `index.html`.
     """
-    pace = Pace(scheduler.is_busy, scheduler.announced)
+    pace = Pace(scheduler.monitoring.is_busy, scheduler.monitoring.announced)
     page = Page(scheduler, ui_dir=ui_dir)
     routes = all_routes(page.routes)
     application = Starlette(

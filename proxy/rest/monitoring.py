@@ -36,11 +36,11 @@ def _metrics(request: Request) -> Response:
 
 
 def _application_history(request: Request) -> Response:
-    return json_response(scheduler_of(request).history.applications())
+    return json_response(scheduler_of(request).monitoring.history.applications())
 
 
 def _container_history(request: Request) -> Response:
-    return json_response(scheduler_of(request).history.containers())
+    return json_response(scheduler_of(request).monitoring.history.containers())
 
 
 def _health(request: Request) -> Response:
@@ -89,7 +89,7 @@ def _managers(request: Request) -> Response:
     """Show all RMs: those that have not stopped first, by id."""
     scheduler = scheduler_of(request)
     partitions: defaultdict[str, list[PartitionFigures]] = defaultdict(list)
-    for figures in scheduler.figures().partitions:
+    for figures in scheduler.monitoring.figures().partitions:
         partitions[figures.rm_id].append(figures)
     builds = {build.rm_id: build.information for build in scheduler.views.builds()}
     known = sorted(scheduler.resource_managers(), key=lambda each: each.state is ManagerState.STOPPED)

@@ -132,7 +132,7 @@ class RestServer:
         return _Server(application, settings, self._has_started)
 
     def _has_started(self) -> None:
-        self._scheduler.broken_interfaces.pop(_NAME, None)
+        self._scheduler.monitoring.broken_interfaces.pop(_NAME, None)
         if not self._started.done():
             self._started.set_result(None)
 
@@ -147,7 +147,7 @@ class RestServer:
                 if not self._started.done():
                     self._started.set_exception(error)
                     return
-                self._scheduler.broken_interfaces[_NAME] = repr(error)
+                self._scheduler.monitoring.broken_interfaces[_NAME] = repr(error)
                 logger.opt(exception=error).error("the REST server has ended, and starts again")
             if self._stopping.wait(_AGAIN_SECONDS):
                 return

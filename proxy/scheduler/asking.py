@@ -1,19 +1,27 @@
-"""Putting a question to partitions: to each of them, or to those that are meant."""
+"""What putting a question to partitions takes: to each of them, or to those that are meant."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ...actors.errors import ActorEndedError
 from ...model.errors import RequestError
 from ...model.partition import Partition
 from ...model.values.messages import short_partition_name
 
-__all__ = ["NotKnownError", "StoppedError", "ask_each", "matching"]
+__all__ = ["NotKnownError", "QueueAndUser", "StoppedError", "ask_each", "matching"]
 
 T = TypeVar("T")
+
+
+class QueueAndUser(NamedTuple):
+    """The queue that an application was placed in, its user, and the groups that were found of that user."""
+
+    queue: str
+    user: str
+    groups: tuple[str, ...]
 
 
 class NotKnownError(RequestError):

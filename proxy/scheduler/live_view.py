@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar, final
+from typing import Final, NamedTuple, TypeVar, final
 
 from ...model.live_rows import (
     LiveApplication,
@@ -15,6 +15,7 @@ from ...model.live_rows import (
 )
 from ...model.nodes.node import NodeFacts
 from ...model.partition import Partition
+from ..health.checks import AskAll
 from .asking import ask_each, matching
 from .manager_life import ManagerStatus
 
@@ -65,17 +66,11 @@ class LiveRows(NamedTuple):
     """The state of its resource manager."""
 
 
-class Answering(Protocol):
-    """Puts a question to all partitions, see `QuestionSide`."""
-
-    def __call__(self, question: str, answer: Callable[[Sequence[Partition]], T], /) -> T: ...
-
-
 @final
 class LiveView:
     """Reads what watchers see. Any thread may use it; nothing is kept between two readings."""
 
-    def __init__(self, answer: Answering, life_of: Callable[[str], ManagerStatus | None]) -> None:
+    def __init__(self, answer: AskAll, life_of: Callable[[str], ManagerStatus | None]) -> None:
         self._answer = answer
         self._life_of = life_of
 

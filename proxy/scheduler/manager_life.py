@@ -103,30 +103,12 @@ class LifeSide(ABC):
     _registrations: Registrations
 
     @abstractmethod
-    def _check_running(self) -> None:
-        """Refuse the call if the scheduler has been stopped."""
-
-    @abstractmethod
     def _uninterrupted(self, function: Callable[[], T]) -> T:
         """Run a function that an interrupt must not stop half-way."""
 
     @abstractmethod
-    def _check_health_soon(self) -> None:
-        """Have the health checked: something was lost."""
-
-    def resource_managers(self) -> tuple[ManagerStatus, ...]:
-        """Return the state of each resource manager that has registered, sorted by id.
-
-        Raises:
-            RequestError: the scheduler has been stopped.
-        """
-        self._check_running()
-        return self._managers.statuses()
-
-    def callbacks_waiting(self, rm_id: str) -> int:
-        """Return how many callbacks of a resource manager wait to be called; 0 for one that is not known."""
-        manager = self._managers.find(rm_id)
-        return 0 if manager is None or manager.link is None else manager.link.backlog
+    def _note_loss(self) -> None:
+        """Take note that something was lost: the health is checked soon."""
 
     def pause_manager(
         self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
@@ -151,7 +133,7 @@ class LifeSide(ABC):
         self._managers.callback_threads.refuse("a pause of a resource manager")
         paused = self._uninterrupted(lambda: self._registrations.pause(rm_id, reason, callback))
         if paused:
-            self._check_health_soon()
+            self._note_loss()
         return paused
 
     def stop_manager(

@@ -4,67 +4,71 @@ from __future__ import annotations
 
 import json
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, final
 
 from ...model.applications.state import ApplicationState
 from ...model.partition import Partition
 from ...model.partition_figures import PartitionFigures
 from ...model.values.documents import Document, Json
-from ..health.checks import HealthChecks
+from ..health.checks import AskAll, HealthChecks
 from ..health.history import History
 from ..health.report import HealthReport
 from ..health.watch import HealthWatch
-from ..metrics.counts import Metrics
 from ..metrics.figures import SchedulerFigures
 from ..si.api import StateDumpPlugin
+from .asking import ask_each
 from .callback_failures import text_of
 from .extra_configurations import ExtraConfigurations
+from .live_view import LiveView
 from .managers import Managers
-from .questions import ask_each
 
 if TYPE_CHECKING:
     from ...actors.engine import Engine
 
-__all__ = ["MonitoringSide"]
-
-T = TypeVar("T")
+__all__ = ["Monitoring"]
 
 
-class MonitoringSide(ABC):
-    """The methods of `Scheduler` for those who watch over it; `Scheduler` has the rest.
+@final
+class Monitoring:
+    """What watches over one scheduler: its server reads it.
 
     A scheduler that runs by itself checks its health when a resource manager registers for the first time,
     and then every `health.checkInterval`, and adds to its history every minute. A stepped one does so when it
     is asked to.
     """
 
-    metrics: Metrics
-    """What it counts where it calls resource managers."""
-    history: History
-    """How many applications and containers there were, minute by minute."""
-    stepped: bool
-    dumping: threading.Lock
-    """Held while a state dump is made: one at a time."""
-    broken_interfaces: dict[str, str]
-    """What does not answer now, such as `REST`, and why: its server writes it, health checks read it."""
-    _extra: ExtraConfigurations
-    _engine: Engine
-    _managers: Managers
-    _checks: HealthChecks
-    _checking: threading.Lock
-    """Held by each health check."""
-    _report: HealthReport | None
-    _watch: HealthWatch
-
-    @abstractmethod
-    def now_ns(self) -> int:
-        """Return the scheduler's time, nanoseconds since 1970."""
-
-    @abstractmethod
-    def _answer_view(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
-        """Put a question to all partitions, from any thread."""
+    def __init__(
+        self,
+        ask_all: AskAll,
+        engine: Engine,
+        managers: Managers,
+        extra: ExtraConfigurations,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._ask_all = ask_all
+        self._engine = engine
+        self._managers = managers
+        self._extra = extra
+        self._now_ns = now_ns
+        self.history = History()
+        """How many applications and containers there were, minute by minute."""
+        self.dumping = threading.Lock()
+        """Held while a state dump is made: one at a time."""
+        self.broken_interfaces: dict[str, str] = {}
+        """What does not answer now, such as `REST`, and why: its server writes it, health checks read it."""
+        self.report: HealthReport | None = None
+        """Of the last health check."""
+        self.live_view = LiveView(ask_all, managers.life_of)
+        """What watchers read the state with, see `docs/page.md`."""
+        self._checks = HealthChecks(ask_all, managers.metrics, managers.lost, self.broken_interfaces)
+        self._checking = threading.Lock()
+        log = extra.log("core.scheduler.health")
+        self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)
+        self.wake = self._watch.wake
+        """Takes note of a registration or of another configuration; not for one that is stepped."""
+        self.check_soon = self._watch.check_soon
+        self.close = self._watch.close
 
     def figures(self) -> SchedulerFigures:
         """Return all that its metrics are made of, each partition as of one moment.
@@ -77,11 +81,11 @@ class MonitoringSide(ABC):
             load = self._engine.load(partitions)
             answers = ask_each(partitions, _figures)
             counted = self._managers.events.counters()
-            managers, forgotten = self._managers.figures(), self.metrics.forgotten
+            managers, forgotten = self._managers.figures(), self._managers.metrics.forgotten
             figures = tuple(figures for _, figures in answers)
             return SchedulerFigures(figures, managers, load, counted, forgotten)
 
-        return self._answer_view("a question for figures", ask)
+        return self._ask_all("a question for figures", ask)
 
     def is_busy(self) -> bool:
         """Return whether a thread of the engine works or has to; from any thread, without waiting."""
@@ -92,19 +96,15 @@ class MonitoringSide(ABC):
         """Return how much was sent to resource managers so far; it grows while things happen."""
         return self._managers.metrics.announced()
 
-    def health(self) -> HealthReport | None:
-        """Return the report of the last health check, `None` if there was none yet."""
-        return self._report
-
     def check_health(self) -> HealthReport:
-        """Check the health now; `health` returns the report from now on.
+        """Check the health now; `report` is what it found from now on.
 
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
         with self._checking:
-            report = self._checks.run(self.now_ns())
-            self._report = report
+            report = self._checks.run(self._now_ns())
+            self.report = report
         return report
 
     def record_history(self) -> None:
@@ -115,7 +115,7 @@ class MonitoringSide(ABC):
         """
         partitions = self.figures().current
         self.history.add(
-            self.now_ns(),
+            self._now_ns(),
             applications=sum(map(_running, partitions)),
             containers=sum(partition.allocations for partition in partitions),
         )
@@ -143,32 +143,6 @@ class MonitoringSide(ABC):
             return {"empty": "Resource Manager did not register callback"}
         (first, *others) = said.values()
         return said if others or not isinstance(first, dict) else first
-
-    def _begin_monitoring(self, extra: ExtraConfigurations) -> None:
-        """Have everything ready; nothing runs before `_wake_monitoring`."""
-        self.history = History()
-        self.broken_interfaces = {}
-        self.dumping = threading.Lock()
-        self._extra = extra
-        self._report = None
-        self._checks = HealthChecks(
-            self._answer_view, self.metrics, self._managers.lost, self.broken_interfaces
-        )
-        self._checking = threading.Lock()
-        log = extra.log("core.scheduler.health")
-        self._watch = HealthWatch(self.check_health, self.record_history, extra.health_check_seconds, log)
-
-    def _wake_monitoring(self) -> None:
-        """Take note of a registration or of another configuration; not of one that is stepped."""
-        self._watch.wake()
-
-    def _check_health_soon(self) -> None:
-        """Have the health checked before that is due; a stepped scheduler checks it on request alone."""
-        if not self.stepped:
-            self._watch.check_soon()
-
-    def _end_monitoring(self) -> None:
-        self._watch.close()
 
 
 def _diagnostics(plugin: StateDumpPlugin) -> Json:

@@ -1,76 +1,57 @@
-"""Questions: why something waits, and where something would go.
-
-A question changes nothing. The partitions that it is about answer it; they ask their applications and nodes.
-"""
+"""The questions that a scheduler answers: the same methods here and at a client."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
-from ...actors.errors import ActorEndedError
-from ...model.configuration.words import did_you_mean
-from ...model.errors import RequestError
+from ...model.configuration.extra import ExtraConfig
 from ...model.explanation import Explanation
 from ...model.explanation.dry_run import DryRun
-from ...model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks
+from ...model.explanation.next_asks import NextAsks
 from ...model.explanation.victims import Prospect
-from ...model.partition import Partition
-from ...model.state.quarantine import BrokenKind, Quarantined
-from ...model.values.allocation import FOREIGN_TAG
-from ...model.values.messages import AllocationSubmission
-from ..resolvers.look_up import with_groups
+from ...model.state.quarantine import Quarantined
+from ...model.values.documents import Document
+from ..health.report import HealthReport
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.older_answers import Generation
-from ..si.reading import RequestReader
-from .asking import NotKnownError, ask_each, matching
-from .live_view import LiveView
-from .managers import Manager, Managers
+from .asking import QueueAndUser
+from .manager_life import ManagerStatus
 
-if TYPE_CHECKING:
-    from ...actors.engine import Engine
-    from ...model.cluster import Cluster
+__all__ = ["TITLES", "QuestionSide"]
 
-__all__ = [
-    "QuestionSide",
-    "QueueAndUser",
-    "ask_each",
-    "dry_run",
-    "explain",
-    "explain_ask",
-    "matching",
-    "quarantined",
-    "queue_and_user",
-]
-
-T = TypeVar("T")
-
-
-class QueueAndUser(NamedTuple):
-    """The queue that an application was placed in, its user, and the groups that were found of that user."""
-
-    queue: str
-    user: str
-    groups: tuple[str, ...]
+TITLES: Final[Mapping[str, str]] = {
+    "explain": "an explanation",
+    "dry_run": "a dry run",
+    "snapshot": "a snapshot",
+    "resource_managers": "a list of resource managers",
+    "quarantined": "a question for what is quarantined",
+    "validate": "a validation",
+    "queue_and_user": "a look at an application",
+    "extra_configuration": "a question for the extra configuration",
+    "would_preempt": "a look at what would be preempted",
+    "next_asks": "a look at the next asks",
+    "configuration_text": "a look at the configuration",
+    "health": "a look at the health",
+    "check_health": "a health check",
+    "callbacks_waiting": "a look at the callbacks",
+    "recorded_in": "a look at the recording",
+}
+"""What errors call each question, by the name of its message in `licorne_v1.proto`."""
 
 
 class QuestionSide(ABC):
-    """The methods of `Scheduler` that answer questions; `Scheduler` has the rest."""
+    """The methods of `Scheduler` and of `RemoteScheduler` that answer questions.
 
-    _cluster: Cluster
-    _engine: Engine
-    _managers: Managers
-    _reader: RequestReader
-
-    @abstractmethod
-    def _check_running(self) -> None:
-        """Refuse a question to a scheduler that has been stopped."""
+    A question changes nothing. A predicate must not ask one, since its partition waits for it. Every
+    method raises `RequestError` then, and if the scheduler has been stopped.
+    """
 
     @abstractmethod
-    def _uninterrupted(self, function: Callable[[], T]) -> T:
-        """Run a function that an interrupt must not stop half-way."""
+    def _question(self, question: v1.Question) -> Any:
+        """Return the answer to a question."""
 
     def explain(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
@@ -83,11 +64,11 @@ class QuestionSide(ABC):
             partition: The short name of its partition; likewise.
 
         Raises:
-            RequestError: No such application is known, or more than one; or a predicate asks.
+            RequestError: No such application is known, or more than one.
         """
-        return self._answer_question(
-            "an explanation", lambda known: explain(matching(known, rm_id, partition), application_id)
-        )
+        asked = v1.Explain(application_id=application_id, rm_id=rm_id, partition=partition)
+        explanation: Explanation = self._question(v1.Question(explain=asked))
+        return explanation
 
     def explain_ask(
         self,
@@ -102,10 +83,11 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such application or ask is known, or more than one application.
         """
-        return self._answer_question(
-            "an explanation",
-            lambda known: explain_ask(matching(known, rm_id, partition), application_id, allocation_key),
+        asked = v1.Explain(
+            application_id=application_id, allocation_key=allocation_key, rm_id=rm_id, partition=partition
         )
+        explanation: Explanation = self._question(v1.Question(explain=asked))
+        return explanation
 
     def would_preempt(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
@@ -115,16 +97,11 @@ class QuestionSide(ABC):
         The resource manager's predicates are not asked.
 
         Raises:
-            RequestError: There is no such partition; or a predicate asks.
+            RequestError: There is no such partition.
         """
-
-        def answer(known: Sequence[Partition]) -> tuple[Prospect, ...]:
-            found = ask_each(
-                matching(known, rm_id, partition), lambda each: each.monitor.prospects(application_id)
-            )
-            return tuple(prospect for _, prospects in found for prospect in prospects)
-
-        return self._answer_question("a look at what would be preempted", answer)
+        asked = v1.Explain(application_id=application_id, rm_id=rm_id, partition=partition)
+        prospects: tuple[Prospect, ...] = self._question(v1.Question(would_preempt=asked))
+        return prospects
 
     def queue_and_user(
         self, application_id: str, *, rm_id: str | None = None, partition: str | None = None
@@ -132,12 +109,11 @@ class QuestionSide(ABC):
         """Return the queue that placement put an application in, and its user; `None` if it is not known.
 
         Raises:
-            RequestError: There is no such partition; or a predicate asks.
+            RequestError: There is no such partition.
         """
-        return self._answer_question(
-            "a look at an application",
-            lambda known: queue_and_user(matching(known, rm_id, partition), application_id),
-        )
+        asked = v1.Explain(application_id=application_id, rm_id=rm_id, partition=partition)
+        found: QueueAndUser | None = self._question(v1.Question(queue_and_user=asked))
+        return found
 
     def dry_run(
         self,
@@ -158,12 +134,9 @@ class QuestionSide(ABC):
         Raises:
             RequestError: Neither is given, they do not belong together, or no partition knows them.
         """
-
-        def run(_: Sequence[Partition]) -> DryRun:
-            manager = self._managers.get(self._managers.only_id() if rm_id is None else rm_id, "dry run")
-            return dry_run(manager, self._reader, self._engine.blocking, application, ask)
-
-        return self._answer_question("a dry run", run)
+        asked = v1.DryRun(application=application, ask=ask, rm_id=rm_id)
+        run: DryRun = self._question(v1.Question(dry_run=asked))
+        return run
 
     def next_asks(
         self, count: int = 20, *, rm_id: str | None = None, partition: str | None = None
@@ -176,166 +149,74 @@ class QuestionSide(ABC):
             partition: Those with this name, short or full; likewise.
 
         Raises:
-            RequestError: The count is out of range; there is no such partition; or a predicate asks.
+            RequestError: The count is out of range; or there is no such partition.
         """
-        if not 1 <= count <= NEXT_ASKS_MAX:
-            raise RequestError(f"count={count} is not from 1 to {NEXT_ASKS_MAX}")
+        asked = v1.NextAsks(count=count, rm_id=rm_id, partition=partition)
+        found: tuple[NextAsks, ...] = self._question(v1.Question(next_asks=asked))
+        return found
 
-        def answer(known: Sequence[Partition]) -> tuple[NextAsks, ...]:
-            found = ask_each(matching(known, rm_id, partition), lambda each: each.monitor.next_asks(count))
-            return tuple(asks for _, asks in found)
+    def snapshot(self, *, rm_id: str | None = None) -> Document:
+        """Return the documents of all partitions, or of those of one RM, as the REST interface shows them.
 
-        return self._answer_question("a look at the next asks", answer)
+        Each partition is shown as of one moment, without those that end meanwhile.
+        """
+        document: Document = self._question(v1.Question(snapshot=v1.Snapshot(rm_id=rm_id)))
+        return document
+
+    def resource_managers(self) -> tuple[ManagerStatus, ...]:
+        """Return the state of each resource manager that has registered, sorted by id."""
+        known: tuple[ManagerStatus, ...] = self._question(v1.Question(resource_managers=v1.Empty()))
+        return known
+
+    def callbacks_waiting(self, rm_id: str) -> int:
+        """Return how many callbacks of a resource manager wait to be called; 0 for one that is not known."""
+        waiting: int = self._question(v1.Question(callbacks_waiting=v1.ManagerAsked(rm_id=rm_id)))
+        return waiting
+
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """Return the applications and nodes that broke and are excluded from scheduling, by partition.
+
+        Each is a bug of ours: please report it. Removing the application or node ends its quarantine.
+        """
+        found: tuple[Quarantined, ...] = self._question(v1.Question(quarantined=v1.Empty()))
+        return found
 
     def configuration_text(self, rm_id: str) -> str:
-        """Return the text of the queues that a resource manager runs with, empty for one that is unknown.
+        """Return the text of the queues that a resource manager runs with, empty for one that is unknown."""
+        text: str = self._question(v1.Question(configuration_text=v1.ManagerAsked(rm_id=rm_id)))
+        return text
+
+    def extra_configuration(self, rm_id: str) -> ExtraConfig:
+        """Return the settings of a resource manager that are not in its queues, as they are in effect.
 
         Raises:
-            RequestError: The scheduler has been stopped, or a predicate asks.
+            RequestError: No such resource manager has registered.
         """
-        return self._answer_question(
-            "a look at the configuration", lambda _: self._cluster.configuration_text(rm_id)
+        found: ExtraConfig = self._question(
+            v1.Question(extra_configuration=v1.ExtraConfiguration(rm_id=rm_id))
         )
+        return found
 
-    def live_view(self) -> LiveView:
-        """Return what watchers read the state with, see `docs/page.md`."""
-        return LiveView(self._answer_question, self._managers.life_of)
+    def health(self) -> HealthReport | None:
+        """Return the report of the last health check, `None` if there was none yet."""
+        report: HealthReport | None = self._question(v1.Question(health=v1.Empty()))
+        return report
 
-    def _answer_question(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
-        """Put a question to all partitions.
+    def check_health(self) -> HealthReport:
+        """Check the health now; `health` returns the report from now on."""
+        report: HealthReport = self._question(v1.Question(check_health=v1.Empty()))
+        return report
+
+    @property
+    def recorded_in(self) -> Path | None:
+        """The folder of the scheduler's recording, on its machine; `None` if nothing is recorded."""
+        folder: str | None = self._question(v1.Question(recorded_in=v1.Empty()))
+        return None if folder is None else Path(folder)
+
+    def validate(self) -> None:
+        """Assert every invariant of every partition.
 
         Raises:
-            RequestError: the scheduler has been stopped, or a predicate asks.
+            AssertionError: One does not hold; the message says which.
         """
-        self._check_running()
-        self._managers.callback_threads.refuse(question)
-        try:
-            return self._uninterrupted(
-                lambda: answer(self._managers.running_first(self._cluster.partitions()))
-            )
-        except ActorEndedError as error:
-            self._check_running()
-            raise RequestError(f"{question} met what has just ended: {error}") from error
-
-
-def quarantined(partitions: Sequence[Partition]) -> tuple[Quarantined, ...]:
-    """Return what has broken, by partition."""
-    return tuple(entry for _, entries in ask_each(partitions, _quarantined) for entry in entries)
-
-
-def explain(partitions: Sequence[Partition], application_id: str) -> Explanation:
-    """Return the explanation of an application.
-
-    Raises:
-        RequestError: None of the partitions knows it, or more than one do.
-    """
-    return _only(partitions, lambda entry: entry.reports.explain(application_id), application_id)
-
-
-def explain_ask(partitions: Sequence[Partition], application_id: str, allocation_key: str) -> Explanation:
-    """Return the explanation of one ask, or of an allocation that was a victim and is gone.
-
-    Raises:
-        RequestError: None of the partitions knows the application, more than one do, or it has no such ask.
-    """
-    explanation = _only(
-        partitions, lambda entry: entry.reports.explain_ask(application_id, allocation_key), application_id
-    )
-    if explanation.ask(allocation_key) is None and not explanation.preemptions_of(allocation_key):
-        keys = [ask.allocation_key for ask in explain(partitions, application_id).asks]
-        hint = did_you_mean(allocation_key, keys)
-        raise NotKnownError(f"application {application_id} has no ask or allocation {allocation_key!r}{hint}")
-    return explanation
-
-
-def queue_and_user(partitions: Sequence[Partition], application_id: str) -> QueueAndUser | None:
-    """Return where an application is and whose, `None` if no partition has it."""
-    # No ask has an empty key: only the application itself is explained.
-    for _, known in ask_each(partitions, lambda partition: partition.reports.explain_ask(application_id, "")):
-        if known is not None and known.queue_path:
-            return QueueAndUser(known.queue_path, known.user.name, known.user.groups)
-    return None
-
-
-def dry_run(
-    manager: Manager,
-    reader: RequestReader,
-    blocking: Callable[[], AbstractContextManager[None]],
-    application: si.AddApplicationRequest | None,
-    ask: si.Allocation | None,
-) -> DryRun:
-    """Put an application, or an ask, to the partition that it would go to.
-
-    Raises:
-        RequestError: Neither is given, they do not belong together, or no partition knows them.
-    """
-    wanted = _read_ask(manager, reader, ask) if ask is not None else None
-    if application is None:
-        if wanted is None:
-            raise RequestError("a dry run needs an application, an ask, or both")
-        run = _partition_of(manager, wanted.partition).reports.dry_run_ask(wanted)
-        if run is None:
-            raise RequestError(f"application {wanted.application_id!r} is not active in {wanted.partition}")
-        return run
-    (submission,) = reader.application_submissions(
-        si.ApplicationRequest(rmID=manager.rm_id, new=[application])
-    )
-    if wanted is not None and wanted.application_id != submission.application_id:
-        raise RequestError(
-            f"ask {wanted.allocation_key!r} is of application {wanted.application_id!r}, "
-            f"not of {submission.application_id!r}"
-        )
-    partition = _partition_of(manager, submission.partition)
-    (submission,) = with_groups((submission,), manager.resolver(submission.partition), blocking)
-    return partition.reports.dry_run_application(submission, wanted)
-
-
-def _read_ask(manager: Manager, reader: RequestReader, ask: si.Allocation) -> AllocationSubmission:
-    request = si.AllocationRequest(rmID=manager.rm_id, allocations=[ask])
-    (wanted,) = reader.allocation_submissions(request, Generation())
-    if wanted.node_id or FOREIGN_TAG in wanted.tags:
-        raise RequestError(f"a dry run is for asks: {wanted.allocation_key!r} is on a node already")
-    return wanted
-
-
-def _partition_of(manager: Manager, name: str) -> Partition:
-    partition = manager.partitions.get(name)
-    if partition is None:
-        known = ", ".join(manager.partitions) or "none"
-        raise RequestError(f"there is no partition {name}; the partitions are: {known}")
-    return partition
-
-
-def _only(
-    partitions: Sequence[Partition], question: Callable[[Partition], Explanation | None], application_id: str
-) -> Explanation:
-    """Return the one explanation that there is."""
-    answers = ask_each(partitions, question)
-    for broken in quarantined(partitions):
-        # Before all others: the partition may know an earlier application of that id.
-        if (broken.kind, broken.name) == (BrokenKind.APPLICATION, application_id):
-            raise RequestError(
-                f"application {application_id!r} is quarantined: {broken.reason}; it broke by a bug "
-                "of Licorne, and nothing is scheduled with it any more: "
-                "please report it, and remove it to let it go"
-            )
-    found = [explanation for _, explanation in answers if explanation is not None]
-    if not found:
-        known = [name for _, names in ask_each(partitions, _application_ids) for name in names]
-        hint = did_you_mean(application_id, known)
-        raise NotKnownError(
-            f"application {application_id!r} is not known: it was never submitted, was removed, "
-            f"or ended more than three days ago{hint}"
-        )
-    if len(found) > 1:
-        names = ", ".join(explanation.partition for explanation in found)
-        raise RequestError(f"application {application_id!r} is in several partitions, name one: {names}")
-    return found[0]
-
-
-def _quarantined(partition: Partition) -> tuple[Quarantined, ...]:
-    return partition.reports.quarantined()
-
-
-def _application_ids(partition: Partition) -> tuple[str, ...]:
-    return partition.reports.application_ids()
+        self._question(v1.Question(validate=v1.Empty()))

@@ -8,32 +8,33 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
+from ...actors.errors import ActorEndedError
 from ...actors.interrupts import Uninterrupted, run_uninterrupted
 from ...actors.real_clock import RealClock
 from ...actors.virtual_clock import VirtualClock
 from ...model.cluster import Cluster
-from ...model.configuration.extra import ExtraConfig
 from ...model.configuration.flags import flag_of
 from ...model.errors import LicorneError, RequestError
 from ...model.partition import Partition
 from ...model.state.host import ANSWER_TIMEOUT_NS
-from ...model.state.quarantine import Quarantined
-from ...model.values.documents import Document
 from ..events.delivery import EventDelivery
 from ..events.log import EventLog
 from ..metrics.counts import Metrics
+from ..metrics.figures import SchedulerFigures
 from ..recording.recording import Recording
 from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
 from ..resolvers.resolver import UserResolver
+from ..si import licorne_v1_pb2 as v1
 from ..si import reading
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
 from ..si.callbacks import check_callback
 from ..si.older_generation import ask_terms
 from .answer_wait import AnswerWait
+from .answers import Answers
 from .asking import StoppedError
 from .callback_failures import CallbackFailures, ErrorHook
 from .calling import CallingSide
@@ -44,11 +45,10 @@ from .incarnations import Incarnations
 from .manager_life import LifeSide
 from .managers import Manager, Managers
 from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
-from .monitoring import MonitoringSide
+from .monitoring import Monitoring
 from .outbox import Outbox
-from .questions import QuestionSide, ask_each, quarantined
+from .questions import QuestionSide
 from .registrations import Registrations
-from .snapshots import snapshot
 from .stepping import Stepping
 from .stopping import Stopping
 from .views import Views
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 @final
-class Scheduler(CallingSide, Stepping, QuestionSide, MonitoringSide, LifeSide):
+class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
     """A scheduler core in this process; two of them do not affect each other.
 
     With the engine `actors` it schedules by itself: calls return when the request is queued, callbacks
@@ -165,15 +165,26 @@ class Scheduler(CallingSide, Stepping, QuestionSide, MonitoringSide, LifeSide):
         )
         self.one_caller: AbstractContextManager[object] = threading.RLock() if self.stepped else nullcontext()
         """Held by each thread that uses a stepped scheduler, where several do: it is for one at a time."""
-        self.views = Views(self._answer_view, self._cluster, self._managers, self._clock.now_ns())
+        self.views = Views(self._ask_all_alone, self._cluster, self._managers, self._clock.now_ns())
         """What readers see of it, in pieces of bounded size."""
-        self._begin_monitoring(self._extra)
+        self.monitoring = Monitoring(
+            self._ask_all_alone, self._engine, self._managers, self._extra, self._clock.now_ns
+        )
+        """What watches over it: figures, health and history."""
+        folder = self._observer.folder
+        self.answers = Answers(
+            ask_all=self._ask_all,
+            check_running=self._check_running,
+            cluster=self._cluster,
+            engine=self._engine,
+            managers=self._managers,
+            reader=self._reader,
+            extra=self._extra,
+            monitoring=self.monitoring,
+            recorded_in=None if folder is None else str(folder),
+        )
+        """What answers questions that are messages, as a server gets them."""
         self._stopping = Stopping(self._halt, self._managers.close, on_thread=not self.stepped)
-
-    @property
-    def recorded_in(self) -> Path | None:
-        """The folder of this scheduler's recording, `None` if nothing is recorded."""
-        return self._observer.folder
 
     # -------------------------------------------------------------------------------- SchedulerAPI
 
@@ -201,7 +212,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, MonitoringSide, LifeSide):
         self._uninterrupted(lambda: self._registrations.register(registration, callback))
         if not self.stepped:
             self._event_delivery.start()
-            self._wake_monitoring()
+            self.monitoring.wake()
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -214,7 +225,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, MonitoringSide, LifeSide):
         extra = dict(sorted(request.extraConfig.items()))
         self._uninterrupted(lambda: self._registrations.update(request.rmID, request.config, extra))
         if not self.stepped:
-            self._wake_monitoring()
+            self.monitoring.wake()
             self._managers.look_again(self._managers.get(request.rmID, "UpdateConfigurationRequest"))
 
     def update_node(self, request: si.NodeRequest) -> None:
@@ -301,7 +312,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, MonitoringSide, LifeSide):
     def _halt(self) -> None:
         """End all scheduling and the clock."""
         self._registrations.wait()
-        self._end_monitoring()
+        self.monitoring.close()
         self._engine.close()
         self._event_delivery.close()
         self.events.close()
@@ -329,55 +340,44 @@ class Scheduler(CallingSide, Stepping, QuestionSide, MonitoringSide, LifeSide):
         if self._stopped:
             raise StoppedError("the scheduler has been stopped")
 
-    # --------------------------------------------------------------------------------------- views
+    # ----------------------------------------------------------------------------------- questions
 
-    def snapshot(self, *, rm_id: str | None = None) -> Document:
-        """Return the documents of all partitions, or of those of one RM, as the REST interface shows them.
+    def _question(self, question: v1.Question) -> Any:
+        return self.answers.answer(question)
 
-        Each partition is shown as of one moment, without those that end meanwhile.
-
-        Raises:
-            RequestError: the scheduler has been stopped, or a predicate asks.
-        """
-
-        def shown(partitions: Sequence[Partition]) -> Document:
-            named = sorted(partitions, key=lambda partition: (partition.rm_id, partition.name))
-            return snapshot([each for each in named if rm_id in (None, each.rm_id)])
-
-        return self._answer_question("a snapshot", shown)
-
-    def _answer_view(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
-        with self.one_caller:
-            return self._answer_question(question, answer)
-
-    def quarantined(self) -> tuple[Quarantined, ...]:
-        """Return the applications and nodes that broke and are excluded from scheduling, by partition.
-
-        Each is a bug of ours: please report it. Removing the application or node ends its quarantine.
+    def figures(self) -> SchedulerFigures:
+        """Return all that its metrics are made of, each partition as of one moment.
 
         Raises:
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
-        return self._answer_question("a question for what is quarantined", quarantined)
+        return self.monitoring.figures()
 
-    def extra_configuration(self, rm_id: str) -> ExtraConfig:
-        """Return the settings of a resource manager that are not in its queues, as they are in effect.
+    def _ask_all(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
+        """Put a question to all partitions.
 
         Raises:
-            RequestError: no such resource manager has registered, or the scheduler has been stopped.
+            RequestError: the scheduler has been stopped, or a predicate asks.
         """
         self._check_running()
-        return self._extra.of(self._managers.get(rm_id, "a question for the extra configuration").rm_id)
+        self._managers.callback_threads.refuse(question)
+        try:
+            return self._uninterrupted(
+                lambda: answer(self._managers.running_first(self._cluster.partitions()))
+            )
+        except ActorEndedError as error:
+            self._check_running()
+            raise RequestError(f"{question} met what has just ended: {error}") from error
 
-    def validate(self) -> None:
-        """Assert every invariant of every partition.
+    def _ask_all_alone(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
+        """Put a question to all partitions, from any thread."""
+        with self.one_caller:
+            return self._ask_all(question, answer)
 
-        Raises:
-            AssertionError: one does not hold; the message says which.
-            RequestError: the scheduler has been stopped, or a predicate asks.
-        """
-        self._answer_question("a validation", lambda partitions: ask_each(partitions, _validate))
+    def record_history(self) -> None:
+        """Add to the history how many applications run now, and how many allocations there are."""
+        self.monitoring.record_history()
 
-
-def _validate(partition: Partition) -> None:
-    partition.reports.validate()
+    def _note_loss(self) -> None:
+        if not self.stepped:
+            self.monitoring.check_soon()

@@ -13,7 +13,7 @@ from ..documents.applications import application_document
 from ..documents.clusters import partition_document
 from ..documents.nodes import node_document
 from ..documents.queues import queue_document
-from .questions import ask_each
+from .asking import ask_each
 
 __all__ = ["snapshot"]
 

@@ -7,7 +7,7 @@ their own threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, final
 
 from ...model.applications.views import ShownApplication
 from ...model.configuration.schema import SchedulerConfig
@@ -20,8 +20,9 @@ from ...model.queues.views import ShownQueue
 from ...model.values.documents import Document
 from ...model.values.messages import short_partition_name
 from ..documents.paging import paged, size_of_application, size_of_holder, size_of_node
+from ..health.checks import AskAll
+from .asking import ask_each
 from .managers import Managers
-from .questions import ask_each
 
 if TYPE_CHECKING:
     from ...model.cluster import Cluster
@@ -39,15 +40,6 @@ class Build(NamedTuple):
     information: Mapping[str, str]
 
 
-class _AskAll(Protocol):
-    def __call__(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
-        """Put a question to all partitions.
-
-        Raises:
-            RequestError: The scheduler has been stopped, or a predicate asks.
-        """
-
-
 class UnknownPartitionError(RequestError):
     """A partition that there is not, or not any more."""
 
@@ -63,7 +55,7 @@ class Views:
     `UnknownPartitionError` for a partition that there is not.
     """
 
-    def __init__(self, ask_all: _AskAll, cluster: Cluster, managers: Managers, started_at_ns: int) -> None:
+    def __init__(self, ask_all: AskAll, cluster: Cluster, managers: Managers, started_at_ns: int) -> None:
         self._ask_all = ask_all
         self._cluster = cluster
         self._managers = managers

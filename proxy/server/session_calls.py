@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Final, final
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Final, final
 
 import grpc
 
 from ...model.configuration.positions import Position
 from ...model.errors import RequestError
 from ...model.values.documents import Json
-from ..explanation.documents import document_of
+from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run_text import dry_run_document
-from ..explanation.value_trees import value_to_json
+from ..health.report import health_document
+from ..scheduler.questions import TITLES
+from ..scheduler.scheduler import Scheduler
+from ..scheduler.sent_values import VALUE_VERSION, value_to_json
 from ..si import licorne_v1_pb2 as v1
+from .access import Peer
 from .statuses import StatusError
-
-if TYPE_CHECKING:
-    from ..scheduler.scheduler import Scheduler
-    from .access import Peer
 
 __all__ = ["SessionCalls"]
 
@@ -40,84 +41,39 @@ class SessionCalls:
             LicorneError: It is refused.
             AssertionError: The scheduler was asked to check its invariants, and one does not hold.
         """
-        kind = question.WhichOneof("body")
-        if kind is None:
-            raise RequestError("a question without a body")
-        value, document = getattr(self, f"_{kind}")(question)
-        text = value_to_json(value) if question.as_value else json.dumps(document, ensure_ascii=False)
-        return v1.Answer(json=text)
+        if question.as_value or question.value_version not in (0, VALUE_VERSION):
+            raise RequestError(
+                f"the client reads answers of version {question.value_version}, this server writes "
+                f"version {VALUE_VERSION}: use a client of the version of the server"
+            )
+        kind = question.WhichOneof("body") or ""
+        self._limit(kind, question)
+        value = self._scheduler.answers.answer(question)
+        if kind == "resource_managers":
+            value = tuple(each for each in value if self._peer.rm_id in (None, each.rm_id))
+        if question.value_version:
+            return v1.Answer(json=value_to_json(value))
+        document = _DOCUMENTS.get(kind, _plain)(value)
+        return v1.Answer(json=json.dumps(document, ensure_ascii=False))
 
-    def _rm_id(self, given: str | None) -> str | None:
-        """Return the RM that a question is about, `None` for any.
+    def _limit(self, kind: str, question: v1.Question) -> None:
+        """Limit a question of a peer that is bound to an RM to that RM.
 
         Raises:
-            StatusError: The peer may not ask about it.
+            StatusError: It may not ask that (PERMISSION_DENIED).
         """
-        if given is None:
-            return self._peer.rm_id
-        self._peer.check_may_speak_for(given)
-        return given
-
-    def _explain(self, question: v1.Question) -> tuple[object, Json]:
-        asked = question.explain
-        where = {
-            "rm_id": self._rm_id(asked.rm_id if asked.HasField("rm_id") else None),
-            "partition": asked.partition if asked.HasField("partition") else None,
-        }
-        if asked.HasField("allocation_key"):
-            explanation = self._scheduler.explain_ask(asked.application_id, asked.allocation_key, **where)
+        if kind in _OF_ALL:
+            self._refuse_bound(TITLES[kind])
+            return
+        asked = getattr(question, kind) if kind else None
+        if asked is None or "rm_id" not in asked.DESCRIPTOR.fields_by_name:
+            return
+        is_optional = asked.DESCRIPTOR.fields_by_name["rm_id"].has_presence
+        if is_optional and not asked.HasField("rm_id"):
+            if self._peer.rm_id is not None:
+                asked.rm_id = self._peer.rm_id
         else:
-            explanation = self._scheduler.explain(asked.application_id, **where)
-        return explanation, document_of(explanation, _where)
-
-    def _queue_and_user(self, question: v1.Question) -> tuple[object, Json]:
-        asked = question.queue_and_user
-        found = self._scheduler.queue_and_user(
-            asked.application_id,
-            rm_id=self._rm_id(asked.rm_id if asked.HasField("rm_id") else None),
-            partition=asked.partition if asked.HasField("partition") else None,
-        )
-        return found, None if found is None else {**found._asdict(), "groups": [*found.groups]}
-
-    def _dry_run(self, question: v1.Question) -> tuple[object, Json]:
-        asked = question.dry_run
-        run = self._scheduler.dry_run(
-            application=asked.application if asked.HasField("application") else None,
-            ask=asked.ask if asked.HasField("ask") else None,
-            rm_id=self._rm_id(asked.rm_id if asked.HasField("rm_id") else None),
-        )
-        return run, dry_run_document(run, _where)
-
-    def _snapshot(self, question: v1.Question) -> tuple[object, Json]:
-        asked = question.snapshot
-        rm_id = self._rm_id(asked.rm_id if asked.HasField("rm_id") else None)
-        document = self._scheduler.snapshot(rm_id=rm_id)
-        return document, document
-
-    def _resource_managers(self, _: v1.Question) -> tuple[object, Json]:
-        known = self._scheduler.resource_managers()
-        shown = tuple(each for each in known if self._peer.rm_id in (None, each.rm_id))
-        return shown, [{**asdict(each), "state": each.state.value} for each in shown]
-
-    def _quarantined(self, _: v1.Question) -> tuple[object, Json]:
-        self._refuse_bound("what is quarantined")
-        found = self._scheduler.quarantined()
-        return found, [{**asdict(each), "kind": each.kind.value} for each in found]
-
-    def _validate(self, _: v1.Question) -> tuple[object, Json]:
-        self._refuse_bound("the invariants of all partitions")
-        self._scheduler.validate()
-        return None, None
-
-    def _extra_configuration(self, question: v1.Question) -> tuple[object, Json]:
-        rm_id = question.extra_configuration.rm_id
-        self._peer.check_may_speak_for(rm_id)
-        found = self._scheduler.extra_configuration(rm_id)
-        return found, {
-            **{field.name: getattr(found, field.name) for field in fields(found)},
-            "log_levels": {name: level.name for name, level in found.log_levels.items()},
-            "texts": dict(found.texts),
-        }
+            self._peer.check_may_speak_for(asked.rm_id)
 
     def _refuse_bound(self, question: str) -> None:
         """Refuse a question about all RMs to a peer that is bound to one.
@@ -126,8 +82,18 @@ class SessionCalls:
             StatusError: It is (PERMISSION_DENIED).
         """
         if self._peer.rm_id is not None:
-            text = f"a question for {question} is for peers that may speak for all RMs"
+            text = f"{question} is for peers that may speak for all RMs"
             raise StatusError(grpc.StatusCode.PERMISSION_DENIED, text)
+
+    def halt(self, change: str, halt: v1.Halt) -> v1.Answer:
+        """Pause or stop an RM.
+
+        Raises:
+            LicorneError: The peer may not speak for it, or it has not registered.
+        """
+        self._peer.check_may_speak_for(halt.rm_id)
+        method = self._scheduler.pause_manager if change == "pause" else self._scheduler.stop_manager
+        return v1.Answer(changed=method(halt.rm_id, halt.reason))
 
     def step(self, step: v1.Step) -> v1.Answer:
         """Step a stepped scheduler, or return its time.
@@ -163,4 +129,40 @@ _STEPS: Final[Mapping[int, Callable[[Scheduler, int | None], int | None]]] = {
     v1.Step.FIRE_NEXT: lambda scheduler, _: scheduler.fire_next(),
     v1.Step.INSPECT_OUTSTANDING: lambda scheduler, _: scheduler.inspect_outstanding(),
     v1.Step.PREEMPT_OVER_QUOTA: lambda scheduler, _: scheduler.preempt_over_quota(),
+    v1.Step.DELIVER_EVENTS: lambda scheduler, _: scheduler.deliver_events(),
+    v1.Step.RECORD_HISTORY: lambda scheduler, _: scheduler.record_history(),
 }
+_OF_ALL: Final = frozenset({"quarantined", "validate", "health", "check_health", "recorded_in"})
+"""The questions about all RMs together."""
+
+
+def _plain(value: Any) -> Json:
+    """Return the document of an answer that has none of its own: its fields under their names."""
+    document: Json = json.loads(json.dumps(value, default=_fields))
+    return document
+
+
+def _fields(value: Any) -> object:
+    """Return what JSON does not know as what it knows."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+_DOCUMENTS: Final[Mapping[str, Callable[[Any], Json]]] = {
+    "explain": lambda explanation: document_of(explanation, _where),
+    "dry_run": lambda run: dry_run_document(run, _where),
+    "would_preempt": lambda prospects: [prospect_document(each) for each in prospects],
+    "next_asks": lambda found: [next_asks_document(each, _where) for each in found],
+    "queue_and_user": lambda found: None if found is None else {**found._asdict(), "groups": [*found.groups]},
+    "health": lambda report: None if report is None else health_document(report),
+    "check_health": health_document,
+    "extra_configuration": lambda found: {
+        **{field.name: getattr(found, field.name) for field in fields(found)},
+        "log_levels": {name: level.name for name, level in found.log_levels.items()},
+        "texts": dict(found.texts),
+    },
+}
+"""The documents that the command line prints, of the answers that have their own."""

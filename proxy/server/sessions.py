@@ -306,6 +306,8 @@ class _Session:
             case "forget":
                 self._peer.check_may_speak_for(message.forget.rm_id)
                 scheduler.forget_manager(message.forget.rm_id)
+            case "pause" | "stop" as change:
+                return self._calls.halt(change, getattr(message, change))
             case "goodbye":
                 self._say_goodbye(message.goodbye.rm_id)
             case body:

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ManagerMessage(_message.Message):
-    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump", "forget")
+    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump", "forget", "pause", "stop")
     CALL_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,8 @@ class ManagerMessage(_message.Message):
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     STATE_DUMP_FIELD_NUMBER: _ClassVar[int]
     FORGET_FIELD_NUMBER: _ClassVar[int]
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
     call: int
     hello: Hello
     register: Registration
@@ -40,7 +42,9 @@ class ManagerMessage(_message.Message):
     goodbye: Goodbye
     state_dump: StateDumpAnswer
     forget: Forget
-    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ...) -> None: ...
+    pause: Halt
+    stop: Halt
+    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ..., pause: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., stop: _Optional[_Union[Halt, _Mapping[str, object]]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("version", "companion_of", "predicates")
@@ -74,6 +78,14 @@ class Forget(_message.Message):
     rm_id: str
     def __init__(self, rm_id: _Optional[str] = ...) -> None: ...
 
+class Halt(_message.Message):
+    __slots__ = ("rm_id", "reason")
+    RM_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    rm_id: str
+    reason: str
+    def __init__(self, rm_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
 class Returned(_message.Message):
     __slots__ = ("callback",)
     CALLBACK_FIELD_NUMBER: _ClassVar[int]
@@ -81,8 +93,9 @@ class Returned(_message.Message):
     def __init__(self, callback: _Optional[int] = ...) -> None: ...
 
 class Question(_message.Message):
-    __slots__ = ("as_value", "explain", "dry_run", "snapshot", "resource_managers", "quarantined", "validate", "queue_and_user", "extra_configuration")
+    __slots__ = ("as_value", "value_version", "explain", "dry_run", "snapshot", "resource_managers", "quarantined", "validate", "queue_and_user", "extra_configuration", "would_preempt", "next_asks", "configuration_text", "health", "check_health", "callbacks_waiting", "recorded_in")
     AS_VALUE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_VERSION_FIELD_NUMBER: _ClassVar[int]
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
@@ -91,7 +104,15 @@ class Question(_message.Message):
     VALIDATE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_AND_USER_FIELD_NUMBER: _ClassVar[int]
     EXTRA_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    WOULD_PREEMPT_FIELD_NUMBER: _ClassVar[int]
+    NEXT_ASKS_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_TEXT_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    CHECK_HEALTH_FIELD_NUMBER: _ClassVar[int]
+    CALLBACKS_WAITING_FIELD_NUMBER: _ClassVar[int]
+    RECORDED_IN_FIELD_NUMBER: _ClassVar[int]
     as_value: bool
+    value_version: int
     explain: Explain
     dry_run: DryRun
     snapshot: Snapshot
@@ -100,7 +121,14 @@ class Question(_message.Message):
     validate: Empty
     queue_and_user: Explain
     extra_configuration: ExtraConfiguration
-    def __init__(self, as_value: _Optional[bool] = ..., explain: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., dry_run: _Optional[_Union[DryRun, _Mapping[str, object]]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ..., resource_managers: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., quarantined: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., validate: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., queue_and_user: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., extra_configuration: _Optional[_Union[ExtraConfiguration, _Mapping[str, object]]] = ...) -> None: ...
+    would_preempt: Explain
+    next_asks: NextAsks
+    configuration_text: ManagerAsked
+    health: Empty
+    check_health: Empty
+    callbacks_waiting: ManagerAsked
+    recorded_in: Empty
+    def __init__(self, as_value: _Optional[bool] = ..., value_version: _Optional[int] = ..., explain: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., dry_run: _Optional[_Union[DryRun, _Mapping[str, object]]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ..., resource_managers: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., quarantined: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., validate: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., queue_and_user: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., extra_configuration: _Optional[_Union[ExtraConfiguration, _Mapping[str, object]]] = ..., would_preempt: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., next_asks: _Optional[_Union[NextAsks, _Mapping[str, object]]] = ..., configuration_text: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., check_health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., callbacks_waiting: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., recorded_in: _Optional[_Union[Empty, _Mapping[str, object]]] = ...) -> None: ...
 
 class Empty(_message.Message):
     __slots__ = ()
@@ -123,6 +151,22 @@ class Explain(_message.Message):
     rm_id: str
     partition: str
     def __init__(self, application_id: _Optional[str] = ..., allocation_key: _Optional[str] = ..., rm_id: _Optional[str] = ..., partition: _Optional[str] = ...) -> None: ...
+
+class NextAsks(_message.Message):
+    __slots__ = ("count", "rm_id", "partition")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    RM_ID_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    rm_id: str
+    partition: str
+    def __init__(self, count: _Optional[int] = ..., rm_id: _Optional[str] = ..., partition: _Optional[str] = ...) -> None: ...
+
+class ManagerAsked(_message.Message):
+    __slots__ = ("rm_id",)
+    RM_ID_FIELD_NUMBER: _ClassVar[int]
+    rm_id: str
+    def __init__(self, rm_id: _Optional[str] = ...) -> None: ...
 
 class DryRun(_message.Message):
     __slots__ = ("application", "ask", "rm_id")
@@ -154,6 +198,8 @@ class Step(_message.Message):
         FIRE_NEXT: _ClassVar[Step.Method]
         INSPECT_OUTSTANDING: _ClassVar[Step.Method]
         PREEMPT_OVER_QUOTA: _ClassVar[Step.Method]
+        DELIVER_EVENTS: _ClassVar[Step.Method]
+        RECORD_HISTORY: _ClassVar[Step.Method]
     NOW: Step.Method
     DELIVER: Step.Method
     SCHEDULE: Step.Method
@@ -164,6 +210,8 @@ class Step(_message.Message):
     FIRE_NEXT: Step.Method
     INSPECT_OUTSTANDING: Step.Method
     PREEMPT_OVER_QUOTA: Step.Method
+    DELIVER_EVENTS: Step.Method
+    RECORD_HISTORY: Step.Method
     METHOD_FIELD_NUMBER: _ClassVar[int]
     ARGUMENT_FIELD_NUMBER: _ClassVar[int]
     method: Step.Method
@@ -281,14 +329,16 @@ class SchedulerMessage(_message.Message):
     def __init__(self, call: _Optional[int] = ..., rm_id: _Optional[str] = ..., callback: _Optional[int] = ..., answer: _Optional[_Union[Answer, _Mapping[str, object]]] = ..., refusal: _Optional[_Union[Refusal, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeResponse, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationResponse, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationResponse, _Mapping[str, object]]] = ..., update_container_scheduling_state: _Optional[_Union[_si_pb2.UpdateContainerSchedulingStateRequest, _Mapping[str, object]]] = ..., send_event: _Optional[_Union[Events, _Mapping[str, object]]] = ..., predicates: _Optional[_Union[PredicateQuestions, _Mapping[str, object]]] = ..., preemption_predicates: _Optional[_Union[PreemptionQuestions, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpQuestion, _Mapping[str, object]]] = ...) -> None: ...
 
 class Answer(_message.Message):
-    __slots__ = ("number", "json", "stepped")
+    __slots__ = ("number", "json", "stepped", "changed")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     JSON_FIELD_NUMBER: _ClassVar[int]
     STEPPED_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
     number: int
     json: str
     stepped: bool
-    def __init__(self, number: _Optional[int] = ..., json: _Optional[str] = ..., stepped: _Optional[bool] = ...) -> None: ...
+    changed: bool
+    def __init__(self, number: _Optional[int] = ..., json: _Optional[str] = ..., stepped: _Optional[bool] = ..., changed: _Optional[bool] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("kind", "text")

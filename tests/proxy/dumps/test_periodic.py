@@ -39,7 +39,7 @@ def test_the_oldest_are_removed(tmp_path: Path) -> None:
 
 def test_a_dump_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> None:
     """Another one is under way."""
-    with rest_scenario() as scheduler, scheduler.dumping:
+    with rest_scenario() as scheduler, scheduler.monitoring.dumping:
         dumps = PeriodicDumps(scheduler, tmp_path, 60)
         with pytest.raises(LicorneError, match="is being made already"):
             dumps.write()

@@ -50,7 +50,7 @@ def test_a_dump_of_nothing_has_all_keys_but_the_configuration() -> None:
 def test_one_dump_is_made_at_a_time() -> None:
     """Another one is refused; a reader that has its own and is slow keeps no one waiting."""
     with rest_scenario() as scheduler:
-        with scheduler.dumping, pytest.raises(RequestError, match="is being made already"):
+        with scheduler.monitoring.dumping, pytest.raises(RequestError, match="is being made already"):
             state_dump(scheduler)
         with state_dump_file(scheduler):
             assert state_dump(scheduler)["partitions"]
@@ -130,7 +130,7 @@ def test_the_path_gives_one_entry_a_line() -> None:
 
 def test_a_second_request_meanwhile_is_answered_with_a_status() -> None:
     """It says what to do."""
-    with rest_scenario() as scheduler, scheduler.dumping:
+    with rest_scenario() as scheduler, scheduler.monitoring.dumping:
         answer = Reader(scheduler).client.get("/debug/fullstatedump")
 
     assert answer.status_code == 503

@@ -152,7 +152,7 @@ def test_a_scheduler_that_runs_by_itself_checks_when_a_manager_registers() -> No
     """The report is kept."""
     with Scheduler() as scheduler:
         assert scheduler.health() is None
-        scheduler._watch._check = (checked := Checked(scheduler))
+        scheduler.monitoring._watch._check = (checked := Checked(scheduler))
         scheduler.register("rm", ResourceManager())
 
         checked.wait()

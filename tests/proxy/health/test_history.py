@@ -16,8 +16,8 @@ def test_the_history_is_the_one_that_was_recorded() -> None:
         now_ns = scheduler.now_ns()
 
     for name, documents in (
-        ("history_apps.json", scheduler.history.applications()),
-        ("history_containers.json", scheduler.history.containers()),
+        ("history_apps.json", scheduler.monitoring.history.applications()),
+        ("history_containers.json", scheduler.monitoring.history.containers()),
     ):
         recorded = json.loads((RECORDED / name).read_text(encoding="utf-8"))
         assert [{**entry, "timestamp": now_ns} for entry in recorded] == documents

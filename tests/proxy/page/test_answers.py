@@ -141,8 +141,8 @@ def test_a_question_that_cannot_be_answered_says_why(page: str, path: str, statu
 
 def test_a_timeline_has_a_queue_and_those_right_below(scheduler: Scheduler) -> None:
     """Not the ones below these."""
-    timeline = Timeline(scheduler.live_view())
-    timeline.take(scheduler.live_view().queues())
+    timeline = Timeline(scheduler.monitoring.live_view)
+    timeline.take(scheduler.monitoring.live_view.queues())
 
     document: Any = timeline.document("[rm]default", "root", 0)
 
@@ -153,10 +153,10 @@ def test_a_timeline_has_a_queue_and_those_right_below(scheduler: Scheduler) -> N
 
 def test_a_timeline_is_bounded(scheduler: Scheduler) -> None:
     """The oldest points are forgotten; a viewer may ask for those that are new."""
-    timeline = Timeline(scheduler.live_view())
+    timeline = Timeline(scheduler.monitoring.live_view)
     for _ in range(POINTS_MAX + 5):
         scheduler.advance_to(scheduler.now_ns() + 10_000_000_000)
-        timeline.take(scheduler.live_view().queues())
+        timeline.take(scheduler.monitoring.live_view.queues())
     everything: Any = timeline.document("[rm]default", "root", 0)
     newest: Any = timeline.document("[rm]default", "root", everything["times"][-2])
 
@@ -166,10 +166,10 @@ def test_a_timeline_is_bounded(scheduler: Scheduler) -> None:
 
 def test_a_queue_that_came_later_has_no_points_before(scheduler: Scheduler) -> None:
     """And a partition that has gone has no timeline."""
-    timeline = Timeline(scheduler.live_view())
-    timeline.take(scheduler.live_view().queues())
+    timeline = Timeline(scheduler.monitoring.live_view)
+    timeline.take(scheduler.monitoring.live_view.queues())
     scheduler.update_configuration(configuration_request(QUEUES + "          - name: new\n"))
-    timeline.take(scheduler.live_view().queues())
+    timeline.take(scheduler.monitoring.live_view.queues())
 
     document: Any = timeline.document("[rm]default", "root", 0)
     timeline.take(())

@@ -39,7 +39,7 @@ def scheduler() -> Iterator[Scheduler]:
 
 def change_of(tables: LiveTables, scheduler: Scheduler) -> Any:
     """Return what has changed since the last time, `None` for nothing."""
-    text = tables.update(scheduler.live_view().rows(tables.known))
+    text = tables.update(scheduler.monitoring.live_view.rows(tables.known))
     return json.loads(text) if text else None
 
 
@@ -159,7 +159,7 @@ def test_a_row_that_is_equal_but_new_is_read_once_and_not_sent(scheduler: Schedu
     scheduler.run_until_idle()
 
     assert "nodes" not in change_of(tables, scheduler)[NAME]
-    (rows,) = scheduler.live_view().rows(tables.known)
+    (rows,) = scheduler.monitoring.live_view.rows(tables.known)
     assert () == rows.nodes
 
 

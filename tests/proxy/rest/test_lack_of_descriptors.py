@@ -54,7 +54,7 @@ def test_it_starts_again_after_what_ended_it(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(uvicorn.Server, "main_loop", ends_once)
     with running() as scheduler, RestServer(scheduler) as server:
-        wait_until(lambda: scheduler.broken_interfaces, "the end")
+        wait_until(lambda: scheduler.monitoring.broken_interfaces, "the end")
         check = scheduler.check_health().checks[-1]
         assert (False, "Interfaces that do not answer: [REST: OSError('no descriptors are left')]") == (
             check.succeeded,

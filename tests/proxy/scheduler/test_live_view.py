@@ -47,13 +47,13 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
 
 
 def rows_of(scheduler: Scheduler) -> LiveRows:
-    (rows,) = scheduler.live_view().rows(lambda _: KnownRows())
+    (rows,) = scheduler.monitoring.live_view.rows(lambda _: KnownRows())
     return rows
 
 
 def test_what_was_noted_most_often_is_why_an_application_waits(scheduler: Scheduler) -> None:
     """Those of which nothing waits are left out, and those that are not known."""
-    reasons = scheduler.live_view().reasons("rm", "default", ["app", "gone", "never"])
+    reasons = scheduler.monitoring.live_view.reasons("rm", "default", ["app", "gone", "never"])
 
     assert ["app"] == list(reasons)
     assert "Not enough" in reasons["app"]
@@ -90,10 +90,10 @@ def test_what_has_not_changed_is_not_read_again(scheduler: Scheduler) -> None:
     known = KnownRows(
         {row.node_id: row for row in before.nodes}, {row.application_id: row for row in before.applications}
     )
-    (same,) = scheduler.live_view().rows(lambda _: known)
+    (same,) = scheduler.monitoring.live_view.rows(lambda _: known)
     scheduler.update_allocation(ask_request("t3", memory=80))
     scheduler.run_until_idle()
-    (other,) = scheduler.live_view().rows(lambda _: known)
+    (other,) = scheduler.monitoring.live_view.rows(lambda _: known)
 
     assert ((), ()) == (same.nodes, same.applications)
     assert [("n2", 20)] == [(node.node_id, node.available["memory"]) for node in other.nodes]
@@ -102,7 +102,7 @@ def test_what_has_not_changed_is_not_read_again(scheduler: Scheduler) -> None:
 
 def test_what_users_have_is_read_on_request(scheduler: Scheduler) -> None:
     """Since it is made anew each time."""
-    (rows,) = scheduler.live_view().rows(lambda _: KnownRows(), with_usages=False)
+    (rows,) = scheduler.monitoring.live_view.rows(lambda _: KnownRows(), with_usages=False)
 
     assert (None, None) == (rows.users, rows.groups)
 
@@ -111,7 +111,7 @@ def test_ended_applications_that_the_reader_knows_are_not_read_again(scheduler: 
     """Their rows change no more."""
     known = rows_of(scheduler).names.ended
 
-    (rows,) = scheduler.live_view().rows(lambda _: KnownRows(ended=known))
+    (rows,) = scheduler.monitoring.live_view.rows(lambda _: KnownRows(ended=known))
 
     assert known
     assert () == rows.ended
@@ -139,7 +139,7 @@ def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
 
 def test_a_node_tells_all_that_it_knows(scheduler: Scheduler) -> None:
     """It is asked itself; an unknown one is none."""
-    view = scheduler.live_view()
+    view = scheduler.monitoring.live_view
     facts = view.node("rm", "default", "n1")
 
     assert facts is not None
@@ -151,7 +151,7 @@ def test_a_node_tells_all_that_it_knows(scheduler: Scheduler) -> None:
 
 def test_the_queues_alone_can_be_read(scheduler: Scheduler) -> None:
     """For a timeline."""
-    (reading,) = scheduler.live_view().queues()
+    (reading,) = scheduler.monitoring.live_view.queues()
 
     assert ("[rm]default", ["root", "root.leaf"]) == (
         reading.partition,
@@ -171,4 +171,4 @@ def test_a_scheduler_that_has_stopped_is_not_read() -> None:
     scheduler.stop()
 
     with pytest.raises(RequestError, match="stopped"):
-        scheduler.live_view().queues()
+        scheduler.monitoring.live_view.queues()
