@@ -11,9 +11,19 @@ import random
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from .plans import one_of
+
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool"
 
-__all__ = ["DYNAMIC_PARENT", "INVALID_CONFIGURATIONS", "USERS", "Configuration", "random_configuration"]
+__all__ = [
+    "DYNAMIC_PARENT",
+    "INVALID_CONFIGURATIONS",
+    "USERS",
+    "Configuration",
+    "node_size",
+    "random_configuration",
+    "task_size",
+]
 
 USERS: Final = {"ada": ["analysts"], "bob": ["analysts", "builders"], "eve": [], "kim": ["cooks"]}
 DYNAMIC_PARENT: Final = "dynamic"
@@ -189,3 +199,13 @@ def _limit(
     if shape.limits_applications:
         limit["maxapplications"] = applications_max
     return limit
+
+
+def node_size(rng: random.Random) -> dict[str, int]:
+    """Return what a node has, in the units of the queues."""
+    return {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
+
+
+def task_size(rng: random.Random) -> dict[str, int]:
+    """Return what a task asks for, one of few sizes, likewise."""
+    return {"memory": one_of(rng, (5, 10, 10, 20, 40)), "vcore": one_of(rng, (50, 100, 100, 400))}

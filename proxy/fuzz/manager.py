@@ -19,11 +19,19 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManager, SchedulerAPI
 from .callbacks import CALLBACKS
 from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Size, Task
-from .configurations import DYNAMIC_PARENT, INVALID_CONFIGURATIONS, USERS, Configuration, random_configuration
+from .configurations import (
+    DYNAMIC_PARENT,
+    INVALID_CONFIGURATIONS,
+    USERS,
+    Configuration,
+    node_size,
+    random_configuration,
+    task_size,
+)
 from .plans import PROCESS, STREAMS, one_of
 from .si_client import OlderGeneration
 
-__all__ = ["ACTIONS", "CallbackFault", "SimulatedManager", "World"]
+__all__ = ["CallbackFault", "SimulatedManager", "World"]
 
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
@@ -237,10 +245,11 @@ class SimulatedManager(ResourceManager):
     # -------------------------------------------------------------------------------------- actions
 
     def act(self, name: str, draw: int) -> None:
-        """Do something of this kind, as the draw has it."""
+        """Do what an action of the plan is named after, as the draw has it."""
         if self._registered is not self._recovery:
             self.connect()  # What the scheduler said since is lost.
-        ACTIONS[name](self, random.Random(draw))  # noqa: S311 - it plays, and keeps no secret
+        action: Callable[[random.Random], None] = getattr(self, name.replace(" ", "_"))
+        action(random.Random(draw))  # noqa: S311 - it plays, and keeps no secret
 
     def new_name(self, kind: str) -> str:
         """Return a name that was not used before."""
@@ -251,12 +260,12 @@ class SimulatedManager(ResourceManager):
         """Report a new node."""
         if len(self.record.nodes) >= _NODES_MAX:
             return
-        self.report_node(KnownNode(self.new_name("n"), one_of(rng, self.partitions), _node_size(rng)))
+        self.report_node(KnownNode(self.new_name("n"), one_of(rng, self.partitions), node_size(rng)))
 
     def add_many_nodes(self, rng: random.Random) -> None:
         """Report hundreds of new nodes in one message."""
         names = [self.new_name("n") for _ in range(rng.randint(100, 300))]
-        nodes = [KnownNode(name, one_of(rng, self.partitions), _node_size(rng)) for name in names]
+        nodes = [KnownNode(name, one_of(rng, self.partitions), node_size(rng)) for name in names]
         self.record.nodes |= {node.name: node for node in nodes}
         self._send(si.NodeRequest(nodes=[node.message(_action_of(node)) for node in nodes]))
 
@@ -306,7 +315,7 @@ class SimulatedManager(ResourceManager):
         tasks = []
         if rng.random() < 0.3:
             for group in ("tg1", "tg2")[: rng.randint(1, 2)]:
-                application.gang[group] = (rng.randint(1, 3), _size(rng))
+                application.gang[group] = (rng.randint(1, 3), task_size(rng))
             application.hard = rng.random() < 0.3
             application.timeout_ms = one_of(rng, (0, 2_000, 10_000))
             for group, (count, size) in application.gang.items():
@@ -332,7 +341,7 @@ class SimulatedManager(ResourceManager):
         application = one_of(rng, [*self.record.applications.values()][-6:])
         tasks = []
         for _ in range(rng.randint(1, 4)):
-            task = self._task(application, _size(rng), self.new_name("k"))
+            task = self._task(application, task_size(rng), self.new_name("k"))
             task.priority = rng.randint(-2, 9) if rng.random() < 0.4 else 0
             task.preemptible = rng.random() < 0.7
             task.preempts = rng.random() < 0.7
@@ -358,7 +367,7 @@ class SimulatedManager(ResourceManager):
             self.end_foreign(one_of(rng, [*record.foreign]))
         elif record.nodes:
             node = one_of(rng, [*record.nodes.values()])
-            task = Task(self.new_name("f"), "", node.partition, _size(rng), node=node.name)
+            task = Task(self.new_name("f"), "", node.partition, task_size(rng), node=node.name)
             task.preemptible = rng.random() < 0.5
             record.foreign[task.key] = task
             self._send(si.AllocationRequest(allocations=[task.message()]))
@@ -368,7 +377,7 @@ class SimulatedManager(ResourceManager):
         task = self.record.end_foreign(key)
         self._send_releases([("", key, task.partition, _STOPPED)])
 
-    def finish_tasks(self, rng: random.Random) -> None:
+    def finish(self, rng: random.Random) -> None:
         """End some of what runs."""
         keys = [key for key in self.record.running if key not in self.record.to_confirm]
         self.release([key for key in keys if rng.random() < 0.3], _STOPPED)
@@ -482,33 +491,5 @@ class SimulatedManager(ResourceManager):
         return all(application.state for application in self.record.applications.values())
 
 
-ACTIONS: Final[dict[str, Callable[[SimulatedManager, random.Random], None]]] = {
-    "ask": SimulatedManager.ask,
-    "submit": SimulatedManager.submit,
-    "finish": SimulatedManager.finish_tasks,
-    "withdraw": SimulatedManager.withdraw,
-    "confirm": SimulatedManager.confirm,
-    "report foreign": SimulatedManager.report_foreign,
-    "add node": SimulatedManager.add_node,
-    "add many nodes": SimulatedManager.add_many_nodes,
-    "change node": SimulatedManager.change_node,
-    "remove node": SimulatedManager.remove_node,
-    "remove application": SimulatedManager.remove_application,
-    "reload": SimulatedManager.reload,
-    "change partitions": SimulatedManager.change_partitions,
-    "crash": SimulatedManager.crash,
-    "stumble": SimulatedManager.stumble,
-}
-"""What a manager may do, by name."""
-
-
 def _action_of(node: KnownNode) -> si.NodeInfo.ActionFromRM:
     return si.NodeInfo.CREATE_DRAIN if node.drained else si.NodeInfo.CREATE
-
-
-def _node_size(rng: random.Random) -> Size:
-    return {"memory": rng.randint(30, 150), "vcore": rng.randint(300, 1500)}
-
-
-def _size(rng: random.Random) -> Size:
-    return {"memory": one_of(rng, (5, 10, 10, 20, 40)), "vcore": one_of(rng, (50, 100, 100, 400))}

@@ -1,4 +1,4 @@
-"""How many methods the objects of the model have: twenty at most, whatever they inherit."""
+"""How large files and classes are: 500 lines; in the model twenty methods, whatever is inherited."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from licorne.model.build_kind import is_compiled
 from licorne.model.values.ordered_list import OrderedList
 
 METHODS_MAX: Final = 20
+LINES_MAX: Final = 500
+ROOT: Final = Path(__file__).parents[2]
+ROOMS: Final = ("actors", "bench", "lockcheck", "model", "proxy")
 SOURCES: Final = Path(licorne.model.__file__).parent
 LARGER: Final = {
     "NodeOrder": 27,
@@ -58,11 +61,19 @@ def is_written(member: object) -> bool:
     return isinstance(function, FunctionType) and Path(function.__code__.co_filename).is_relative_to(SOURCES)
 
 
-pytestmark = pytest.mark.skipif(
-    is_compiled(), reason="machine code does not say in which file it was written"
-)
+in_python = pytest.mark.skipif(is_compiled(), reason="machine code does not say in which file it was written")
 
 
+def test_a_file_tells_one_story() -> None:
+    """What is longer than 500 lines has a seam."""
+    files = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "_pb2" not in path.name]
+    sizes = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+
+    assert len(files) > 500
+    assert {} == {name: size for name, size in sizes.items() if size > LINES_MAX}
+
+
+@in_python
 def test_an_object_has_twenty_methods_at_most() -> None:
     """Mixins count: who reads a method has to know all that it may call."""
     sizes = {kind.__name__: len(methods(kind)) for kind in classes()}
@@ -70,6 +81,7 @@ def test_an_object_has_twenty_methods_at_most() -> None:
     assert LARGER == {name: size for name, size in sizes.items() if size > METHODS_MAX}
 
 
+@in_python
 def test_what_is_inherited_counts() -> None:
     """So that no class is cut up into files, and remains one object."""
     assert methods(OrderedList) < methods(AskGroup)
