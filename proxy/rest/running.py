@@ -176,6 +176,8 @@ class _Server(uvicorn.Server):
     def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log what no request gets to know; of a lack of descriptors asyncio tells 500 times a second."""
         error = context.get("exception")
+        if self.should_exit and isinstance(error, ValueError) and "file descriptor" in str(error):
+            return  # After each lack asyncio tries again a second later, and the socket is closed by then.
         if not isinstance(error, OSError) or error.errno not in _LACKS:
             loop.default_exception_handler(context)
         elif loop.time() >= self._quiet_until:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
 import threading
@@ -38,6 +39,29 @@ def test_readers_are_answered_when_connections_had_taken_all_descriptors(tmp_pat
         wait_until(lambda: _is_answered(server.rest), "an answer")
     assert "REST can take no connection" in errors.read_text(encoding="utf-8")
     assert errors.read_text(encoding="utf-8").count("\n") < 10
+
+
+def test_an_attempt_to_accept_after_the_end_is_not_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asyncio makes one a second after each lack, with a socket that may be closed by then."""
+    shutdown = uvicorn.Server.shutdown
+
+    async def accepts_late(server: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+        await shutdown(server, sockets)
+        assert sockets
+        asyncio.get_running_loop().call_soon(lambda: asyncio.get_running_loop().remove_reader(sockets[0]))
+        asyncio.get_running_loop().call_soon(_fail)
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(uvicorn.Server, "shutdown", accepts_late)
+    with running() as scheduler, RestServer(scheduler):
+        pass
+    assert ["another fault"] == [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+
+
+def _fail() -> None:
+    raise ValueError("another fault")
 
 
 def test_it_starts_again_after_what_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
