@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
 from ..lockcheck import excludes, requires
 from ..model.marks import marked_methods
-from ..model.partition import Partition, PartitionReports
-from ..model.partition_monitor import PartitionMonitor
+from ..model.partition import Partition
 from ..model.scheduling.concurrent_placing import ConcurrentOutcome
 from ..model.scheduling.cycle import CycleOutcome
 from ..model.state.quarantine import BrokenKind
@@ -27,7 +25,7 @@ from .predicate_cache import CycleAnswers, CycleInvalidatedError, PredicateCache
 if TYPE_CHECKING:
     from .deferred import DeferredActions
 
-__all__ = ["GuardedMonitor", "GuardedPartition", "GuardedReports"]
+__all__ = ["GuardedPartition"]
 
 T = TypeVar("T")
 GAP_SECONDS_MAX: Final = 0.002
@@ -54,10 +52,7 @@ class GuardedPartition(Guard):
         "_shares",
         "_turn",
         "ended",
-        "monitor",
-        "monitor",
         "name",
-        "reports",
         "rm_id",
     )
 
@@ -80,8 +75,6 @@ class GuardedPartition(Guard):
         self._predicate_cache = predicates if isinstance(predicates, PredicateCache) else None
         self.name = partition.name
         self.rm_id = partition.rm_id
-        self.reports = GuardedReports(self)
-        self.monitor = GuardedMonitor(self)
         self.ended = False
         """Whether the partition takes no more requests; set once."""
         self._turn = 0
@@ -262,41 +255,6 @@ def _under_lock(method: Callable[..., Any]) -> Callable[..., Any]:
     return under_lock
 
 
-class _GuardedPart:
-    __slots__ = ("partition",)
-
-    def __init__(self, partition: GuardedPartition) -> None:
-        self.partition = partition
-
-
-class GuardedReports(_GuardedPart):
-    """The reports of a guarded partition, made with its lock held."""
-
-    __slots__ = ()
-
-
-class GuardedMonitor(_GuardedPart):
-    """The monitor of a guarded partition, asked with its lock held."""
-
-    __slots__ = ()
-
-
-def _guard_part(guarded: type[_GuardedPart], part_class: type, attribute: str) -> None:
-    part_of = attrgetter(attribute)
-    for name in marked_methods(part_class):
-        setattr(guarded, name, _in_part(getattr(part_class, name), part_of))
-
-
-def _in_part(method: Callable[..., Any], part_of: Callable[[Partition], object]) -> Callable[..., Any]:
-    def in_part(part: _GuardedPart, *args: Any, **kwargs: Any) -> Any:
-        with part.partition.holding() as partition:
-            return method(part_of(partition), *args, **kwargs)
-
-    return in_part
-
-
-_guard_part(GuardedReports, PartitionReports, "reports")
-_guard_part(GuardedMonitor, PartitionMonitor, "monitor")
 _OWN: Final = frozenset(vars(GuardedPartition))
 for _name in marked_methods(Partition):
     if _name not in _OWN:

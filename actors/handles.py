@@ -22,8 +22,7 @@ from ..model.cluster import Cluster
 from ..model.errors import LicorneError
 from ..model.marks import marked_methods
 from ..model.nodes.node import Node
-from ..model.partition import Partition, PartitionReports
-from ..model.partition_monitor import PartitionMonitor
+from ..model.partition import Partition
 from .actor import PooledActor
 from .error_origin import note_origin
 from .reference import PooledRef
@@ -48,7 +47,7 @@ IDENTITY: Final[dict[type, tuple[str, ...]]] = {
 
 PARTS: Final[dict[type, dict[str, type]]] = {
     Cluster: {},
-    Partition: {"reports": PartitionReports, "monitor": PartitionMonitor},
+    Partition: {},
     Application: {
         "asks": ApplicationAsks,
         "reservations": ApplicationReservations,

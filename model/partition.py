@@ -6,36 +6,12 @@ Others call the marked methods; each runs to its end before the next begins. The
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, final
+from collections.abc import Callable, Sequence
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
-from .applications.views import ShownApplication
 from .configuration.schema import PartitionConfig
-from .explanation.dry_run import DryRun, dry_run_application, dry_run_ask
-from .explanation.explain import explain
-from .explanation.values import Explanation
-from .limits.limits import HolderKind
-from .limits.user_limits import holder_names
 from .marks import Marks
-from .partition_monitor import PartitionMonitor
-from .partition_views import (
-    ListedApplications,
-    PartitionValues,
-    ShownNode,
-    ShownPartition,
-    listed_applications,
-    node_ids,
-    partition_values,
-    shown_active,
-    shown_completed,
-    shown_nodes,
-    shown_partition,
-    shown_queue,
-    shown_rejected,
-)
-from .placement.rules import PlacementRule
 from .preemption.quota import preempt_over_quota
-from .queues.views import ShownQueue
 from .requests.allocations import submit_allocations
 from .requests.applications import add_applications, remove_application
 from .requests.nodes import remove_node, remove_quarantined_node, update_nodes
@@ -49,10 +25,8 @@ from .scheduling.outstanding import outstanding_asks
 from .scheduling.timer_actions import carry_out, next_retry_ns, schedule_wakeups, watch_quotas
 from .state.applying import apply
 from .state.host import PartitionHost, TimerAction
-from .state.invariants import validate_partition
 from .state.partition_state import PartitionState
-from .state.quarantine import BrokenKind, Quarantined
-from .values.documents import Document
+from .state.quarantine import BrokenKind
 from .values.messages import (
     AllocationsRejected,
     AllocationSubmission,
@@ -64,7 +38,10 @@ from .values.messages import (
 )
 from .values.object_state import ObjectEvent, next_object_state
 
-__all__ = ["Partition", "PartitionReports"]
+__all__ = ["Partition"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Partition:
@@ -92,18 +69,26 @@ class Partition:
             "next_retry_ns",
             "on_timer",
             "quarantine",
-        )
+        ),
+        reads=("read",),
     )
 
     def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name
         self.rm_id = rm_id
         self._state = PartitionState(name, rm_id, config, host)
-        self.reports = PartitionReports(self._state)
-        self.monitor = PartitionMonitor(self._state)
         self.host = host
         """What it was given; never changes."""
         self._stopped = False
+
+    def read(
+        self,
+        function: Callable[Concatenate[PartitionState, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Return what a function copies of the state; it changes nothing. `model.views` has most of them."""
+        return function(self._state, *args, **kwargs)
 
     # ---------------------------------------------------------------------------------- from the RM
 
@@ -277,120 +262,3 @@ def _release_all(state: PartitionState) -> None:
     state.rejected.clear()
     for handle in handles:
         state.host.release(handle)
-
-
-@final
-class PartitionReports:
-    """The reports of a partition; none of them changes anything."""
-
-    MARKS: Final = Marks(
-        reads=(
-            "quarantined",
-            "explain",
-            "application_ids",
-            "explain_ask",
-            "dry_run_application",
-            "dry_run_ask",
-            "shown",
-            "values",
-            "queue",
-            "node_ids",
-            "nodes",
-            "listed_applications",
-            "active",
-            "completed",
-            "rejected",
-            "placement_rules",
-            "holder_names",
-            "holders",
-            "validate",
-        )
-    )
-
-    def __init__(self, state: PartitionState) -> None:
-        self._state = state
-
-    def quarantined(self) -> tuple[Quarantined, ...]:
-        """Return what has broken, the first one first."""
-        return tuple(self._state.quarantine.entries.values())
-
-    def explain(self, application_id: str) -> Explanation | None:
-        """Explain why an application waits, `None` if it is unknown here; changes nothing."""
-        return explain(self._state, application_id)
-
-    def application_ids(self) -> tuple[str, ...]:
-        """Return the ids of all applications that can be explained, sorted."""
-        state = self._state
-        ended = (ended.application.application_id for ended in state.completed.values())
-        return tuple(sorted({*state.entries, *state.rejected, *ended}))
-
-    def explain_ask(self, application_id: str, allocation_key: str) -> Explanation | None:
-        """Explain one ask of an application alone."""
-        return explain(self._state, application_id, only_key=allocation_key)
-
-    def dry_run_application(
-        self, submission: ApplicationSubmission, ask: AllocationSubmission | None
-    ) -> DryRun:
-        """Find out where a new application would go, and its first ask if one is given; changes nothing."""
-        return dry_run_application(self._state, submission, ask)
-
-    def dry_run_ask(self, submission: AllocationSubmission) -> DryRun | None:
-        """Find out where a new ask would go, `None` if its application is not active; changes nothing."""
-        return dry_run_ask(self._state, submission)
-
-    def shown(self) -> ShownPartition:
-        """Return what all documents of the partition are made of, as of one moment."""
-        return shown_partition(self._state)
-
-    def values(self) -> PartitionValues:
-        """Return what the partition as a whole shows, as of one moment."""
-        return partition_values(self._state)
-
-    def queue(self, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
-        """Return what a queue and those above it show; nothing if there is no such queue.
-
-        Args:
-            path: The full path, such as `root.a`.
-            subtree: Whether all queues below it are shown, too.
-        """
-        return shown_queue(self._state, path, subtree=subtree)
-
-    def node_ids(self) -> tuple[str, ...]:
-        """Return the ids of all nodes, sorted."""
-        return node_ids(self._state)
-
-    def nodes(self, names: Sequence[str]) -> tuple[ShownNode, ...]:
-        """Return what some nodes show; those that are gone are left out."""
-        return shown_nodes(self._state, names)
-
-    def listed_applications(self) -> ListedApplications:
-        """Return which applications there are: active, ended and rejected ones."""
-        return listed_applications(self._state)
-
-    def active(self, names: Sequence[str]) -> tuple[ShownApplication, ...]:
-        """Return what some active applications show; those that are gone are left out."""
-        return shown_active(self._state, names)
-
-    def completed(self, serials: Sequence[int]) -> tuple[ShownApplication, ...]:
-        """Return what some applications that have ended show, likewise."""
-        return shown_completed(self._state, serials)
-
-    def rejected(self, names: Sequence[str]) -> tuple[ShownApplication, ...]:
-        """Return what some rejected applications show, likewise."""
-        return shown_rejected(self._state, names)
-
-    def placement_rules(self) -> tuple[PlacementRule, ...]:
-        """Return the placement rules, in their order; each is a value."""
-        return self._state.rules.all()
-
-    def holder_names(self, kind: HolderKind) -> tuple[str, ...]:
-        """Return the names of all users, or of all groups, that have limits or use something; sorted."""
-        return tuple(sorted(holder_names(self._state.limits, kind)))
-
-    def holders(self, *, users: Sequence[str] = (), groups: Sequence[str] = ()) -> list[Document]:
-        """Return what some users and groups have and may have; those that are not known are left out."""
-        return self._state.limits.user_views(users) + self._state.limits.group_views(groups)
-
-    def validate(self) -> None:
-        """Assert every invariant of the partition and of all that is in it."""
-        validate_partition(self._state)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...model.partition_views import PartitionValues
 from ...model.resources.shares import absolute_used_capacity
 from ...model.values.documents import Document, Json, compact, quantities_shown
 from ...model.values.messages import short_partition_name
+from ...model.views.shown import PartitionValues
 from .times import whole
 
 __all__ = ["cluster_document", "partition_document", "partition_info"]

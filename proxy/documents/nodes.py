@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...model.nodes.node import HOSTNAME, RACKNAME
-from ...model.partition_views import ShownNode
 from ...model.resources.shares import absolute_used_capacity
 from ...model.values.documents import Document, Json, compact, quantities_shown
+from ...model.views.shown import ShownNode
 from .applications import allocation_document, foreign_document
 
 __all__ = ["node_document", "utilizations_document"]

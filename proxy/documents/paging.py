@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from ...model.applications.views import ShownApplication
-from ...model.partition_views import ShownNode
 from ...model.values.documents import Document, Json
+from ...model.views.shown import ShownNode
 
 __all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_holder", "size_of_node"]
 

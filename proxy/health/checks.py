@@ -15,12 +15,12 @@ from typing import Final, NamedTuple, Protocol, TypeVar, final
 from ...model.applications.views import ShownApplication
 from ...model.errors import RequestError
 from ...model.nodes.node import NodeFacts
-from ...model.orphans import PlacedOn
 from ...model.partition import Partition
-from ...model.partition_figures import PartitionFigures
-from ...model.partition_views import ShownNode
 from ...model.resources.comparisons import equals, equals_or_empty, has_negative
 from ...model.resources.resource import add, total_of
+from ...model.views.figures import PartitionFigures, partition_figures
+from ...model.views.orphans import PlacedOn, unknown_to_applications, unknown_to_nodes
+from ...model.views.shown import ShownNode, listed_applications, node_ids, shown_active, shown_nodes
 from ..documents.paging import paged, size_of_application, size_of_node
 from ..metrics.counts import Metrics
 from .report import HealthCheck, HealthReport
@@ -81,7 +81,7 @@ class HealthChecks:
         return HealthReport(now_ns, (*self._counts(findings), *looked_at, *self._connections()))
 
     def _look_at(self, partition: Partition) -> _Findings:
-        figures = self._ask_all("a health check", lambda _: partition.monitor.figures())
+        figures = self._ask_all("a health check", lambda _: partition.read(partition_figures))
         negative, inconsistent = [], []
         on_nodes: set[PlacedOn] = set()
         for node in nodes(self._ask_all, partition):
@@ -96,13 +96,14 @@ class HealthChecks:
             for application in active_applications(self._ask_all, partition)
             for allocation, _ in application.allocations
         }
-        monitor = partition.monitor
         return _Findings(
             figures,
             negative,
             inconsistent,
-            self._confirmed(on_nodes - in_applications, monitor.unknown_to_applications),
-            self._confirmed(in_applications - on_nodes, monitor.unknown_to_nodes),
+            self._confirmed(
+                on_nodes - in_applications, lambda some: partition.read(unknown_to_applications, some)
+            ),
+            self._confirmed(in_applications - on_nodes, lambda some: partition.read(unknown_to_nodes, some)),
         )
 
     def _confirmed(
@@ -248,18 +249,18 @@ class AskAll(Protocol):
 
 def nodes(ask_all: AskAll, partition: Partition) -> Iterator[ShownNode]:
     """Yield what each node shows, by id."""
-    reports = partition.reports
-    names = ask_all("a look at the nodes", lambda _: reports.node_ids())
-    for page in paged(names, _asking(ask_all, reports.nodes), size_of_node):
+    names = ask_all("a look at the nodes", lambda _: partition.read(node_ids))
+    for page in paged(names, _asking(ask_all, lambda some: partition.read(shown_nodes, some)), size_of_node):
         yield from page
 
 
 def active_applications(ask_all: AskAll, partition: Partition) -> Iterator[ShownApplication]:
     """Yield what each active application shows, in the order of their arrival."""
-    reports = partition.reports
-    listed = ask_all("a look at the applications", lambda _: reports.listed_applications())
+    listed = ask_all("a look at the applications", lambda _: partition.read(listed_applications))
     names = [entry.application_id for entry in listed.active]
-    for page in paged(names, _asking(ask_all, reports.active), size_of_application):
+    for page in paged(
+        names, _asking(ask_all, lambda some: partition.read(shown_active, some)), size_of_application
+    ):
         yield from page
 
 

@@ -14,9 +14,9 @@ from typing import Final
 from prometheus_client import Metric
 
 from ...model.applications.state import ApplicationState
-from ...model.partition_figures import NodeGauges, QueueGauges
 from ...model.state.cycle_times import TimedPart
 from ...model.state.histograms import BOUNDS_NS, HistogramFigures, merged
+from ...model.views.figures import NodeGauges, QueueGauges
 from .figures import SchedulerFigures
 
 __all__ = ["counter", "gauge", "histogram", "shared_families", "single"]

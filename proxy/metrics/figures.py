@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from ...actors.engine_load import EngineLoad
-from ...model.partition_figures import PartitionFigures
 from ...model.values.manager_state import ManagerState
+from ...model.views.figures import PartitionFigures
 from .counts import ManagerCounts
 from .event_counters import EventCounters
 

@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
 
-from ...model.live_rows import LiveApplication, LiveEnded, LiveNode, LiveQueue, LiveUsage
 from ...model.resources.resource import Resource
 from ...model.values.documents import Json
 from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
+from ...model.views.rows import LiveApplication, LiveEnded, LiveNode, LiveQueue, LiveUsage
 from ..scheduler.live_view import KnownRows, LiveRows
 
 __all__ = ["LiveTables", "Types"]

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...model.partition_views import ListedApplication
+from ...model.views.shown import ListedApplication
 from ..documents.applications import application_info
 from .errors import RestError
 from .pages import paged_response

@@ -15,14 +15,17 @@ from ...model.cluster import Cluster
 from ...model.configuration.words import did_you_mean
 from ...model.errors import RequestError
 from ...model.explanation import Explanation
-from ...model.explanation.dry_run import DryRun
-from ...model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks
-from ...model.explanation.victims import Prospect
+from ...model.explanation import explain as explaining
+from ...model.explanation.dry_run import DryRun, dry_run_application, dry_run_ask
+from ...model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks, next_asks
+from ...model.explanation.victims import Prospect, prospects
 from ...model.partition import Partition
+from ...model.state.invariants import validate_partition
 from ...model.state.quarantine import BrokenKind, Quarantined
 from ...model.values.allocation import FOREIGN_TAG
 from ...model.values.documents import Document
 from ...model.values.messages import AllocationSubmission
+from ...model.views.shown import application_ids, quarantined_entries
 from ..health.checks import AskAll
 from ..resolvers.look_up import with_groups
 from ..si import licorne_v1_pb2 as v1
@@ -88,7 +91,7 @@ def _explain(_: Answers, known: Sequence[Partition], asked: v1.Explain) -> Expla
 
 
 def _would_preempt(_: Answers, known: Sequence[Partition], asked: v1.Explain) -> tuple[Prospect, ...]:
-    found = ask_each(_named(known, asked), lambda each: each.monitor.prospects(asked.application_id))
+    found = ask_each(_named(known, asked), lambda each: each.read(prospects, asked.application_id))
     return tuple(prospect for _, prospects in found for prospect in prospects)
 
 
@@ -106,7 +109,7 @@ def _dry_run(answers: Answers, _: Sequence[Partition], asked: v1.DryRun) -> DryR
 def _next_asks(_: Answers, known: Sequence[Partition], asked: v1.NextAsks) -> tuple[NextAsks, ...]:
     if not 1 <= asked.count <= NEXT_ASKS_MAX:
         raise RequestError(f"count={asked.count} is not from 1 to {NEXT_ASKS_MAX}")
-    found = ask_each(_named(known, asked), lambda each: each.monitor.next_asks(asked.count))
+    found = ask_each(_named(known, asked), lambda each: each.read(next_asks, asked.count))
     return tuple(asks for _, asks in found)
 
 
@@ -125,7 +128,7 @@ def _configuration_text(answers: Answers, _: Sequence[Partition], asked: v1.Mana
 
 
 def _validate(_: Answers, known: Sequence[Partition], __: v1.Empty) -> None:
-    ask_each(known, lambda each: each.reports.validate())
+    ask_each(known, lambda each: each.read(validate_partition))
 
 
 def _resource_managers(answers: Answers, _: v1.Empty) -> object:
@@ -175,7 +178,7 @@ def explain(partitions: Sequence[Partition], application_id: str) -> Explanation
     Raises:
         RequestError: None of the partitions knows it, or more than one do.
     """
-    return _only(partitions, lambda entry: entry.reports.explain(application_id), application_id)
+    return _only(partitions, lambda entry: entry.read(explaining.explain, application_id), application_id)
 
 
 def explain_ask(partitions: Sequence[Partition], application_id: str, allocation_key: str) -> Explanation:
@@ -185,7 +188,9 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
         RequestError: None of the partitions knows the application, more than one do, or it has no such ask.
     """
     explanation = _only(
-        partitions, lambda entry: entry.reports.explain_ask(application_id, allocation_key), application_id
+        partitions,
+        lambda entry: entry.read(explaining.explain, application_id, only_key=allocation_key),
+        application_id,
     )
     if explanation.ask(allocation_key) is None and not explanation.preemptions_of(allocation_key):
         keys = [ask.allocation_key for ask in explain(partitions, application_id).asks]
@@ -197,7 +202,9 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
 def queue_and_user(partitions: Sequence[Partition], application_id: str) -> QueueAndUser | None:
     """Return where an application is and whose, `None` if no partition has it."""
     # No ask has an empty key: only the application itself is explained.
-    for _, known in ask_each(partitions, lambda partition: partition.reports.explain_ask(application_id, "")):
+    for _, known in ask_each(
+        partitions, lambda partition: partition.read(explaining.explain, application_id, only_key="")
+    ):
         if known is not None and known.queue_path:
             return QueueAndUser(known.queue_path, known.user.name, known.user.groups)
     return None
@@ -219,7 +226,7 @@ def dry_run(
     if application is None:
         if wanted is None:
             raise RequestError("a dry run needs an application, an ask, or both")
-        run = _partition_of(manager, wanted.partition).reports.dry_run_ask(wanted)
+        run = _partition_of(manager, wanted.partition).read(dry_run_ask, wanted)
         if run is None:
             raise RequestError(f"application {wanted.application_id!r} is not active in {wanted.partition}")
         return run
@@ -233,7 +240,7 @@ def dry_run(
         )
     partition = _partition_of(manager, submission.partition)
     (submission,) = with_groups((submission,), manager.resolver(submission.partition), blocking)
-    return partition.reports.dry_run_application(submission, wanted)
+    return partition.read(dry_run_application, submission, wanted)
 
 
 def _read_ask(manager: Manager, reader: RequestReader, ask: si.Allocation) -> AllocationSubmission:
@@ -280,8 +287,8 @@ def _only(
 
 
 def _quarantined(partition: Partition) -> tuple[Quarantined, ...]:
-    return partition.reports.quarantined()
+    return partition.read(quarantined_entries)
 
 
 def _application_ids(partition: Partition) -> tuple[str, ...]:
-    return partition.reports.application_ids()
+    return partition.read(application_ids)

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar, final
 
-from ...model.live_rows import (
+from ...model.nodes.node import NodeFacts
+from ...model.partition import Partition
+from ...model.views.rows import (
     LiveApplication,
     LiveEnded,
     LiveNames,
     LiveNode,
     LiveQueue,
     LiveUsage,
+    live_applications,
+    live_ended,
+    live_names,
+    live_node_facts,
+    live_nodes,
+    live_queues,
+    live_reasons,
+    live_usages,
 )
-from ...model.nodes.node import NodeFacts
-from ...model.partition import Partition
 from ..health.checks import AskAll
 from .asking import ask_each, matching
 from .manager_life import ManagerStatus
@@ -99,7 +107,7 @@ class LiveView:
         """
 
         def read(partition: Partition) -> LiveQueues:
-            names = partition.monitor.live_names()
+            names = partition.read(live_names)
             return LiveQueues(partition.name, names.time_ns, _queues(partition, names))
 
         return self._answer("a look at the queues", lambda known: tuple(_each(known, read)))
@@ -113,7 +121,7 @@ class LiveView:
 
         def read(known: Sequence[Partition]) -> NodeFacts | None:
             answers = _each(
-                matching(known, rm_id, partition), lambda found: found.monitor.live_node_facts(node_id)
+                matching(known, rm_id, partition), lambda found: found.read(live_node_facts, node_id)
             )
             return next(iter(answers), None)
 
@@ -130,7 +138,7 @@ class LiveView:
 
         def read(known: Sequence[Partition]) -> dict[str, str]:
             found = matching(known, rm_id, partition)
-            answers = _each(found, lambda one: one.monitor.live_reasons(application_ids))
+            answers = _each(found, lambda one: one.read(live_reasons, application_ids))
             return dict(next(iter(answers), ()))
 
         return self._answer("a look at what waits", read)
@@ -143,32 +151,37 @@ def _each(partitions: Sequence[Partition], read: Callable[[Partition], T]) -> li
 def _rows(
     partition: Partition, known: KnownRows, manager: ManagerStatus | None, *, with_usages: bool
 ) -> LiveRows:
-    monitor = partition.monitor
-    names = monitor.live_names()
+    names = partition.read(live_names)
     new = tuple(serial for serial in names.ended if serial not in known.ended)
     users = groups = None
     if with_usages:
-        users = tuple(row for piece in _pieces(names.users) for row in monitor.live_usages(piece, ())[0])
-        groups = tuple(row for piece in _pieces(names.groups) for row in monitor.live_usages((), piece)[1])
+        users = tuple(
+            row for piece in _pieces(names.users) for row in partition.read(live_usages, piece, ())[0]
+        )
+        groups = tuple(
+            row for piece in _pieces(names.groups) for row in partition.read(live_usages, (), piece)[1]
+        )
     return LiveRows(
         partition.name,
         names,
-        tuple(row for piece in _pieces(names.nodes) for row in monitor.live_nodes(piece, known.nodes)),
+        tuple(
+            row for piece in _pieces(names.nodes) for row in partition.read(live_nodes, piece, known.nodes)
+        ),
         tuple(
             row
             for piece in _pieces(names.applications)
-            for row in monitor.live_applications(piece, known.applications)
+            for row in partition.read(live_applications, piece, known.applications)
         ),
         _queues(partition, names),
         users,
         groups,
-        tuple(row for piece in _pieces(new) for row in monitor.live_ended(piece)),
+        tuple(row for piece in _pieces(new) for row in partition.read(live_ended, piece)),
         manager,
     )
 
 
 def _queues(partition: Partition, names: LiveNames) -> tuple[LiveQueue, ...]:
-    return tuple(row for piece in _pieces(names.queues) for row in partition.monitor.live_queues(piece))
+    return tuple(row for piece in _pieces(names.queues) for row in partition.read(live_queues, piece))
 
 
 def _pieces(names: tuple[N, ...]) -> Iterator[tuple[N, ...]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, final
 
 from ...model.applications.state import ApplicationState
 from ...model.partition import Partition
-from ...model.partition_figures import PartitionFigures
 from ...model.values.documents import Document, Json
+from ...model.views.figures import PartitionFigures, partition_figures
 from ..health.checks import AskAll, HealthChecks
 from ..health.history import History
 from ..health.report import HealthReport
@@ -155,7 +155,7 @@ def _diagnostics(plugin: StateDumpPlugin) -> Json:
 
 
 def _figures(partition: Partition) -> PartitionFigures:
-    return partition.monitor.figures()
+    return partition.read(partition_figures)
 
 
 def _running(figures: PartitionFigures) -> int:

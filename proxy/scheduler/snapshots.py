@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...model.partition import Partition
-from ...model.partition_views import ShownPartition
 from ...model.values.documents import Document, Json
 from ...model.values.messages import short_partition_name
+from ...model.views.shown import ShownPartition, shown_partition
 from ..documents.applications import application_document
 from ..documents.clusters import partition_document
 from ..documents.nodes import node_document
@@ -42,7 +42,7 @@ def _queues(shown: ShownPartition) -> Document:
 
 
 def _shown(partition: Partition) -> ShownPartition:
-    return partition.reports.shown()
+    return partition.read(shown_partition)
 
 
 def _key(full_name: str, shared: Counter[str]) -> str:

@@ -7,18 +7,33 @@ their own threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, final
 
 from ...model.applications.views import ShownApplication
 from ...model.configuration.schema import SchedulerConfig
 from ...model.errors import RequestError
-from ...model.limits.limits import HolderKind
-from ...model.partition import Partition, PartitionReports
-from ...model.partition_views import ListedApplications, PartitionValues, ShownNode
+from ...model.partition import Partition
 from ...model.placement.rules import PlacementRule
 from ...model.queues.views import ShownQueue
+from ...model.state.partition_state import PartitionState
 from ...model.values.documents import Document
 from ...model.values.messages import short_partition_name
+from ...model.views.shown import (
+    ListedApplications,
+    PartitionValues,
+    ShownNode,
+    holder_names_of,
+    holders,
+    listed_applications,
+    node_ids,
+    partition_values,
+    placement_rules,
+    shown_active,
+    shown_completed,
+    shown_nodes,
+    shown_queue,
+    shown_rejected,
+)
 from ..documents.paging import paged, size_of_application, size_of_holder, size_of_node
 from ..health.checks import AskAll
 from .asking import ask_each
@@ -29,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Build", "UnknownPartitionError", "Views"]
 
-K = TypeVar("K")
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -109,79 +124,60 @@ class Views:
 
     def queue(self, partition: str, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
         """Return a queue and those above it, as they are shown; nothing if there is no such queue."""
-        return self._ask(partition, lambda reports: reports.queue(path, subtree=subtree))
+        return self._read(partition, shown_queue, path, subtree=subtree)
 
     def placement_rules(self, partition: str) -> tuple[PlacementRule, ...]:
         """Return the placement rules, in order."""
-        return self._ask(partition, lambda reports: reports.placement_rules())
+        return self._read(partition, placement_rules)
 
     def users(self, partition: str, name: str | None = None) -> list[Document]:
         """Return what users have and may have, by name: of one user, or of all (`None`), in pages."""
-        names = self._holder_names(partition, "user") if name is None else (name,)
-        return self._holders(partition, names, lambda reports, page: reports.holders(users=page))
+        names = self._read(partition, holder_names_of, "user") if name is None else (name,)
+        pages = paged(names, lambda page: self._read(partition, holders, users=page), size_of_holder)
+        return [row for page in pages for row in page]
 
     def groups(self, partition: str, name: str | None = None) -> list[Document]:
         """Return what groups have and may have, likewise."""
-        names = self._holder_names(partition, "group") if name is None else (name,)
-        return self._holders(partition, names, lambda reports, page: reports.holders(groups=page))
+        names = self._read(partition, holder_names_of, "group") if name is None else (name,)
+        pages = paged(names, lambda page: self._read(partition, holders, groups=page), size_of_holder)
+        return [row for page in pages for row in page]
 
     def node(self, partition: str, node_id: str) -> ShownNode | None:
         """Return what a node shows, `None` if there is none of that id."""
-        return next(iter(self._ask(partition, lambda reports: reports.nodes((node_id,)))), None)
+        return next(iter(self._read(partition, shown_nodes, (node_id,))), None)
 
     def nodes(self, partition: str) -> Iterator[Sequence[ShownNode]]:
         """Yield what all nodes show, by id, in pages."""
-        node_ids = self._ask(partition, lambda reports: reports.node_ids())
-        return self._pages(partition, node_ids, lambda reports, page: reports.nodes(page), size_of_node)
+        names = self._read(partition, node_ids)
+        return paged(names, lambda page: self._read(partition, shown_nodes, page), size_of_node)
 
     def listed_applications(self, partition: str) -> ListedApplications:
         """Return which applications there are."""
-        return self._ask(partition, lambda reports: reports.listed_applications())
+        return self._read(partition, listed_applications)
 
     def active(self, partition: str, names: Sequence[str]) -> Iterator[Sequence[ShownApplication]]:
         """Yield what active applications show, in pages; those that are gone are left out."""
-        return self._pages(partition, names, lambda reports, page: reports.active(page), size_of_application)
+        return paged(names, lambda page: self._read(partition, shown_active, page), size_of_application)
 
     def completed(self, partition: str, serials: Sequence[int]) -> Iterator[Sequence[ShownApplication]]:
         """Yield what applications that have ended show, likewise."""
-        return self._pages(
-            partition, serials, lambda reports, page: reports.completed(page), size_of_application
-        )
+        return paged(serials, lambda page: self._read(partition, shown_completed, page), size_of_application)
 
     def rejected(self, partition: str, names: Sequence[str]) -> Iterator[Sequence[ShownApplication]]:
         """Yield what rejected applications show, likewise."""
-        return self._pages(
-            partition, names, lambda reports, page: reports.rejected(page), size_of_application
-        )
+        return paged(names, lambda page: self._read(partition, shown_rejected, page), size_of_application)
 
-    def _holder_names(self, partition: str, kind: HolderKind) -> tuple[str, ...]:
-        return self._ask(partition, lambda reports: reports.holder_names(kind))
-
-    def _holders(
+    def _read(
         self,
-        partition: str,
-        names: Sequence[str],
-        question: Callable[[PartitionReports, Sequence[str]], Sequence[Document]],
-    ) -> list[Document]:
-        return [row for page in self._pages(partition, names, question, size_of_holder) for row in page]
-
-    def _pages(
-        self,
-        partition: str,
-        keys: Sequence[K],
-        question: Callable[[PartitionReports, Sequence[K]], Sequence[T]],
-        size: Callable[[T], int],
-    ) -> Iterator[Sequence[T]]:
-        def ask(page: Sequence[K]) -> Sequence[T]:
-            return self._ask(partition, lambda reports: question(reports, page))
-
-        return paged(keys, ask, size)
-
-    def _ask(self, name: str, question: Callable[[PartitionReports], T]) -> T:
+        name: str,
+        function: Callable[Concatenate[PartitionState, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         def answer(partitions: Sequence[Partition]) -> T:
             for partition in partitions:
                 if partition.name == name:
-                    return question(partition.reports)
+                    return partition.read(function, *args, **kwargs)
             raise UnknownPartitionError(f"there is no partition {name!r}")
 
         return self._ask_all("a look at a partition", answer)
@@ -192,4 +188,4 @@ def _names(partitions: Sequence[Partition]) -> tuple[str, ...]:
 
 
 def _values(partition: Partition) -> PartitionValues:
-    return partition.reports.values()
+    return partition.read(partition_values)

@@ -15,7 +15,7 @@ from support.transcripts.transcript_witness import make_replay
 from licorne import Scheduler
 from licorne.actors.deferred import DeferredActions
 from licorne.actors.error_origin import origin_of
-from licorne.actors.guarded_partition import GuardedMonitor, GuardedPartition, GuardedReports
+from licorne.actors.guarded_partition import GuardedPartition
 from licorne.actors.guards import LOCK_ORDER, guard
 from licorne.actors.handles import PARTS
 from licorne.lockcheck import held, session
@@ -23,8 +23,7 @@ from licorne.model.applications.application import Application
 from licorne.model.applications.pending_asks import PendingAsks
 from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
-from licorne.model.partition import Partition, PartitionReports
-from licorne.model.partition_monitor import PartitionMonitor
+from licorne.model.partition import Partition
 from licorne.model.values.allocation import Allocation
 from licorne.model.values.documents import Document
 from licorne.proxy.documents import applications as application_documents
@@ -41,8 +40,6 @@ def test_a_guard_has_every_marked_method_of_a_partition() -> None:
     """And each is one that takes the lock: none is inherited from the partition."""
     assert set(marked_methods(Partition)) <= set(vars(GuardedPartition))
     assert not issubclass(GuardedPartition, Partition)
-    assert set(marked_methods(PartitionReports)) <= set(dir(GuardedReports))
-    assert set(marked_methods(PartitionMonitor)) <= set(dir(GuardedMonitor))
 
 
 def test_the_parts_of_an_application_are_behind_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from licorne.model.values.messages import (
     ApplicationSubmission,
     Registration,
 )
+from licorne.model.views.shown import shown_partition
 
 ONE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
 OTHER = ONE.replace("name: a}", "name: b}")
@@ -92,7 +93,7 @@ def submit(partition: Partition, **tags: str) -> None:
 
 
 def queues_of(partition: Partition) -> list[str]:
-    children = partition.reports.shown().root.children
+    children = partition.read(shown_partition).root.children
     return [f"{child.path} {child.state.value}" for child in children]
 
 

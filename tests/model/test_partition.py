@@ -7,7 +7,6 @@ from support.model.builders import SECOND_NS, START_NS, FakePredicates, a_resour
 from support.model.harness import Harness
 
 from licorne.model.applications.application import Application
-from licorne.model.partition_views import partition_values
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import (
     ApplicationChanged,
@@ -16,6 +15,7 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
+from licorne.model.views.shown import partition_values
 
 NOTHING, PREPARED, RESULT = CycleOutcome.NOTHING, CycleOutcome.PREPARED, CycleOutcome.RESULT
 SECONDS_OF_THREE_DAYS = 3 * 24 * 3600

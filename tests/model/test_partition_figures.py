@@ -8,6 +8,7 @@ from support.model.harness import Harness
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.state.cycle_times import DETAILED_EVERY, TimedPart
+from licorne.model.views.figures import partition_figures
 
 LEAF = ("root.leaf", ApplicationState.RUNNING)
 
@@ -20,11 +21,11 @@ def test_applications_are_counted_by_leaf_and_state() -> None:
     harness.ask("ask")
     harness.run_until_idle()
 
-    assert harness.partition.monitor.figures().active == {LEAF: 1}
+    assert harness.partition.read(partition_figures).active == {LEAF: 1}
 
     harness.release("ask")
     harness.advance(seconds=31)
-    figures = harness.partition.monitor.figures()
+    figures = harness.partition.read(partition_figures)
 
     assert (figures.active, figures.ended) == ({}, {("root.leaf", ApplicationState.COMPLETED): 1})
 
@@ -34,7 +35,7 @@ def test_a_rejected_application_has_ended() -> None:
     harness = Harness()
     harness.submit("app", "root.no.such")
 
-    ((queue, state),) = harness.partition.monitor.figures().ended
+    ((queue, state),) = harness.partition.read(partition_figures).ended
     assert (state, queue) == (ApplicationState.REJECTED, "")
 
 
@@ -47,7 +48,7 @@ def test_allocations_of_a_leaf_are_counted_from_their_placement_to_their_end() -
         harness.ask(key)
     harness.run_until_idle()
     harness.release("one")
-    root, leaf = harness.partition.monitor.figures().queues
+    root, leaf = harness.partition.read(partition_figures).queues
 
     assert ("root.leaf", 2, 1) == (leaf.path, leaf.placed, leaf.ended)
     assert (0, 0) == (root.placed, root.ended)
@@ -78,7 +79,7 @@ def test_each_cycle_is_timed_and_one_in_some_in_detail() -> None:
     for number in range(DETAILED_EVERY + 1):
         harness.ask(f"ask-{number}")
         harness.cycle()
-    times = harness.partition.monitor.figures().times
+    times = harness.partition.read(partition_figures).times
 
     assert DETAILED_EVERY + 1 == times[TimedPart.CYCLE].durations
     details = (
@@ -98,4 +99,4 @@ def test_a_cycle_with_nothing_to_place_is_not_timed() -> None:
     harness.nodes("node")
     harness.cycle()
 
-    assert harness.partition.monitor.figures().times[TimedPart.CYCLE].durations == 0
+    assert harness.partition.read(partition_figures).times[TimedPart.CYCLE].durations == 0

@@ -8,6 +8,7 @@ from support.model.explained import ask_of, blockers, explained, only_blocker, r
 from support.model.harness import Harness
 
 from licorne.model.explanation import AskStatus, Lack, NodeObstacle, SubjectKind
+from licorne.model.explanation.explain import explain
 from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.values.object_state import ObjectEvent, ObjectState
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
@@ -434,7 +435,7 @@ def test_one_ask_can_be_explained_alone() -> None:
     h.submit()
     h.ask("a", "b")
 
-    explanation = h.partition.reports.explain_ask("app", "b")
+    explanation = h.partition.read(explain, "app", only_key="b")
 
     assert explanation is not None
     assert ["b"] == [ask.allocation_key for ask in explanation.asks]

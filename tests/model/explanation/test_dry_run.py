@@ -8,11 +8,12 @@ import pytest
 from support.model.builders import PARTITION, START_NS, TEN, a_resource
 from support.model.harness import Harness
 
-from licorne.model.explanation.dry_run import DryRun
+from licorne.model.explanation.dry_run import DryRun, dry_run_application, dry_run_ask
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import REQUIRED_NODE_TAG
 from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
 from licorne.model.values.refusals import RefusalReason
+from licorne.model.views.shown import shown_partition
 
 CREATING = "placementrules: [{name: tag, value: namespace, create: true}, {name: provided, create: true}]"
 
@@ -69,7 +70,7 @@ def new(
 ) -> DryRun:
     """Try an application, and see that nothing has changed."""
     before = _shown(harness)
-    run = harness.partition.reports.dry_run_application(submission, ask)
+    run = harness.partition.read(dry_run_application, submission, ask)
     assert before == _shown(harness)
     harness.validate()
     return run
@@ -78,7 +79,7 @@ def new(
 def more(harness: Harness, ask: AllocationSubmission) -> DryRun:
     """Try an ask of an application that is active, and see that nothing has changed."""
     before = _shown(harness)
-    run = harness.partition.reports.dry_run_ask(ask)
+    run = harness.partition.read(dry_run_ask, ask)
     assert before == _shown(harness)
     harness.validate()
     assert run is not None
@@ -88,7 +89,7 @@ def more(harness: Harness, ask: AllocationSubmission) -> DryRun:
 def _shown(harness: Harness) -> tuple[object, ...]:
     partition, state = harness.partition, harness.state
     return (
-        partition.reports.shown(),
+        partition.read(shown_partition),
         len(harness.announcements),
         (state.changes, state.node_changes, state.nodes.gains, dict(state.nodes.closed)),
     )
@@ -351,7 +352,7 @@ def test_an_ask_that_would_be_rejected_leaves_its_new_application_without_a_node
 
 def test_an_ask_of_an_application_that_is_not_active_has_no_answer() -> None:
     """No node would take it."""
-    assert Harness().partition.reports.dry_run_ask(an_ask_to_come("nobody")) is None
+    assert Harness().partition.read(dry_run_ask, an_ask_to_come("nobody")) is None
 
 
 def test_a_dry_run_is_about_its_moment() -> None:

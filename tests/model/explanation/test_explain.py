@@ -8,9 +8,11 @@ from support.model.harness import Harness
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.applications.state import ApplicationState
+from licorne.model.explanation.explain import explain
 from licorne.model.explanation.places import AHEAD_MAX
 from licorne.model.preemption.guarantee.decision import NoPreemption
 from licorne.model.state.preemption_log import PreemptionCause
+from licorne.model.views.shown import shown_partition
 
 THREE_DAYS = 3 * 24 * 3600
 
@@ -21,8 +23,8 @@ def test_an_unknown_application_has_no_explanation() -> None:
     h.submit()
     h.withdraw()
 
-    assert h.partition.reports.explain("app") is None
-    assert h.partition.reports.explain_ask("never", "ask") is None
+    assert h.partition.read(explain, "app") is None
+    assert h.partition.read(explain, "never", only_key="ask") is None
 
 
 def test_an_application_is_explained_with_its_user_and_state() -> None:
@@ -165,7 +167,7 @@ def test_an_application_that_has_ended_is_explained_until_it_expires() -> None:
     assert "root.leaf" == explanation.queue_path
     assert h.clock.now_ns() == explanation.finished_at_ns == explanation.state_since_ns
     h.advance(THREE_DAYS)
-    assert h.partition.reports.explain("app") is None
+    assert h.partition.read(explain, "app") is None
 
 
 def test_an_application_that_has_failed_is_explained_with_what_it_began_to_fail_for() -> None:
@@ -276,13 +278,13 @@ def test_an_explanation_does_not_change_the_state() -> None:
     """Neither what is shown nor what holds."""
     scene = a_preemption()
     scene.ask("more", application_id="root.b", resource=TEN)
-    before = (scene.partition.reports.shown(), scene.state.changes)
+    before = (scene.partition.read(shown_partition), scene.state.changes)
 
     for name in ("root.a", "root.b"):
         explained(scene, name)
 
     assert before == (
-        scene.partition.reports.shown(),
+        scene.partition.read(shown_partition),
         scene.state.changes,
     )
     scene.validate()

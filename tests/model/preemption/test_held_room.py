@@ -8,6 +8,7 @@ import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
+from licorne.model.explanation.explain import explain
 from licorne.model.state.claims import CLAIM_GRACE_NS
 from licorne.model.values.messages import NodeAction
 
@@ -67,7 +68,7 @@ def test_what_is_kept_is_said_to_be_kept() -> None:
     """Otherwise nobody would understand why an ask waits that its queue has room for."""
     scene = four_of_one_queue(SIDE_BY_SIDE)
     scene.end("v3", "root.p.b", again=True)
-    explanation = scene.partition.reports.explain("root.p.b")
+    explanation = scene.partition.read(explain, "root.p.b")
     assert explanation is not None
     (blocker,) = explanation.asks[0].blockers
 

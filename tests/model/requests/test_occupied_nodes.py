@@ -8,6 +8,7 @@ from support.model.harness import TEN, Harness, a_resource
 from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
+from licorne.model.views.shown import shown_partition
 from licorne.proxy.documents.nodes import node_document
 
 FOUR = a_resource(memory=4)
@@ -101,7 +102,7 @@ def test_the_document_of_a_node_shows_what_others_use() -> None:
 
     report(h, FOUR)
 
-    (row,) = h.partition.reports.shown().nodes
+    (row,) = h.partition.read(shown_partition).nodes
     document = node_document(row)
     assert ({"memory": 4}, {"memory": 6}) == (document["occupied"], document["available"])
     assert not {"allocations", "foreignAllocations", "allocated"} & {

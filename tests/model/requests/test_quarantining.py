@@ -12,6 +12,7 @@ from licorne.model.nodes.handle import NodeHandle
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state.quarantine import BrokenKind, Quarantined
 from licorne.model.values.messages import NodeAction, TerminationType
+from licorne.model.views.shown import quarantined_entries
 
 FIVE = a_resource(memory=5)
 TWENTY = a_resource(memory=20)
@@ -89,7 +90,7 @@ def test_a_broken_application_is_reported() -> None:
     again = h.partition.quarantine(BrokenKind.APPLICATION, "app", "another bug")
 
     expected = Quarantined("[rm]default", BrokenKind.APPLICATION, "app", since_ns, "a bug")
-    assert (False, (expected,)) == (again, h.partition.reports.quarantined())
+    assert (False, (expected,)) == (again, h.partition.read(quarantined_entries))
 
 
 def test_requests_for_a_broken_application_are_answered() -> None:
@@ -133,7 +134,11 @@ def test_a_broken_application_that_is_removed_leaves_nothing() -> None:
 
     assert [("a", STOPPED)] == h.releases
     assert (EMPTY, EMPTY, 0) == (h.queue("root").allocated, h.queue("root").pending, h.queue().running)
-    assert (EMPTY, 0, ()) == (h.user_usage(), h.state.placed.allocations, h.partition.reports.quarantined())
+    assert (EMPTY, 0, ()) == (
+        h.user_usage(),
+        h.state.placed.allocations,
+        h.partition.read(quarantined_entries),
+    )
     assert h.submit() is None
 
 
@@ -231,7 +236,7 @@ def test_a_broken_node_is_reported() -> None:
     h.advance(1)
     break_node(h, "one")
 
-    (entry,) = h.partition.reports.quarantined()
+    (entry,) = h.partition.read(quarantined_entries)
 
     assert (BrokenKind.NODE, "one", "a bug") == (entry.kind, entry.name, entry.reason)
     assert h.state.state_since_ns + SECOND_NS == entry.since_ns
@@ -262,7 +267,7 @@ def test_a_broken_node_that_is_removed_takes_its_allocations_along() -> None:
 
     assert (1, ("one",)) == (len(early.rejected), late.accepted)
     assert ([("a", STOPPED)], {}) == (h.releases, h.state.foreign)
-    assert () == h.partition.reports.quarantined()
+    assert () == h.partition.read(quarantined_entries)
 
 
 def test_a_broken_node_is_reserved_for_no_ask() -> None:
@@ -298,7 +303,7 @@ def test_a_partition_ends_with_what_broke_in_it(what: str) -> None:
     h.validate()
 
     assert ((), 0, EMPTY) == (
-        h.partition.reports.quarantined(),
+        h.partition.read(quarantined_entries),
         h.state.placed.allocations,
         h.queue("root").allocated,
     )

@@ -9,6 +9,7 @@ from support.model.builders import FakeChannel, FakePredicates
 from support.model.harness import Harness, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
+from licorne.model.explanation.explain import explain
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.state.deferred_checks import NODES_PER_STEP, QUESTIONS_MAX
 from licorne.model.state.node_checks import Pending
@@ -149,7 +150,7 @@ def test_without_an_answer_in_time_the_ask_counts_as_refused() -> None:
     scene.h.cycle()
 
     assert {NO_ANSWER: 1} == scene.log_of("a")
-    explained = scene.h.partition.reports.explain("app")
+    explained = scene.h.partition.read(explain, "app")
     assert explained is not None
     assert [NO_ANSWER] == [blocker.detail for ask in explained.asks for blocker in ask.blockers]
     scene.channel.answer()

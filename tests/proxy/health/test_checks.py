@@ -12,10 +12,13 @@ from support.proxy.rest_scenario import RECORDED, rest_scenario
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.applications.application import Application
 from licorne.model.nodes.node import Node
-from licorne.model.orphans import PlacedOn
 from licorne.model.partition import Partition
 from licorne.model.resources.resource import Resource
+from licorne.model.state.partition_state import PartitionState
 from licorne.model.state.quarantine import BrokenKind
+from licorne.model.views.orphans import PlacedOn, unknown_to_applications, unknown_to_nodes
+from licorne.model.views.shown import listed_applications
+from licorne.proxy.health import checks
 from licorne.proxy.health.report import HealthReport, health_document
 from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
@@ -116,15 +119,13 @@ def test_what_moves_while_it_is_looked_at_is_no_orphan(monkeypatch: pytest.Monke
     """An application ends between the look at the nodes and the look at the applications."""
     with rest_scenario() as scheduler:
         scheduler.check_health()
-        reports = type(partition_of(scheduler).reports)
-        listed = reports.listed_applications
 
-        def removes_one(self: object) -> object:
+        def removes_one(state: PartitionState) -> object:
             gone = {"applicationID": "app-3", "partitionName": "default"}
             scheduler.update_application(si.ApplicationRequest(rmID="rm", remove=[gone]))
-            return listed(self)  # type: ignore[arg-type]
+            return listed_applications(state)
 
-        monkeypatch.setattr(reports, "listed_applications", removes_one)
+        monkeypatch.setattr(checks, "listed_applications", removes_one)
         report = scheduler.check_health()
 
     assert failed(report) == set()
@@ -138,12 +139,12 @@ def test_the_member_of_a_swap_is_no_orphan() -> None:
         holdings = application_of(scheduler, "app-gang")._core.holdings
         swapping, placed = holdings.swapping, holdings.placed
 
-        assert partition.monitor.unknown_to_applications([member]) == ()
-        assert partition.monitor.unknown_to_nodes([member]) == ()
+        assert partition.read(unknown_to_applications, [member]) == ()
+        assert partition.read(unknown_to_nodes, [member]) == ()
         allocation = placed.pop("gm-1")
-        assert partition.monitor.unknown_to_applications([member]) == (member,)
+        assert partition.read(unknown_to_applications, [member]) == (member,)
         swapping["gm-1"] = "ph-2"
-        assert partition.monitor.unknown_to_applications([member]) == ()
+        assert partition.read(unknown_to_applications, [member]) == ()
         del swapping["gm-1"]
         placed["gm-1"] = allocation
 

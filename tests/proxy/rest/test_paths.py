@@ -24,13 +24,14 @@ from support.proxy.rest_clients import Reader, reader, status_of_path
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.reader import CONFIGURATION_BYTES_MAX, DEFAULT_CONFIGURATION
 from licorne.model.nodes.node import NodeFacts
-from licorne.model.partition import PartitionReports
-from licorne.model.partition_views import ShownNode
 from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.state.partition_state import PartitionState
+from licorne.model.views.shown import ShownNode, holders
 from licorne.proxy.documents.nodes import utilizations_document
 from licorne.proxy.documents.paging import ROWS_MAX
 from licorne.proxy.documents.times import time_text
 from licorne.proxy.rest import configurations
+from licorne.proxy.scheduler import views
 
 BELOW = "/ws/v1/partition/default"
 MANY = 4 * ROWS_MAX + 1
@@ -326,13 +327,12 @@ def test_configurations_are_checked_one_at_a_time(served: Reader, monkeypatch: p
 def test_users_are_copied_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn of a partition is long, however many users there are; the list has each once, by name."""
     turns: list[int] = []
-    holders = PartitionReports.holders
 
-    def counted(reports: PartitionReports, *, users: Sequence[str]) -> object:
+    def counted(state: PartitionState, *, users: Sequence[str]) -> object:
         turns.append(len(users))
-        return holders(reports, users=users)
+        return holders(state, users=users)
 
-    monkeypatch.setattr(PartitionReports, "holders", counted)
+    monkeypatch.setattr(views, "holders", counted)
     names = [f"u{number:04d}" for number in range(1_000)]
     limits = f"limits: [{{limit: all, maxapplications: 5, users: [{', '.join(names)}]}}]"
     queues = f"{{name: root, submitacl: '*', {limits}, queues: [{{name: leaf}}]}}"

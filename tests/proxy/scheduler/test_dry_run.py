@@ -9,6 +9,8 @@ import pytest
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import RequestError, ResourceManager, Scheduler
+from licorne.model.explanation.explain import explain
+from licorne.model.views.shown import application_ids
 from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.replay import Replay
@@ -92,12 +94,12 @@ def ask_everything(scheduler: Scheduler) -> int:
     """Ask all that can be asked; return how many answers there were."""
     count = 0
     for partition in scheduler._cluster.partitions():
-        for name in partition.reports.application_ids():
-            explanation = partition.reports.explain(name)
+        for name in partition.read(application_ids):
+            explanation = partition.read(explain, name)
             assert explanation is not None
             count += 1
             for ask in explanation.asks:
-                partition.reports.explain_ask(name, ask.allocation_key)
+                partition.read(explain, name, only_key=ask.allocation_key)
             try:
                 scheduler.dry_run(ask=an_ask(name, key="never"), rm_id=partition.rm_id)
                 count += 1

@@ -9,7 +9,8 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request
 
 from licorne import RequestError, Scheduler
-from licorne.model.live_rows import LiveNode
+from licorne.model.state.partition_state import PartitionState
+from licorne.model.views.rows import LiveNode, live_nodes
 from licorne.proxy.scheduler import live_view
 from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.scheduler.live_view import KnownRows, LiveRows
@@ -124,14 +125,12 @@ def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
     """And nothing is lost at the borders."""
     monkeypatch.setattr(live_view, "PIECE", 2)
     asked: list[tuple[str, ...]] = []
-    (partition,) = scheduler._cluster.partitions()
-    read = type(partition.monitor).live_nodes
 
-    def noting(reports: object, names: tuple[str, ...], known: dict[str, LiveNode]) -> object:
+    def noting(state: PartitionState, names: tuple[str, ...], known: dict[str, LiveNode]) -> object:
         asked.append(names)
-        return read(reports, names, known)  # type: ignore[arg-type] # the reports of whichever engine it is
+        return live_nodes(state, names, known)
 
-    monkeypatch.setattr(type(partition.monitor), "live_nodes", noting)
+    monkeypatch.setattr(live_view, "live_nodes", noting)
 
     assert ["n1", "n2", "n3"] == [node.node_id for node in rows_of(scheduler).nodes]
     assert [("n1", "n2"), ("n3",)] == asked

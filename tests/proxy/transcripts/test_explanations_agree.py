@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 from support.transcripts.simulated_transcripts import simulated_transcript
 
+from licorne.model.explanation.explain import explain
 from licorne.model.explanation.node_summary import summarise
 from licorne.model.explanation.places import queue_places
 from licorne.model.partition import Partition
@@ -35,7 +36,7 @@ def check_explanations(seed: int) -> int:
     count = 0
     for partition in resting(seed):
         for name, entry in partition._state.entries.items():
-            explanation = partition.reports.explain(name)
+            explanation = partition.read(explain, name)
             assert explanation is not None
             refusals = entry.application.asks.refusals()
             for ask in explanation.waiting:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from itertools import chain
+from types import FunctionType
 from typing import Any, Final
 
 from licorne.actors.handles import PARTS
@@ -64,6 +65,7 @@ def _watched(label: str, method: Callable[..., Any], audit: Audit) -> Callable[.
         before = _places(entity)
         result = method(entity, *args, **kwargs)
         audit.called.add(label)
+        audit.called.update(f"{label} of {each.__name__}" for each in args if isinstance(each, FunctionType))
         changed = differences(before, _places(entity))
         if changed:
             audit.changed.setdefault(label, set()).update(changed)

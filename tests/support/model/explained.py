@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from licorne.model.explanation.explain import explain
+
 if TYPE_CHECKING:
     from support.model.harness import Harness
 
@@ -16,7 +18,7 @@ __all__ = ["ask_of", "blockers", "explained", "only_blocker", "place_in_file", "
 
 def explained(harness: Harness, application_id: str = "app") -> Explanation:
     """Return the explanation of an application that the partition knows."""
-    explanation = harness.partition.reports.explain(application_id)
+    explanation = harness.partition.read(explain, application_id)
     assert explanation is not None, f"{application_id} is unknown"
     return explanation
 

@@ -35,6 +35,7 @@ from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.host import PartitionHost, Predicates, QuestionChannel, TimerAction
+from licorne.model.state.invariants import validate_partition
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
 from licorne.model.values.messages import (
@@ -328,7 +329,7 @@ class Harness:
 
     def validate(self) -> None:
         """Assert every invariant of the partition."""
-        self.partition.reports.validate()
+        self.partition.read(validate_partition)
 
     # -------------------------------------------------------------------------------------- looks
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from .applications.effects import ApplicationFacts
-from .applications.state import ApplicationState
-from .limits.usage_tree import UsageRow
-from .limits.user_limits import holder_names, holder_rows
-from .nodes.node import NodeFacts
-from .nodes.order import node_ids
-from .queues.queue import Queue
-from .resources.resource import Resource
-from .state.partition_state import PartitionState
-from .values.object_state import ObjectState
+from ..applications.effects import ApplicationFacts
+from ..applications.state import ApplicationState
+from ..limits.usage_tree import UsageRow
+from ..limits.user_limits import holder_names, holder_rows
+from ..nodes.node import NodeFacts
+from ..nodes.order import node_ids
+from ..queues.queue import Queue
+from ..resources.resource import Resource
+from ..state.partition_state import PartitionState
+from ..values.object_state import ObjectState
 
 __all__ = [
     "ENDED_MAX",

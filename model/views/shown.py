@@ -6,16 +6,20 @@ A piece is small, so that the partition soon goes on: a list of names, or what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from .applications.state import ApplicationState
-from .applications.views import ShownApplication
-from .nodes.node import NodeFacts
-from .queues.views import ShownQueue, shown_path, shown_tree
-from .resources.resource import Resource
-from .state.partition_state import PartitionState
-from .values.documents import Document
+from ..applications.state import ApplicationState
+from ..applications.views import ShownApplication
+from ..limits.limits import HolderKind
+from ..limits.user_limits import holder_names
+from ..nodes.node import NodeFacts
+from ..placement.rules import PlacementRule
+from ..queues.views import ShownQueue, shown_path, shown_tree
+from ..resources.resource import Resource
+from ..state.partition_state import PartitionState
+from ..state.quarantine import Quarantined
+from ..values.documents import Document
 
 __all__ = [
     "ListedApplication",
@@ -23,9 +27,14 @@ __all__ = [
     "PartitionValues",
     "ShownNode",
     "ShownPartition",
+    "application_ids",
+    "holder_names_of",
+    "holders",
     "listed_applications",
     "node_ids",
     "partition_values",
+    "placement_rules",
+    "quarantined_entries",
     "shown_active",
     "shown_completed",
     "shown_nodes",
@@ -199,3 +208,31 @@ def shown_queue(state: PartitionState, path: str, *, subtree: bool) -> tuple[Sho
     """Copy a queue and those above it; nothing if there is no such queue."""
     queue = state.tree.find(path)
     return () if queue is None else shown_path(queue, subtree=subtree)
+
+
+def quarantined_entries(state: PartitionState) -> tuple[Quarantined, ...]:
+    """Return what has broken, the first one first."""
+    return tuple(state.quarantine.entries.values())
+
+
+def application_ids(state: PartitionState) -> tuple[str, ...]:
+    """Return the ids of all applications that can be explained, sorted."""
+    ended = (ended.application.application_id for ended in state.completed.values())
+    return tuple(sorted({*state.entries, *state.rejected, *ended}))
+
+
+def placement_rules(state: PartitionState) -> tuple[PlacementRule, ...]:
+    """Return the placement rules, in their order; each is a value."""
+    return state.rules.all()
+
+
+def holder_names_of(state: PartitionState, kind: HolderKind) -> tuple[str, ...]:
+    """Return the names of all users, or of all groups, that have limits or use something; sorted."""
+    return tuple(sorted(holder_names(state.limits, kind)))
+
+
+def holders(
+    state: PartitionState, *, users: Sequence[str] = (), groups: Sequence[str] = ()
+) -> list[Document]:
+    """Return what some users and groups have and may have; those that are not known are left out."""
+    return state.limits.user_views(users) + state.limits.group_views(groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .state.partition_state import PartitionState
+from ..state.partition_state import PartitionState
 
 __all__ = ["PlacedOn", "unknown_to_applications", "unknown_to_nodes"]
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .applications.state import ApplicationState
-from .queues.queue import Queue
-from .resources.resource import Resource
-from .state.cycle_times import TimedPart
-from .state.histograms import HistogramFigures
-from .state.partition_state import PartitionState
+from ..applications.state import ApplicationState
+from ..queues.queue import Queue
+from ..resources.resource import Resource
+from ..state.cycle_times import TimedPart
+from ..state.histograms import HistogramFigures
+from ..state.partition_state import PartitionState
 
 __all__ = ["NodeGauges", "PartitionFigures", "QueueGauges", "partition_figures"]
 
