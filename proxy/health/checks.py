@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
 from ...model.applications.views import ShownApplication
@@ -111,12 +110,12 @@ class HealthChecks:
     ) -> list[str]:
         """Look again at allocations that one side lacked; return the keys of those that it lacks now."""
         ordered = sorted(suspects)
-        keys = []
-        for start in range(0, len(ordered), _SUSPECTS_MAX):
-            page = ordered[start : start + _SUSPECTS_MAX]
-            found = self._ask_all("a health check", partial(_answer, question, page))
-            keys += [placed.allocation_key for placed in found]
-        return keys
+
+        def ask(page: Sequence[PlacedOn]) -> Sequence[PlacedOn]:
+            return self._ask_all("a health check", lambda _: question(page))
+
+        pages = (ordered[start : start + _SUSPECTS_MAX] for start in range(0, len(ordered), _SUSPECTS_MAX))
+        return [placed.allocation_key for page in pages for placed in ask(page)]
 
     def _counts(self, findings: Sequence[_Findings]) -> tuple[HealthCheck, ...]:
         """Check what was counted since the last check, and what is broken now."""
@@ -150,12 +149,6 @@ class HealthChecks:
         if broken:
             what = "Check for interfaces that do not answer"
             yield _listing("Interfaces", what, "Interfaces that do not answer", broken)
-
-
-def _answer(
-    question: Callable[[Sequence[PlacedOn]], Sequence[PlacedOn]], suspects: Sequence[PlacedOn], _: object
-) -> Sequence[PlacedOn]:
-    return question(suspects)
 
 
 def _resources(findings: Sequence[_Findings]) -> tuple[HealthCheck, ...]:
@@ -250,7 +243,11 @@ class AskAll(Protocol):
 def nodes(ask_all: AskAll, partition: Partition) -> Iterator[ShownNode]:
     """Yield what each node shows, by id."""
     names = ask_all("a look at the nodes", lambda _: partition.read(node_ids))
-    for page in paged(names, _asking(ask_all, lambda some: partition.read(shown_nodes, some)), size_of_node):
+
+    def ask(some: Sequence[str]) -> Sequence[ShownNode]:
+        return ask_all("a look at some of them", lambda _: partition.read(shown_nodes, some))
+
+    for page in paged(names, ask, size_of_node):
         yield from page
 
 
@@ -258,14 +255,9 @@ def active_applications(ask_all: AskAll, partition: Partition) -> Iterator[Shown
     """Yield what each active application shows, in the order of their arrival."""
     listed = ask_all("a look at the applications", lambda _: partition.read(listed_applications))
     names = [entry.application_id for entry in listed.active]
-    for page in paged(
-        names, _asking(ask_all, lambda some: partition.read(shown_active, some)), size_of_application
-    ):
+
+    def ask(some: Sequence[str]) -> Sequence[ShownApplication]:
+        return ask_all("a look at some of them", lambda _: partition.read(shown_active, some))
+
+    for page in paged(names, ask, size_of_application):
         yield from page
-
-
-def _asking(
-    ask_all: AskAll, question: Callable[[Sequence[K]], Sequence[T]]
-) -> Callable[[Sequence[K]], Sequence[T]]:
-    """Return the question as one that waits for its turn."""
-    return lambda keys: ask_all("a look at some of them", lambda _: question(keys))

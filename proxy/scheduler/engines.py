@@ -1,10 +1,10 @@
-"""The engines that a scheduler can use."""
+"""What a scheduler is made of by its settings: its engine, and what observes its partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...actors.engine import ActorsEngine, DirectEngine, Engine
 from ...actors.log import Log
@@ -14,10 +14,6 @@ from ...model.errors import LicorneError
 from ..recording.observer import Observer, Unobserved
 from ..recording.recording import Recording
 from .engine_names import EngineName, engine_named
-
-if TYPE_CHECKING:
-    from ...actors.engine import Engine
-    from ...actors.log import Log
 
 __all__ = ["make_engine", "observer_for"]
 

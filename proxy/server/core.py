@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, final
 
 import grpc
+from google.protobuf.message import Message
 
 from ..si import si_pb2 as si
 from .buffers import call_soon
@@ -21,8 +22,6 @@ from .remote_managers import RemoteManager, RemoteManagers
 from .statuses import StatusError, status_of
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from ..scheduler.scheduler import Scheduler
     from .access import AccessRules, Peer
     from .configuration_file import ConfigurationFile

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias, final
+from typing import Final, NoReturn, Protocol, TypeAlias, final
+
+from google.protobuf.message import Message
 
 from ...model.errors import LicorneError
 from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
@@ -18,9 +20,6 @@ from .messages import (
     read_node_answers,
     read_preemption_answers,
 )
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 __all__ = [
     "AnswersLater",

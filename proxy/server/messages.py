@@ -1,4 +1,4 @@
-"""Messages as they are read from the wire."""
+"""Messages as they are read from the wire and written to it: callbacks, and questions with their answers."""
 
 from __future__ import annotations
 

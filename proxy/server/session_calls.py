@@ -138,16 +138,20 @@ _OF_ALL: Final = frozenset({"quarantined", "validate", "health", "check_health",
 
 def _plain(value: Any) -> Json:
     """Return the document of an answer that has none of its own: its fields under their names."""
-    document: Json = json.loads(json.dumps(value, default=_fields))
+    document: Json = json.loads(json.dumps(value, default=_known_to_json))
     return document
 
 
-def _fields(value: Any) -> object:
+def _known_to_json(value: Any) -> object:
     """Return what JSON does not know as what it knows."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
         return dict(value)
+    return _by_name(value)
+
+
+def _by_name(value: Any) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
@@ -156,13 +160,11 @@ _DOCUMENTS: Final[Mapping[str, Callable[[Any], Json]]] = {
     "dry_run": lambda run: dry_run_document(run, _where),
     "would_preempt": lambda prospects: [prospect_document(each) for each in prospects],
     "next_asks": lambda found: [next_asks_document(each, _where) for each in found],
-    "queue_and_user": lambda found: None if found is None else {**found._asdict(), "groups": [*found.groups]},
+    "queue_and_user": lambda found: None if found is None else {**found._asdict()},
     "health": lambda report: None if report is None else health_document(report),
     "check_health": health_document,
-    "extra_configuration": lambda found: {
-        **{field.name: getattr(found, field.name) for field in fields(found)},
-        "log_levels": {name: level.name for name, level in found.log_levels.items()},
-        "texts": dict(found.texts),
-    },
+    "extra_configuration": lambda found: _plain(
+        _by_name(found) | {"log_levels": {name: level.name for name, level in found.log_levels.items()}}
+    ),
 }
 """The documents that the command line prints, of the answers that have their own."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, final
+from typing import Protocol, final
+
+from google.protobuf.message import Message
 
 from ...model.errors import LicorneError
 from ...model.values.predicate_questions import PredicateQuestion
@@ -13,9 +15,6 @@ from .later_answers import AnswersLater, QuestionSender
 from .messages import node_questions, read_node_answers
 from .remote_managers import RemoteManager
 from .statuses import StatusError
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 __all__ = ["DeferringManager", "ManagedSession", "SessionManager", "SteppedManager"]
 

@@ -11,7 +11,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import grpc
 from google.protobuf.message import Message
@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from ...model.errors import LicorneError, RequestError
 from ...model.values.identifiers import id_refusal
 from ..si import licorne_v1_pb2 as v1
+from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
 from .core import ServerCore
@@ -28,9 +29,6 @@ from .remote_managers import RemoteManager
 from .session_calls import SessionCalls
 from .session_managers import DeferringManager, SessionManager, SteppedManager
 from .statuses import NotRegisteredError, StatusError, status_of
-
-if TYPE_CHECKING:
-    from .access import Peer
 
 __all__ = ["SERVICE", "Sessions"]
 

@@ -30,7 +30,6 @@ from .views import View
 
 if TYPE_CHECKING:
     from .client import RestClient
-    from .reading import ServerReading
 
 __all__ = ["MainScreen"]
 
