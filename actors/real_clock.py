@@ -17,8 +17,8 @@ __all__ = ["RealClock"]
 _NS: Final = 1_000_000_000
 _STEP_NS: Final = 1_000_000
 """How far the wall clock must be ahead to have been set; the two clocks are not read at the same moment."""
-_SLEEP_MAX_SECONDS: Final = 3600.0
-"""A timer may be centuries away, and a thread cannot sleep that long."""
+_SLEEP_MAX_SECONDS: Final = 1.0
+"""A wall clock that is set ahead does not wake the thread: timers that are due then are late by so much."""
 
 
 @final

@@ -139,8 +139,12 @@ class Recovery:
         self._replaced = replaces
         self._is_replaced = False
         """Whether another recovery registers in its place, or has."""
+        self._has_left = False
+        """Whether another recovery has registered in its place."""
         self._sender: int | None = None
         """The identity of the thread that is sending something of this recovery."""
+        self._passing: list[int] = []
+        """The identities of the threads that are sending a request that is not held back."""
         self._is_registering = False
         self._due: deque[Request] = deque()
         """What is to be sent for the recovery itself."""
@@ -232,8 +236,8 @@ class Recovery:
         """Send a request once the recovery is done; at once if it is.
 
         Raises:
-            RequestError: It is for another RM, too many wait, or the recovery has failed; or the scheduler
-                refuses it, now that nothing is held back.
+            RequestError: It is for another RM, too many wait, the recovery has failed, or the RM has
+                registered again; or the scheduler refuses it, now that nothing is held back.
         """
         self._send_or_hold(request)
 
@@ -251,12 +255,30 @@ class Recovery:
         with self._changed:
             if self._state is RecoveryState.FAILED:
                 raise RequestError(f"the recovery of RM {self._rm_id!r} has failed: {self._failure}")
-            if self._state is not RecoveryState.RUNNING or self._held or self._sender is not None:
+            if self._has_left:
+                raise RequestError(f"RM {self._rm_id!r} has registered again, by another recovery")
+            if self._holds_back():
                 if len(self._held) >= HELD_REQUESTS_MAX:
                     raise RequestError(f"{HELD_REQUESTS_MAX} requests of RM {self._rm_id!r} wait already")
                 self._held.append(deepcopy(request))
                 return
-        self._send(request)
+            sender = threading.get_ident()
+            self._passing.append(sender)
+        try:
+            self._send(request)
+        finally:
+            with self._changed:
+                self._passing.remove(sender)
+                self._changed.notify_all()
+
+    def _holds_back(self) -> bool:
+        """Return whether a request has to wait: for the recovery, an earlier request, or another recovery."""
+        return (
+            self._state is not RecoveryState.RUNNING
+            or bool(self._held)
+            or self._sender is not None
+            or self._is_replaced
+        )
 
     # ------------------------------------------------------------------------------------- its steps
 
@@ -338,14 +360,16 @@ class Recovery:
     def _stand_aside(self) -> None:
         """Send nothing from now on, and wait for what is being sent: it is for the earlier registration."""
         self._watcher.is_muted = True
+        own = threading.get_ident()
         with self._changed:
             self._is_replaced = True
-            self._changed.wait_for(lambda: self._sender in (None, threading.get_ident()))
+            self._changed.wait_for(lambda: {self._sender, *self._passing} <= {None, own})
 
     def _leave(self) -> None:
         """Drop what was not sent: the other recovery has registered, with all that the RM knows."""
         if not self.fail(f"RM {self._rm_id!r} has registered again"):
             with self._changed:
+                self._has_left = True
                 self._drop()
 
     def _come_back(self) -> None:

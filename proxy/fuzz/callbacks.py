@@ -2,18 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, final
 
 from ...model.errors import LicorneError
 from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
+from .cluster_record import RecordError
 
 if TYPE_CHECKING:
     from .manager import SimulatedManager
 
-__all__ = ["CALLBACKS"]
+__all__ = ["CALLBACKS", "CallbackFault", "CallbackFaults"]
+
+
+class CallbackFault(Exception):  # noqa: N818 - what a faulty callback raises
+    """A callback raises it, as a fault of the resource manager."""
+
+
+@final
+class CallbackFaults:
+    """The faults that the next callbacks of a manager are to have, and the check that none overlap.
+
+    Args:
+        sleep: Lets time pass.
+    """
+
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self._sleep = sleep
+        self.raises = 0
+        """How many of the next callbacks raise."""
+        self.blocks_seconds = 0.0
+        """How long the next callback takes."""
+        self.registers = False
+        """Whether the next callback registers the manager again."""
+        self._caller: int | None = None
+        """The thread on which a callback runs."""
+
+    def end(self) -> None:
+        """Let no callback have any fault from now on."""
+        self.raises, self.blocks_seconds, self.registers = 0, 0.0, False
+
+    @contextmanager
+    def one_at_a_time(self, *, in_process: bool) -> Iterator[None]:
+        """Surround a callback; one that is called in process never overlaps another one.
+
+        Raises:
+            RecordError: One runs on another thread.
+        """
+        caller, here = self._caller, threading.get_ident()
+        if in_process and caller not in (None, here):
+            raise RecordError("a callback begins while another one runs")
+        self._caller = here
+        try:
+            yield
+        finally:
+            self._caller = caller
+
+    def happen(self, verb: str, register: Callable[[], None]) -> None:
+        """Have the next fault of a callback, if there is one.
+
+        Raises:
+            CallbackFault: It is to raise.
+        """
+        if self.registers:
+            self.registers = False
+            register()
+        if self.blocks_seconds:
+            seconds, self.blocks_seconds = self.blocks_seconds, 0.0
+            self._sleep(seconds)
+        if self.raises:
+            self.raises -= 1
+            raise CallbackFault(verb)
 
 
 class _Callback(ResourceManager):

@@ -31,9 +31,10 @@ from ..server.addresses import Address
 from ..server.running import ServerThread
 from ..server.server import ServerSettings
 from ..si.api import SchedulerAPI
+from .callbacks import CallbackFault
 from .cluster_record import RecordError
 from .ending import RunEnding
-from .manager import CallbackFault, SimulatedManager
+from .manager import SimulatedManager
 from .memory_network import MemoryNetwork
 from .plans import OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
 from .recorded_run import RecordedRun

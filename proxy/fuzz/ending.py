@@ -72,7 +72,8 @@ class RunEnding:
     def _end_faults(self) -> None:
         self._be_quiet_for_a_moment()
         for manager in self._managers:
-            manager.raises, manager.blocks_seconds, manager.is_strict = 0, 0.0, False
+            manager.callback_faults.end()
+            manager.is_strict = False
             manager.confirm_all()
         self._quiet(_QUIET_SECONDS)
         for _ in range(_RECOVERIES_MAX):

@@ -17,7 +17,7 @@ from ...model.errors import LicorneError
 from ..client.recovery import Recovery
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager, SchedulerAPI
-from .callbacks import CALLBACKS
+from .callbacks import CALLBACKS, CallbackFaults
 from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Size, Task
 from .configurations import (
     DYNAMIC_PARENT,
@@ -31,7 +31,7 @@ from .configurations import (
 from .plans import PROCESS, STREAMS, one_of
 from .si_client import OlderGeneration
 
-__all__ = ["CallbackFault", "SimulatedManager", "World"]
+__all__ = ["SimulatedManager", "World"]
 
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
@@ -40,12 +40,10 @@ _OLDER: Final = 0.2
 """How many managers speak the older generation of `si.v1`."""
 _LATE_PLACEHOLDER: Final = 0.05
 """How often a gang asks for one more placeholder in place of a member."""
+_REGISTERING: Final = 0.3
+"""How many of the callbacks that take long register again first."""
 _NODES_MAX: Final = 12
 _WAITING_MAX: Final = 60
-
-
-class CallbackFault(Exception):  # noqa: N818 - what a faulty callback raises
-    """A callback raises it, as a fault of the resource manager."""
 
 
 class World(Protocol):
@@ -97,10 +95,7 @@ class SimulatedManager(ResourceManager):
         """The recovery by which this process has registered last."""
         self._process = 0
         self._connecting = threading.RLock()
-        self.raises = 0
-        """How many of the next callbacks raise."""
-        self.blocks_seconds = 0.0
-        """How long the next callback takes."""
+        self.callback_faults = CallbackFaults(world.sleep)
 
     # ---------------------------------------------------------------------------------- connections
 
@@ -140,6 +135,14 @@ class SimulatedManager(ResourceManager):
         else:
             self._registered = recovery
 
+    def _connect_from_callback(self) -> None:
+        """Register again, unless another thread is about to: that one may wait for the callback to end."""
+        if self._connecting.acquire(blocking=False):
+            try:
+                self._connect(None)
+            finally:
+                self._connecting.release()
+
     @property
     def must_connect(self) -> bool:
         """Whether it has not registered, or not with all that it has."""
@@ -177,16 +180,12 @@ class SimulatedManager(ResourceManager):
         """Take a callback, with the faults that it is to have."""
         self._world.note(self.rm_id, "hears", message)
         try:
-            note()
+            with self.callback_faults.one_at_a_time(in_process=self.door == PROCESS):
+                note()
+                self.callback_faults.happen(verb, self._connect_from_callback)
         except RecordError as error:
             self._world.fail(error)
             raise
-        if self.blocks_seconds:
-            seconds, self.blocks_seconds = self.blocks_seconds, 0.0
-            self._world.sleep(seconds)
-        if self.raises:
-            self.raises -= 1
-            raise CallbackFault(verb)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Note what is placed, released and rejected, and confirm what is to end."""
@@ -479,11 +478,12 @@ class SimulatedManager(ResourceManager):
         self.connect(self._world.new_door(self.rm_id, self.door))
 
     def stumble(self, rng: random.Random) -> None:
-        """Let the next callbacks raise, or take long."""
+        """Let the next callbacks raise, take long, or register again."""
         if rng.random() < 0.5:
-            self.raises = rng.randint(1, 3)
-        else:
-            self.blocks_seconds = rng.random() * 5
+            self.callback_faults.raises = rng.randint(1, 3)
+            return
+        self.callback_faults.blocks_seconds = rng.random() * 5
+        self.callback_faults.registers = rng.random() < _REGISTERING and self.door == PROCESS
 
     @property
     def is_answered(self) -> bool:

@@ -117,6 +117,15 @@ def test_timers_fire_in_the_order_of_their_times(timers: Timers) -> None:
     assert ["look", "first", "second", "second too", "third"] == timers.wait_for(5)
 
 
+def test_a_timer_fires_when_the_wall_is_set_ahead(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although nothing wakes the thread: it slept until the hour was over."""
+    monkeypatch.setattr(real_clock, "_SLEEP_MAX_SECONDS", 0.01)
+    timers.call_on(30, "late")
+    timers.wall.days = 30
+
+    assert ["late"] == timers.wait_for(1)
+
+
 def test_a_timer_that_is_not_due_waits(timers: Timers) -> None:
     """One that is due earlier overtakes it, although it was set later."""
     timers.call_on(30, "late")

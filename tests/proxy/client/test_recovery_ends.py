@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Final
 
 import pytest
@@ -297,3 +298,40 @@ def test_a_recovery_that_cannot_register_leaves_the_one_before_in_place(
     scheduler.scheduler.run_until_idle()
 
     assert "placed waits" in manager.heard
+
+
+def test_a_request_that_is_being_sent_arrives_before_the_manager_recovers_again(
+    scheduler: Noting, manager: KnowingManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later, the scheduler would reject it, as one for an application that is not recovered yet."""
+    first = begun(manager, scheduler)
+    scheduler.scheduler.run_until_idle()
+    again = manager.recovery(scheduler, replaces=first)
+    other = threading.Thread(target=again.start)
+    send = scheduler.update_allocation
+
+    def send_late(request: si.AllocationRequest) -> None:
+        monkeypatch.undo()
+        other.start()
+        other.join(0.05)
+        send(request)
+
+    monkeypatch.setattr(scheduler, "update_allocation", send_late)
+    first.update_allocation(si.AllocationRequest(rmID="rm", allocations=[an_allocation("new")]))
+    other.join(10)
+
+    assert scheduler.sent.index("new on none") < scheduler.sent.index("register", 1)
+
+
+def test_a_recovery_that_another_one_has_replaced_refuses_requests(
+    scheduler: Noting, manager: KnowingManager
+) -> None:
+    """They were said before what the other one has recovered."""
+    first = begun(manager, scheduler)
+    scheduler.scheduler.run_until_idle()
+    begun(manager, scheduler, replaces=first)
+    sent = [*scheduler.sent]
+
+    with pytest.raises(RequestError, match="'rm' has registered again, by another recovery"):
+        first.update_allocation(si.AllocationRequest(rmID="rm", allocations=[an_allocation("new")]))
+    assert sent == scheduler.sent
