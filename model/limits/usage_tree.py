@@ -17,7 +17,6 @@ from typing import Final, NamedTuple, final
 
 from ..configuration.positions import Position
 from ..resources.resource import EMPTY, Resource, add, fits_undefined_unlimited, subtract_only_existing
-from ..values.documents import Document, quantities_shown
 from .limits import HolderKind, Limit, Limits, levels
 
 __all__ = [
@@ -27,6 +26,7 @@ __all__ = [
     "LimitBlocker",
     "UsageRow",
     "UsageTree",
+    "UsageView",
     "usage_rows",
 ]
 
@@ -68,8 +68,19 @@ class UsageRow(NamedTuple):
 
     queue_path: str
     usage: tuple[tuple[str, int], ...]
-    applications: int
+    applications: tuple[str, ...]
+    """Those that run here."""
     limit: Limit | None
+
+
+class UsageView(NamedTuple):
+    """What a user or a group uses, queue by queue, and the limits to it."""
+
+    name: str
+    groups: tuple[tuple[str, str], ...]
+    """Of a user: the applications that count for a group, by id, each with that group."""
+    queues: tuple[UsageRow, ...]
+    """Each after its parent; the root comes first."""
 
 
 @final
@@ -92,21 +103,6 @@ class _Node:
     def is_unused(self) -> bool:
         """Return whether nothing needs this node: no queue below, no application, no usage, no limit."""
         return not (self.children or self.applications or self.usage or self.limit)
-
-    def view(self) -> Document:
-        """Return the document of this queue and all below it; what is empty is left out."""
-        document: Document = {"queuePath": self.path}
-        if self.usage:
-            document["resourceUsage"] = quantities_shown(dict(sorted(self.usage.items())))
-        if self.applications:
-            document["runningApplications"] = [*sorted(self.applications)]
-        if self.limit is not None and self.limit.resources:
-            document["maxResources"] = quantities_shown(self.limit.resources.as_dict())
-        if self.limit is not None and self.limit.max_applications:
-            document["maxApplications"] = self.limit.max_applications
-        if self.children:
-            document["children"] = [child.view() for _, child in sorted(self.children.items())]
-        return document
 
 
 @final
@@ -300,12 +296,6 @@ class UsageTree:
             if 0 < limit.max_applications <= len(running) and application_id not in running
         )
 
-    # ------------------------------------------------------------------------------------ views
-
-    def view(self) -> Document:
-        """Return the document of the whole tree: `Usage` of the REST interface."""
-        return self._root.view()
-
     def validate(self) -> None:
         """Check what must hold at any time.
 
@@ -371,10 +361,9 @@ class UsageTree:
 
 
 def usage_rows(tree: UsageTree) -> tuple[UsageRow, ...]:
-    """Return a row for each queue in which something is used or limited, by path."""
+    """Return a row for each queue that is known of the holder, by path: each queue comes after its parent."""
     nodes = sorted(tree._nodes.items())  # noqa: SLF001 - of this module: the class has methods enough
     return tuple(
-        UsageRow(path, tuple(node.usage.items()), len(node.applications), node.limit)
+        UsageRow(path, tuple(node.usage.items()), tuple(node.applications), node.limit)
         for path, node in nodes
-        if not node.is_unused()
     )

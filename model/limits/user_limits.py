@@ -11,14 +11,13 @@ overwrote each other's limits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, final
 
 from ..configuration.schema import QueueConfig
 from ..marks import Marks
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, component_wise_min, fits_undefined_unlimited, subtract
-from ..values.documents import Document, Json
 from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.users import User
@@ -28,13 +27,15 @@ from .usage_tree import (
     ApplicationLimitBlocker,
     Held,
     LimitBlocker,
-    UsageRow,
     UsageTree,
+    UsageView,
     usage_rows,
 )
 from .user_accounts import Link, SavedLimits, UserAccount
 
-__all__ = ["UserLimits", "holder_names", "holder_rows"]
+__all__ = ["UserLimits", "holder_names", "usage_views"]
+
+_NO_LINKS: Final[Mapping[str, Link]] = {}
 
 
 @final
@@ -275,43 +276,6 @@ class UserLimits:
         """Return what each known user has in all queues together, by name; the caller owns the dict."""
         return {name: account.tree.usage for name, account in sorted(self._users.items())}
 
-    def user_view(self, name: str) -> Document | None:
-        """Return the `UserUsage` document of a user, `None` for one that is not known."""
-        account = self._users.get(name)
-        if account is None:
-            return None
-        groups: dict[str, Json] = {
-            application_id: link.group
-            for application_id, link in sorted(account.links.items())
-            if link.group is not None
-        }
-        document: Document = {"userName": name}
-        if groups:
-            document["groups"] = groups
-        document["queues"] = account.tree.view()
-        return document
-
-    def group_view(self, name: str) -> Document | None:
-        """Return the `GroupUsage` document of a group, `None` for one that is not known."""
-        tree = self._groups.get(name)
-        if tree is None:
-            return None
-        document: Document = {"groupName": name}
-        if tree.applications:
-            document["applications"] = [*tree.applications]
-        document["queues"] = tree.view()
-        return document
-
-    def user_views(self, names: Sequence[str] | None = None) -> list[Document]:
-        """Return the documents of some users that are known, or of all by name; the caller owns the list."""
-        names = sorted(self._users) if names is None else names
-        return [view for each in names if (view := self.user_view(each)) is not None]
-
-    def group_views(self, names: Sequence[str] | None = None) -> list[Document]:
-        """Return the documents of some groups, or of all, likewise."""
-        names = sorted(self._groups) if names is None else names
-        return [view for each in names if (view := self.group_view(each)) is not None]
-
     def validate(self) -> None:
         """Check what must hold at any time.
 
@@ -407,13 +371,29 @@ def holder_names(limits: UserLimits, kind: HolderKind) -> tuple[str, ...]:
     return tuple(limits._users if kind == "user" else limits._groups)  # noqa: SLF001 - of this module
 
 
-def holder_rows(limits: UserLimits, kind: HolderKind, name: str) -> tuple[UsageRow, ...] | None:
-    """Return what a user or a group uses, queue by queue, with the limits; `None` for an unknown one."""
+def usage_views(
+    limits: UserLimits, kind: HolderKind, names: Iterable[str] | None = None
+) -> tuple[UsageView, ...]:
+    """Return what users or groups use, with the limits; those that are not known are left out.
+
+    Args:
+        limits: The usage and limits of all.
+        kind: Whether the names are those of users or of groups.
+        names: Whose; of all by name, if it is `None`.
+    """
+    users, groups = limits._users, limits._groups  # noqa: SLF001 - of this module
     if kind == "group":
-        tree = limits._groups.get(name)  # noqa: SLF001 - of this module
-        return None if tree is None else usage_rows(tree)
-    account = limits._users.get(name)  # noqa: SLF001 - of this module
-    return None if account is None else usage_rows(account.tree)
+        chosen = sorted(groups) if names is None else names
+        return tuple(_usage_view(name, groups[name]) for name in chosen if name in groups)
+    chosen = sorted(users) if names is None else names
+    return tuple(_usage_view(name, users[name].tree, users[name].links) for name in chosen if name in users)
+
+
+def _usage_view(name: str, tree: UsageTree, links: Mapping[str, Link] = _NO_LINKS) -> UsageView:
+    groups = tuple(
+        (application, link.group) for application, link in sorted(links.items()) if link.group is not None
+    )
+    return UsageView(name, groups, usage_rows(tree))
 
 
 def report_limits(events: EventReports, before: Limits, after: Limits, users: Collection[str]) -> None:

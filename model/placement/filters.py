@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from ..configuration.names import is_group_name, is_user_name
 from ..configuration.patterns import PatternError, compile_pattern, is_pattern
 from ..configuration.schema import FilterConfig
-from ..values.documents import Document
 from ..values.users import User
 
-__all__ = ["Filter"]
+__all__ = ["Filter", "Names"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class Names:
     """The users, or the groups, of a filter: names, or one expression that a part of the name matches."""
 
     names: frozenset[str] = frozenset()
@@ -25,23 +24,17 @@ class _Names:
     expression: re.Pattern[str] | None = None
 
     @staticmethod
-    def of(entries: tuple[str, ...], is_name: Callable[[str], bool]) -> _Names:
+    def of(entries: tuple[str, ...], is_name: Callable[[str], bool]) -> Names:
         """Read the entries; a single one may be an expression, and an invalid name matches no user."""
         if len(entries) == 1 and is_pattern(entries[0]):
-            return _Names(text=entries[0], expression=_compiled(entries[0]))
-        return _Names(names=frozenset(entry for entry in entries if is_name(entry)))
+            return Names(text=entries[0], expression=_compiled(entries[0]))
+        return Names(names=frozenset(entry for entry in entries if is_name(entry)))
 
     def match(self, name: str) -> bool:
         """Return whether a name is meant."""
         return name in self.names or (
             self.expression is not None and self.expression.search(name) is not None
         )
-
-    def view(self, kind: str) -> Document:
-        """Return the entries of the document: `userList` or `userExp`, likewise for groups."""
-        if self.expression is not None:
-            return {f"{kind}Exp": self.text}
-        return {f"{kind}List": [*sorted(self.names)]} if self.names else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +48,8 @@ class Filter:
 
     allow: bool = True
     is_empty: bool = True
-    users: _Names = _Names()
-    groups: _Names = _Names()
+    users: Names = Names()
+    groups: Names = Names()
 
     @staticmethod
     def of(config: FilterConfig) -> Filter:
@@ -68,8 +61,8 @@ class Filter:
         return Filter(
             allow=config.type != "deny",
             is_empty=not (config.users or config.groups),
-            users=_Names.of(config.users, is_user_name),
-            groups=_Names.of(config.groups, is_group_name),
+            users=Names.of(config.users, is_user_name),
+            groups=Names.of(config.groups, is_group_name),
         )
 
     def admits(self, user: User) -> bool:
@@ -78,13 +71,6 @@ class Filter:
             return self.allow
         matched = self.users.match(user.name) or any(self.groups.match(group) for group in user.groups)
         return matched is self.allow
-
-    def view(self) -> Document:
-        """Return the document of the filter; without entries there is none."""
-        if self.is_empty:
-            return {}
-        kind: Document = {"type": "allow" if self.allow else "deny"}
-        return kind | self.users.view("user") | self.groups.view("group")
 
 
 def _compiled(text: str) -> re.Pattern[str] | None:

@@ -19,7 +19,6 @@ from ..configuration.names import QUEUE_NAME_RULE
 from ..configuration.positions import NOWHERE, Position
 from ..configuration.schema import RuleConfig
 from ..errors import LicorneError
-from ..values.documents import Document, Json
 from .filters import Filter
 from .queue_names import (
     RECOVERY_QUEUE,
@@ -91,9 +90,6 @@ class PlacementRule(Protocol):
     def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:
         """Find the queue for an application."""
 
-    def view(self) -> Document:
-        """Return the document of the rule."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
@@ -160,16 +156,6 @@ class QueueRule:
                     return RuleRefusal(f"parent rule returned a leaf queue: {path}")
         return outcome
 
-    def view(self) -> Document:
-        """Return the document of the rule and of its parent rules: `RuleDAO` of the REST interface."""
-        parameters: dict[str, Json] = {"create": str(self.create).lower(), **self.parameters}
-        document: Document = {"name": self.name, "parameters": parameters}
-        if shown := self.filter.view():
-            document["filter"] = shown
-        if self.parent is not None:
-            document["parentRule"] = self.parent.view()
-        return document
-
 
 @final
 class _RecoveryRule:
@@ -183,10 +169,6 @@ class _RecoveryRule:
     def place(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:  # noqa: ARG002 - a rule
         """Find the recovery queue for a forced application."""
         return Found(RECOVERY_QUEUE) if request.forced else NoMatch("the application is not forced")
-
-    def view(self) -> Document:
-        """Return the document of the rule."""
-        return {"name": self.name, "parameters": {"queue": RECOVERY_QUEUE}}
 
 
 RECOVERY_RULE: Final = _RecoveryRule()

@@ -9,7 +9,6 @@ from ..configuration.positions import Position
 from ..configuration.schema import ChildTemplateConfig
 from ..resources.resource import Resource, strictly_greater_than_zero
 from ..resources.texts import resource_from_texts
-from ..values.documents import Document
 
 __all__ = ["QueueTemplate"]
 
@@ -39,16 +38,3 @@ class QueueTemplate:
             maximum=maximum if strictly_greater_than_zero(maximum) else None,
             positions=config.positions,
         )
-
-    def view(self) -> Document:
-        """Return the document of the REST interface."""
-        document: Document = {}
-        if self.max_applications:
-            document["maxApplications"] = self.max_applications
-        if self.properties:
-            document["properties"] = dict(self.properties)
-        if self.maximum is not None:
-            document["maxResource"] = dict(self.maximum.items())
-        if self.guaranteed is not None:
-            document["guaranteedResource"] = dict(self.guaranteed.items())
-        return document

@@ -9,27 +9,26 @@ it is another one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
-from ..limits.usage_tree import UsageRow
-from ..limits.user_limits import holder_names, holder_rows
+from ..limits.user_limits import holder_names
+from ..nodes.block import NodeEntry
 from ..nodes.node import NodeFacts
 from ..nodes.order import node_ids
 from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
+from .queues import QueueView, queue_view
 
 __all__ = [
     "ENDED_MAX",
     "LiveApplication",
     "LiveEnded",
     "LiveNames",
-    "LiveNode",
-    "LiveQueue",
-    "LiveUsage",
+    "NodeView",
     "live_applications",
     "live_ended",
     "live_names",
@@ -37,7 +36,6 @@ __all__ = [
     "live_nodes",
     "live_queues",
     "live_reasons",
-    "live_usages",
 ]
 
 ENDED_MAX: Final = 200
@@ -64,14 +62,19 @@ class LiveNames(NamedTuple):
     """How many have ended or were rejected, of those that are kept."""
 
 
-class LiveNode(NamedTuple):
-    """What a partition knows of a node."""
+class NodeView(NamedTuple):
+    """What a partition knows of a node without asking it."""
 
     node_id: str
     capacity: Resource
     available: Resource
     schedulable: bool
     reserved: bool
+
+    @classmethod
+    def of(cls, entry: NodeEntry) -> Self:
+        """Copy an entry."""
+        return cls(entry.node_id, entry.capacity, entry.available, entry.schedulable, entry.reserved)
 
 
 class LiveApplication(NamedTuple):
@@ -95,29 +98,6 @@ class LiveEnded(NamedTuple):
     submitted_at_ns: int
     finished_at_ns: int | None
     reason: str
-
-
-class LiveQueue(NamedTuple):
-    """What a queue has, uses, and waits for."""
-
-    path: str
-    is_leaf: bool
-    managed: bool
-    state: ObjectState
-    guaranteed: Resource | None
-    maximum: Resource | None
-    allocated: Resource
-    pending: Resource
-    preempting: Resource
-    running: int
-    max_applications: int
-
-
-class LiveUsage(NamedTuple):
-    """What a user or a group uses, queue by queue, and the limits to it."""
-
-    name: str
-    queues: tuple[UsageRow, ...]
 
 
 def live_names(state: PartitionState) -> LiveNames:
@@ -146,8 +126,8 @@ def _downwards(queue: Queue) -> Iterable[Queue]:
 
 
 def live_nodes(
-    state: PartitionState, node_ids: Iterable[str], known: Mapping[str, LiveNode]
-) -> tuple[LiveNode, ...]:
+    state: PartitionState, node_ids: Iterable[str], known: Mapping[str, NodeView]
+) -> tuple[NodeView, ...]:
     """Return the rows of nodes that are not as they are known; those that are gone are left out."""
     changed = []
     for node_id in node_ids:
@@ -162,9 +142,7 @@ def live_nodes(
             or row.schedulable is not entry.schedulable
             or row.reserved is not entry.reserved
         ):
-            changed.append(
-                LiveNode(node_id, entry.capacity, entry.available, entry.schedulable, entry.reserved)
-            )
+            changed.append(NodeView.of(entry))
     return tuple(changed)
 
 
@@ -237,36 +215,7 @@ def live_ended(state: PartitionState, serials: Iterable[int]) -> tuple[LiveEnded
     return tuple(rows)
 
 
-def live_queues(state: PartitionState, paths: Iterable[str]) -> tuple[LiveQueue, ...]:
+def live_queues(state: PartitionState, paths: Iterable[str]) -> tuple[QueueView, ...]:
     """Return the rows of queues; those that are gone are left out."""
     queues = map(state.tree.find, paths)
-    return tuple(
-        LiveQueue(
-            queue.path,
-            queue.is_leaf,
-            queue.managed,
-            queue.state,
-            queue.guaranteed,
-            queue.maximum,
-            queue.allocated,
-            queue.pending,
-            queue.preempting,
-            queue.running,
-            queue.max_applications,
-        )
-        for queue in queues
-        if queue is not None
-    )
-
-
-def live_usages(
-    state: PartitionState, users: Iterable[str], groups: Iterable[str]
-) -> tuple[tuple[LiveUsage, ...], tuple[LiveUsage, ...]]:
-    """Return what users and groups use, and their limits; those that are gone are left out."""
-    limits = state.limits
-    of_users = ((name, holder_rows(limits, "user", name)) for name in users)
-    of_groups = ((name, holder_rows(limits, "group", name)) for name in groups)
-    return (
-        tuple(LiveUsage(name, rows) for name, rows in of_users if rows is not None),
-        tuple(LiveUsage(name, rows) for name, rows in of_groups if rows is not None),
-    )
+    return tuple(queue_view(queue) for queue in queues if queue is not None)

@@ -6,20 +6,20 @@ A piece is small, so that the partition soon goes on: a list of names, or what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..applications.state import ApplicationState
 from ..applications.views import ShownApplication
 from ..limits.limits import HolderKind
-from ..limits.user_limits import holder_names
+from ..limits.usage_tree import UsageView
+from ..limits.user_limits import holder_names, usage_views
 from ..nodes.node import NodeFacts
 from ..placement.rules import PlacementRule
-from ..queues.views import ShownQueue, shown_path, shown_tree
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
 from ..state.quarantine import Quarantined
-from ..values.documents import Document
+from .queues import QueueView, queue_and_above, queue_tree
 
 __all__ = [
     "ListedApplication",
@@ -172,16 +172,16 @@ class ShownPartition(NamedTuple):
     """All that the documents of a partition show, as of one moment."""
 
     partition: PartitionValues
-    root: ShownQueue
+    root: QueueView
     """With all queues."""
     nodes: tuple[ShownNode, ...]
     """By node id."""
     applications: tuple[ShownApplication, ...]
     """Active, completed and rejected ones."""
-    users: list[Document]
-    """UserUsage, by user."""
-    groups: list[Document]
-    """GroupUsage, by group."""
+    users: tuple[UsageView, ...]
+    """By name."""
+    groups: tuple[UsageView, ...]
+    """By name."""
 
 
 def shown_partition(state: PartitionState) -> ShownPartition:
@@ -191,11 +191,11 @@ def shown_partition(state: PartitionState) -> ShownPartition:
     applications += shown_rejected(state, sorted(state.rejected))
     return ShownPartition(
         partition=partition_values(state),
-        root=shown_tree(state.tree.root),
+        root=queue_tree(state.tree.root),
         nodes=shown_nodes(state, node_ids(state)),
         applications=applications,
-        users=state.limits.user_views(),
-        groups=state.limits.group_views(),
+        users=usage_views(state.limits, "user"),
+        groups=usage_views(state.limits, "group"),
     )
 
 
@@ -204,10 +204,10 @@ def node_ids(state: PartitionState) -> tuple[str, ...]:
     return tuple(entry.node_id for entry in state.nodes.by_name())
 
 
-def shown_queue(state: PartitionState, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
+def shown_queue(state: PartitionState, path: str, *, subtree: bool) -> tuple[QueueView, ...]:
     """Copy a queue and those above it; nothing if there is no such queue."""
     queue = state.tree.find(path)
-    return () if queue is None else shown_path(queue, subtree=subtree)
+    return () if queue is None else queue_and_above(queue, subtree=subtree)
 
 
 def quarantined_entries(state: PartitionState) -> tuple[Quarantined, ...]:
@@ -231,8 +231,6 @@ def holder_names_of(state: PartitionState, kind: HolderKind) -> tuple[str, ...]:
     return tuple(sorted(holder_names(state.limits, kind)))
 
 
-def holders(
-    state: PartitionState, *, users: Sequence[str] = (), groups: Sequence[str] = ()
-) -> list[Document]:
-    """Return what some users and groups have and may have; those that are not known are left out."""
-    return state.limits.user_views(users) + state.limits.group_views(groups)
+def holders(state: PartitionState, kind: HolderKind, names: Iterable[str]) -> tuple[UsageView, ...]:
+    """Return what some users, or some groups, have and may have; those that are not known are left out."""
+    return usage_views(state.limits, kind, names)

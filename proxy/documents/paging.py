@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from ...model.applications.views import ShownApplication
-from ...model.values.documents import Document, Json
+from ...model.limits.usage_tree import UsageView
 from ...model.views.shown import ShownNode
 
-__all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_holder", "size_of_node"]
+__all__ = ["ITEMS_WANTED", "ROWS_MAX", "paged", "size_of_application", "size_of_node", "size_of_usage"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -57,13 +57,6 @@ def size_of_application(application: ShownApplication) -> int:
     return 1 + len(application.asks) + len(application.allocations)
 
 
-def size_of_holder(document: Document) -> int:
+def size_of_usage(usage: UsageView) -> int:
     """Return how many items the row of a user or group has: each queue counts four times."""
-    return 4 * _queues_in(document.get("queues"))
-
-
-def _queues_in(tree: Json) -> int:
-    if not isinstance(tree, dict):
-        return 1
-    below = tree.get("children")
-    return 1 + sum(map(_queues_in, below)) if isinstance(below, list) else 1
+    return 4 * len(usage.queues)

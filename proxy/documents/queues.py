@@ -7,12 +7,13 @@ from typing import Final
 
 from ...model.configuration.durations import duration_text
 from ...model.configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
-from ...model.queues.views import ShownQueue
+from ...model.queues.template import QueueTemplate
 from ...model.resources.resource import Resource, component_wise_min, subtract_only_existing
 from ...model.resources.shares import absolute_used_capacity
 from ...model.values.documents import Document, compact, quantities_shown
+from ...model.views.queues import QueueView
 
-__all__ = ["queue_document"]
+__all__ = ["queue_document", "template_document"]
 
 _KEEP: Final = frozenset(
     {
@@ -29,7 +30,7 @@ _KEEP: Final = frozenset(
 )
 
 
-def queue_document(path: Sequence[ShownQueue], *, partition: str = "", own_maximum: bool = False) -> Document:
+def queue_document(path: Sequence[QueueView], *, partition: str = "", own_maximum: bool = False) -> Document:
     """Return the QueueInfo document of a queue, with those below it that are shown.
 
     Args:
@@ -55,7 +56,7 @@ def queue_document(path: Sequence[ShownQueue], *, partition: str = "", own_maxim
         "isManaged": queue.managed,
         "properties": dict(queue.properties),
         "parent": above[0].path if above else "",
-        "template": queue.template.view() if queue.template is not None else None,
+        "template": template_document(queue.template),
         "children": [queue_document((child, *path), own_maximum=own_maximum) for child in queue.children],
         "childNames": [f"{queue.path}.{name}" for name in queue.child_names],
         "absUsedCapacity": quantities_shown(absolute_used_capacity(limit, queue.allocated)),
@@ -75,7 +76,21 @@ def queue_document(path: Sequence[ShownQueue], *, partition: str = "", own_maxim
     return compact(document, keep=_KEEP)
 
 
-def _headroom(path: Sequence[ShownQueue]) -> Resource | None:
+def template_document(template: QueueTemplate | None) -> Document:
+    """Return the TemplateInfo document; without a template it is empty."""
+    if template is None:
+        return {}
+    return compact(
+        {
+            "maxApplications": template.max_applications,
+            "properties": dict(template.properties),
+            "maxResource": quantities_shown(template.maximum),
+            "guaranteedResource": quantities_shown(template.guaranteed),
+        }
+    )
+
+
+def _headroom(path: Sequence[QueueView]) -> Resource | None:
     """Return how much more may be allocated in a queue, as `model.queues.quota.headroom` does."""
     room: Resource | None = None
     for level in path:
@@ -85,7 +100,7 @@ def _headroom(path: Sequence[ShownQueue]) -> Resource | None:
     return room
 
 
-def _maximum(path: Sequence[ShownQueue]) -> Resource | None:
+def _maximum(path: Sequence[QueueView]) -> Resource | None:
     """Return the smallest maximum per type on the path, the cluster's size included."""
     limit: Resource | None = None
     for level in path:
@@ -94,6 +109,6 @@ def _maximum(path: Sequence[ShownQueue]) -> Resource | None:
     return limit
 
 
-def _sorting(queue: ShownQueue) -> str:
+def _sorting(queue: QueueView) -> str:
     fair = not queue.is_leaf or queue.settings.application_sort_policy is SortPolicy.FAIR
     return "fair" if fair else "fifo"

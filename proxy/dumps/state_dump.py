@@ -21,6 +21,7 @@ from ..documents.clusters import cluster_document, partition_info
 from ..documents.configurations import configuration_document
 from ..documents.nodes import node_document
 from ..documents.queues import queue_document
+from ..documents.rules import rule_document
 from ..documents.times import time_text
 from ..scheduler.views import UnknownPartitionError, Views
 
@@ -133,7 +134,7 @@ def _queues(views: Views, partition: str) -> Document:
 
 def _rules(views: Views, partition: str) -> Document:
     try:
-        rules: list[Json] = [rule.view() for rule in views.placement_rules(partition)]
+        rules: list[Json] = [rule_document(rule) for rule in views.placement_rules(partition)]
     except UnknownPartitionError:
         rules = []
     return {"partition": short_partition_name(partition), "rules": rules}

@@ -16,7 +16,9 @@ from prometheus_client import Metric
 from ...model.applications.state import ApplicationState
 from ...model.state.cycle_times import TimedPart
 from ...model.state.histograms import BOUNDS_NS, HistogramFigures, merged
-from ...model.views.figures import NodeGauges, QueueGauges
+from ...model.views.figures import PartitionFigures
+from ...model.views.queues import QueueView
+from ...model.views.rows import NodeView
 from .figures import SchedulerFigures
 
 __all__ = ["counter", "gauge", "histogram", "shared_families", "single"]
@@ -73,7 +75,7 @@ def shared_families(figures: SchedulerFigures) -> Iterator[Metric]:
     yield from _node_usage([node for partition in figures.current for node in partition.nodes])
     yield from _queue_applications(figures)
     yield from _queue_resources([queue for partition in figures.current for queue in partition.queues])
-    yield from _queue_containers([queue for partition in figures.partitions for queue in partition.queues])
+    yield from _queue_containers(figures.partitions)
 
 
 def counter(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
@@ -188,13 +190,13 @@ def _times(figures: SchedulerFigures) -> Iterator[Metric]:
     )
 
 
-def _node_usage(nodes: Sequence[NodeGauges]) -> Iterator[Metric]:
+def _node_usage(nodes: Sequence[NodeView]) -> Iterator[Metric]:
     """Return for each type of resource how many nodes use how much of theirs."""
     usage: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(_RANGES))
-    for capacity, available, _ in nodes:
-        for name, total in capacity.items():
+    for node in nodes:
+        for name, total in node.capacity.items():
             if total > 0:
-                used = total - available.get(name, 0)
+                used = total - node.available.get(name, 0)
                 # The tenth part that the share falls into, each with its upper border.
                 index = -(-10 * used // total) - 1
                 usage[_sanitised(name)][min(max(index, 0), len(_RANGES) - 1)] += 1
@@ -231,7 +233,7 @@ def _queue_applications(figures: SchedulerFigures) -> Iterator[Metric]:
     yield from (states, totals)
 
 
-def _queue_resources(queues: Sequence[QueueGauges]) -> Iterator[Metric]:
+def _queue_resources(queues: Sequence[QueueView]) -> Iterator[Metric]:
     amounts: Counter[tuple[str, str, str]] = Counter()
     for queue in queues:
         amounts[queue.path, "apps", "maxRunningApps"] += queue.max_applications
@@ -248,12 +250,16 @@ def _queue_resources(queues: Sequence[QueueGauges]) -> Iterator[Metric]:
     yield family
 
 
-def _queue_containers(queues: Sequence[QueueGauges]) -> Iterator[Metric]:
+def _queue_containers(partitions: Sequence[PartitionFigures]) -> Iterator[Metric]:
     containers: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for queue in queues:
-        if queue.is_leaf:
-            counts = containers[f"yunikorn_{_sanitised(queue.path)}_queue_container"]
-            counts.update(allocated=queue.placed, released=queue.ended)
+    for partition in partitions:
+        for queue in partition.queues:
+            if queue.is_leaf:
+                counts = containers[f"yunikorn_{_sanitised(queue.path)}_queue_container"]
+                placed, ended = (
+                    part.get(queue.path, 0) for part in (partition.placed_in, partition.ended_in)
+                )
+                counts.update(allocated=placed, released=ended)
     for name, counts in sorted(containers.items()):
         yield counter(name, "Allocations that came to the queue, and that ended there", "state", counts)
 

@@ -11,11 +11,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
 
+from ...model.limits.usage_tree import UsageView
 from ...model.resources.resource import Resource
 from ...model.values.documents import Json
 from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
-from ...model.views.rows import LiveApplication, LiveEnded, LiveNode, LiveQueue, LiveUsage
+from ...model.views.queues import QueueView
+from ...model.views.rows import LiveApplication, LiveEnded, NodeView
 from ..scheduler.live_view import KnownRows, LiveRows
 
 __all__ = ["LiveTables", "Types"]
@@ -144,7 +146,7 @@ class _PartitionTables:
 
     # ---------------------------------------------------------------------------- the texts of rows
 
-    def _nodes(self, row: LiveNode) -> str:
+    def _nodes(self, row: NodeView) -> str:
         quantities = self.types.quantities
         flags = row.schedulable * _SCHEDULABLE + row.reserved * _RESERVED
         return _text([quantities(row.capacity), quantities(row.available), flags])
@@ -166,7 +168,7 @@ class _PartitionTables:
             ]
         )
 
-    def _queues(self, row: LiveQueue) -> str:
+    def _queues(self, row: QueueView) -> str:
         quantities = self.types.quantities
         return _text(
             [
@@ -183,12 +185,16 @@ class _PartitionTables:
             ]
         )
 
-    def _users(self, row: LiveUsage) -> str:
+    def _users(self, row: UsageView) -> str:
         queues: list[Json] = []
         for each in row.queues:
+            if not (each.usage or each.applications or each.limit):
+                continue
             limit = None if each.limit is None else self.types.quantities(each.limit.resources)
             most = 0 if each.limit is None else each.limit.max_applications
-            queues.append([each.queue_path, self.types.of_items(each.usage), each.applications, limit, most])
+            queues.append(
+                [each.queue_path, self.types.of_items(each.usage), len(each.applications), limit, most]
+            )
         return _text(queues)
 
     _groups = _users

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 
 from starlette.requests import Request
@@ -10,8 +10,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ...model.configuration.names import is_group_name, is_user_name
+from ...model.limits.limits import HolderKind
+from ...model.limits.usage_tree import UsageView
 from ...model.values.messages import short_partition_name
 from ..documents.queues import queue_document
+from ..documents.rules import rule_document
+from ..documents.usages import group_document, user_document
 from ..scheduler.views import UnknownPartitionError
 from .errors import RestError
 from .requests import partition_of, queue_path_of, unescaped, views_of
@@ -39,39 +43,38 @@ def _queue(request: Request) -> Response:
 
 def _rules(request: Request) -> Response:
     rules = views_of(request).placement_rules(partition_of(request))
-    return json_response([rule.view() for rule in rules])
+    return json_response([*map(rule_document, rules)])
 
 
 def _users(request: Request) -> Response:
-    views = views_of(request)
-    return json_response([entry for name in _whose(request) for entry in views.users(name)])
+    return json_response([*map(user_document, _usages(request, "user", None))])
 
 
 def _user(request: Request) -> Response:
     name = unescaped(request, "user")
     if not is_user_name(name):
         raise RestError(HTTPStatus.BAD_REQUEST, "Invalid user name")
-    views = views_of(request)
-    found = [entry for partition in _whose(request) for entry in views.users(partition, name)]
-    if not found:
-        raise RestError(HTTPStatus.NOT_FOUND, "User not found")
-    return json_response(found[0])
+    for found in _usages(request, "user", name):
+        return json_response(user_document(found))
+    raise RestError(HTTPStatus.NOT_FOUND, "User not found")
 
 
 def _groups(request: Request) -> Response:
-    views = views_of(request)
-    return json_response([entry for name in _whose(request) for entry in views.groups(name)])
+    return json_response([*map(group_document, _usages(request, "group", None))])
 
 
 def _group(request: Request) -> Response:
     name = unescaped(request, "group")
     if not is_group_name(name):
         raise RestError(HTTPStatus.BAD_REQUEST, "Invalid group name")
+    for found in _usages(request, "group", name):
+        return json_response(group_document(found))
+    raise RestError(HTTPStatus.NOT_FOUND, "Group not found")
+
+
+def _usages(request: Request, kind: HolderKind, name: str | None) -> Iterator[UsageView]:
     views = views_of(request)
-    found = [entry for partition in _whose(request) for entry in views.groups(partition, name)]
-    if not found:
-        raise RestError(HTTPStatus.NOT_FOUND, "Group not found")
-    return json_response(found[0])
+    return (usage for partition in _whose(request) for usage in views.usages(partition, kind, name))
 
 
 def _whose(request: Request) -> Sequence[str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar, final
 
+from ...model.limits.limits import HolderKind
+from ...model.limits.usage_tree import UsageView
 from ...model.nodes.node import NodeFacts
 from ...model.partition import Partition
+from ...model.views.queues import QueueView
 from ...model.views.rows import (
     LiveApplication,
     LiveEnded,
     LiveNames,
-    LiveNode,
-    LiveQueue,
-    LiveUsage,
+    NodeView,
     live_applications,
     live_ended,
     live_names,
@@ -21,8 +22,8 @@ from ...model.views.rows import (
     live_nodes,
     live_queues,
     live_reasons,
-    live_usages,
 )
+from ...model.views.shown import holders
 from ..health.checks import AskAll
 from .asking import ask_each, matching
 from .manager_life import ManagerStatus
@@ -42,13 +43,13 @@ class LiveQueues(NamedTuple):
     partition: str
     """The full name, `[rm]default`."""
     time_ns: int
-    queues: tuple[LiveQueue, ...]
+    queues: tuple[QueueView, ...]
 
 
 class KnownRows(NamedTuple):
     """What a reader has of a partition already. It changes nothing of it while it reads."""
 
-    nodes: Mapping[str, LiveNode] = {}
+    nodes: Mapping[str, NodeView] = {}
     applications: Mapping[str, LiveApplication] = {}
     ended: Container[int] = ()
     """The serials of ended applications: their rows change no more."""
@@ -60,14 +61,14 @@ class LiveRows(NamedTuple):
     partition: str
     """The full name, `[rm]default`."""
     names: LiveNames
-    nodes: tuple[LiveNode, ...]
+    nodes: tuple[NodeView, ...]
     """Those that are not as the reader knows them."""
     applications: tuple[LiveApplication, ...]
     """Likewise."""
-    queues: tuple[LiveQueue, ...]
-    users: tuple[LiveUsage, ...] | None
+    queues: tuple[QueueView, ...]
+    users: tuple[UsageView, ...] | None
     """`None` if they were not asked for."""
-    groups: tuple[LiveUsage, ...] | None
+    groups: tuple[UsageView, ...] | None
     ended: tuple[LiveEnded, ...]
     """Those that the reader did not have."""
     manager: ManagerStatus | None
@@ -153,14 +154,6 @@ def _rows(
 ) -> LiveRows:
     names = partition.read(live_names)
     new = tuple(serial for serial in names.ended if serial not in known.ended)
-    users = groups = None
-    if with_usages:
-        users = tuple(
-            row for piece in _pieces(names.users) for row in partition.read(live_usages, piece, ())[0]
-        )
-        groups = tuple(
-            row for piece in _pieces(names.groups) for row in partition.read(live_usages, (), piece)[1]
-        )
     return LiveRows(
         partition.name,
         names,
@@ -173,15 +166,19 @@ def _rows(
             for row in partition.read(live_applications, piece, known.applications)
         ),
         _queues(partition, names),
-        users,
-        groups,
+        _usages(partition, "user", names.users) if with_usages else None,
+        _usages(partition, "group", names.groups) if with_usages else None,
         tuple(row for piece in _pieces(new) for row in partition.read(live_ended, piece)),
         manager,
     )
 
 
-def _queues(partition: Partition, names: LiveNames) -> tuple[LiveQueue, ...]:
+def _queues(partition: Partition, names: LiveNames) -> tuple[QueueView, ...]:
     return tuple(row for piece in _pieces(names.queues) for row in partition.read(live_queues, piece))
+
+
+def _usages(partition: Partition, kind: HolderKind, names: tuple[str, ...]) -> tuple[UsageView, ...]:
+    return tuple(row for piece in _pieces(names) for row in partition.read(holders, kind, piece))
 
 
 def _pieces(names: tuple[N, ...]) -> Iterator[tuple[N, ...]]:

@@ -13,6 +13,7 @@ from ..documents.applications import application_document
 from ..documents.clusters import partition_document
 from ..documents.nodes import node_document
 from ..documents.queues import queue_document
+from ..documents.usages import group_document, user_document
 from .asking import ask_each
 
 __all__ = ["snapshot"]
@@ -32,8 +33,8 @@ def snapshot(partitions: Sequence[Partition]) -> Document:
         "queues": {name: _queues(shown) for name, shown in named},
         "nodes": {name: [*map(node_document, shown.nodes)] for name, shown in named},
         "applications": {name: [*map(application_document, shown.applications)] for name, shown in named},
-        "users": {name: [*shown.users] for name, shown in named},
-        "groups": {name: [*shown.groups] for name, shown in named},
+        "users": {name: [*map(user_document, shown.users)] for name, shown in named},
+        "groups": {name: [*map(group_document, shown.groups)] for name, shown in named},
     }
 
 

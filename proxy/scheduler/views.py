@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, f
 from ...model.applications.views import ShownApplication
 from ...model.configuration.schema import SchedulerConfig
 from ...model.errors import RequestError
+from ...model.limits.limits import HolderKind
+from ...model.limits.usage_tree import UsageView
 from ...model.partition import Partition
 from ...model.placement.rules import PlacementRule
-from ...model.queues.views import ShownQueue
 from ...model.state.partition_state import PartitionState
-from ...model.values.documents import Document
 from ...model.values.messages import short_partition_name
+from ...model.views.queues import QueueView
 from ...model.views.shown import (
     ListedApplications,
     PartitionValues,
@@ -34,7 +35,7 @@ from ...model.views.shown import (
     shown_queue,
     shown_rejected,
 )
-from ..documents.paging import paged, size_of_application, size_of_holder, size_of_node
+from ..documents.paging import paged, size_of_application, size_of_node, size_of_usage
 from ..health.checks import AskAll
 from .asking import ask_each
 from .managers import Managers
@@ -122,7 +123,7 @@ class Views:
 
     # ---------------------------------------------------------------------------------- a partition
 
-    def queue(self, partition: str, path: str, *, subtree: bool) -> tuple[ShownQueue, ...]:
+    def queue(self, partition: str, path: str, *, subtree: bool) -> tuple[QueueView, ...]:
         """Return a queue and those above it, as they are shown; nothing if there is no such queue."""
         return self._read(partition, shown_queue, path, subtree=subtree)
 
@@ -130,16 +131,10 @@ class Views:
         """Return the placement rules, in order."""
         return self._read(partition, placement_rules)
 
-    def users(self, partition: str, name: str | None = None) -> list[Document]:
-        """Return what users have and may have, by name: of one user, or of all (`None`), in pages."""
-        names = self._read(partition, holder_names_of, "user") if name is None else (name,)
-        pages = paged(names, lambda page: self._read(partition, holders, users=page), size_of_holder)
-        return [row for page in pages for row in page]
-
-    def groups(self, partition: str, name: str | None = None) -> list[Document]:
-        """Return what groups have and may have, likewise."""
-        names = self._read(partition, holder_names_of, "group") if name is None else (name,)
-        pages = paged(names, lambda page: self._read(partition, holders, groups=page), size_of_holder)
+    def usages(self, partition: str, kind: HolderKind, name: str | None = None) -> list[UsageView]:
+        """Return what users or groups have and may have, by name: one of them, or all (`None`), in pages."""
+        names = self._read(partition, holder_names_of, kind) if name is None else (name,)
+        pages = paged(names, lambda page: self._read(partition, holders, kind, page), size_of_usage)
         return [row for page in pages for row in page]
 
     def node(self, partition: str, node_id: str) -> ShownNode | None:

@@ -27,8 +27,8 @@ LARGER: Final = {
     "NodeOrder": 27,
     "Queue": 28,
     "QueueTree": 25,
-    "UsageTree": 22,
-    "UserLimits": 25,
+    "UsageTree": 21,
+    "UserLimits": 21,
 }
 """Collections with an order to keep, and a queue, which is charged and ordered. They do not grow."""
 

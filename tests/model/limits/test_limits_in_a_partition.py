@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.model.harness import TEN, Harness, a_resource
+from support.model.limit_builders import groups_shown
 
 from licorne.model.resources.resource import EMPTY
 
@@ -24,7 +25,7 @@ def limited(root: str = BOB_HAS_TEN, queues: str = "- name: leaf") -> Harness:
 
 def group_usage(h: Harness) -> dict[str, object]:
     """Return what each group uses in the root and all below."""
-    documents = h.state.limits.group_views()
+    documents = groups_shown(h.state.limits)
     return {str(entry["groupName"]): entry["queues"] for entry in documents}
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.limit_builders import tree_shown
 
 from licorne.model.configuration.positions import NOWHERE
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
@@ -51,7 +52,7 @@ def test_usage_counts_at_every_level() -> None:
         "queuePath": "root",
         **used,
         "children": [{"queuePath": "root.a", **used, "children": [leaf]}],
-    } == tree.view()
+    } == tree_shown(tree)
     tree.validate()
 
 
@@ -70,7 +71,7 @@ def test_queues_of_one_user_add_up_above_them() -> None:
             {"queuePath": "root.a", "resourceUsage": {"memory": 5}, "runningApplications": ["one"]},
             {"queuePath": "root.b", "resourceUsage": {"memory": 7}, "runningApplications": ["two"]},
         ],
-    } == tree.view()
+    } == tree_shown(tree)
 
 
 def test_a_queue_that_was_looked_at_is_listed() -> None:
@@ -79,7 +80,7 @@ def test_a_queue_that_was_looked_at_is_listed() -> None:
 
     tree.headroom("root.a")
 
-    assert {"queuePath": "root", "children": [{"queuePath": "root.a"}]} == tree.view()
+    assert {"queuePath": "root", "children": [{"queuePath": "root.a"}]} == tree_shown(tree)
 
 
 def test_an_application_without_allocations_goes_on_running() -> None:
@@ -102,7 +103,7 @@ def test_the_last_application_takes_its_queues_along() -> None:
     tree.decrease("root.a.b", "one", memory(5), remove_application=True)
 
     used = {"resourceUsage": {"memory": 5}, "runningApplications": ["two"]}
-    assert {"queuePath": "root", **used, "children": [{"queuePath": "root.c", **used}]} == tree.view()
+    assert {"queuePath": "root", **used, "children": [{"queuePath": "root.c", **used}]} == tree_shown(tree)
     tree.validate()
 
 
@@ -126,7 +127,7 @@ def test_a_limited_queue_stays_when_nothing_runs() -> None:
     tree.decrease("root.a", "app", memory(5), remove_application=True)
 
     leaf = {"queuePath": "root.a", "maxResources": {"memory": 10}}
-    assert {"queuePath": "root", "children": [leaf]} == tree.view()
+    assert {"queuePath": "root", "children": [leaf]} == tree_shown(tree)
 
 
 def test_an_application_that_never_ran_leaves_its_queue_listed() -> None:
@@ -136,7 +137,7 @@ def test_an_application_that_never_ran_leaves_its_queue_listed() -> None:
 
     tree.decrease("root.a", "app", EMPTY, remove_application=True)
 
-    assert {"queuePath": "root", "children": [{"queuePath": "root.a"}]} == tree.view()
+    assert {"queuePath": "root", "children": [{"queuePath": "root.a"}]} == tree_shown(tree)
 
 
 def test_a_resize_may_shrink_one_type_and_grow_another() -> None:
@@ -179,7 +180,7 @@ def test_sums_beyond_64_bits_are_cut_off_where_shown() -> None:
     tree.increase("root.a", "app", huge)
     tree.increase("root.a", "app", huge)
 
-    used, shown = tree.usage, tree.view()["resourceUsage"]
+    used, shown = tree.usage, tree_shown(tree)["resourceUsage"]
     tree.decrease("root.a", "app", huge, remove_application=False)
 
     assert (memory(2**64 - 2), {"memory": 2**63 - 1}) == (used, shown)
@@ -281,7 +282,7 @@ def test_new_limits_are_listed_at_once() -> None:
     tree.replace_limits(limits(a=bob(memory_max=10, applications=3)))
 
     leaf = {"queuePath": "root.a", "maxResources": {"memory": 10}, "maxApplications": 3}
-    assert {"queuePath": "root", "children": [leaf]} == tree.view()
+    assert {"queuePath": "root", "children": [leaf]} == tree_shown(tree)
     tree.validate()
 
 
@@ -292,7 +293,7 @@ def test_a_lifted_limit_takes_its_empty_queue_along() -> None:
 
     tree.replace_limits(NO_LIMITS)
 
-    assert {"queuePath": "root"} == tree.view()
+    assert {"queuePath": "root"} == tree_shown(tree)
     assert tree.is_bare()
 
 
@@ -361,7 +362,7 @@ def test_looking_for_blockers_lists_nothing() -> None:
     tree.blockers("root.x.y", memory(5))
     tree.application_blockers("root.x.y", "app")
 
-    assert {"queuePath": "root", "maxResources": {"memory": 1}} == tree.view()
+    assert {"queuePath": "root", "maxResources": {"memory": 1}} == tree_shown(tree)
 
 
 def test_blockers_of_an_application_name_the_full_limits() -> None:

@@ -7,7 +7,19 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.limit_builders import BOB, DAN, EVE, TEN, a_limit, a_root, fill, memory, user_limits
+from support.model.limit_builders import (
+    BOB,
+    DAN,
+    EVE,
+    TEN,
+    a_limit,
+    a_root,
+    fill,
+    groups_shown,
+    memory,
+    user_limits,
+    users_shown,
+)
 
 from licorne.model.configuration.positions import Position
 from licorne.model.configuration.schema import LimitConfig
@@ -29,12 +41,12 @@ def test_without_limits_everything_goes() -> None:
 def test_no_user_is_listed_before_the_first_question() -> None:
     """Users appear when an application of theirs is looked at, not before."""
     limits = user_limits()
-    before = limits.user_views()
+    before = users_shown(limits)
 
     limits.can_run("root.a", "app", BOB)
 
     listed = {"userName": "bob", "queues": {"queuePath": "root", "children": [{"queuePath": "root.a"}]}}
-    assert ([], [listed]) == (before, limits.user_views())
+    assert ([], [listed]) == (before, users_shown(limits))
 
 
 def test_usage_of_a_user_is_over_all_queues() -> None:
@@ -56,7 +68,7 @@ def test_a_user_goes_with_the_last_application() -> None:
 
     limits.decrease("root.a", "app", BOB, memory(5), remove_application=True)
 
-    assert [] == limits.user_views()
+    assert [] == users_shown(limits)
     limits.validate()
 
 
@@ -67,11 +79,11 @@ def test_a_user_whose_applications_never_ran_goes_with_the_last() -> None:
     limits.headroom("root.a", "two", BOB)
 
     limits.decrease("root.a", "one", BOB, EMPTY, remove_application=True)
-    listed = limits.user_view("bob")
+    listed = users_shown(limits, "bob")[0]
     limits.decrease("root.a", "two", BOB, EMPTY, remove_application=True)
 
     assert listed is not None
-    assert limits.user_view("bob") is None
+    assert [] == users_shown(limits, "bob")
 
 
 def test_ending_an_application_that_was_never_looked_at_is_fine() -> None:
@@ -80,7 +92,7 @@ def test_ending_an_application_that_was_never_looked_at_is_fine() -> None:
 
     limits.decrease("root.a", "app", BOB, EMPTY, remove_application=True)
 
-    assert [] == limits.user_views()
+    assert [] == users_shown(limits)
 
 
 def test_what_was_never_given_cannot_come_back() -> None:
@@ -129,12 +141,12 @@ def test_a_named_user_is_listed_from_the_start() -> None:
     limits = user_limits(a_root(a=(a_limit(users=("bob",), quantity=45, applications=2),)))
 
     leaf = {"queuePath": "root.a", "maxResources": {"memory": 45}, "maxApplications": 2}
-    assert [{"userName": "bob", "queues": {"queuePath": "root", "children": [leaf]}}] == limits.user_views()
+    assert [{"userName": "bob", "queues": {"queuePath": "root", "children": [leaf]}}] == users_shown(limits)
 
 
 def test_the_wildcard_lists_no_user() -> None:
     """The wildcard limit alone makes no user known."""
-    assert [] == user_limits(a_root(a=(a_limit(users=("*",), quantity=25),))).user_views()
+    assert [] == users_shown(user_limits(a_root(a=(a_limit(users=("*",), quantity=25),))))
 
 
 def test_two_partitions_do_not_disturb_each_other() -> None:
@@ -164,13 +176,13 @@ def test_the_wildcard_group_is_one_pot() -> None:
         "groupName": "*",
         "applications": ["a1"],
         "queues": {"queuePath": "root", "children": [leaf], **used},
-    } == limits.group_view("*")
+    } == groups_shown(limits, "*")[0]
     assert {
         "userName": "eve",
         "groups": {"a2": "*"},
         "queues": {"queuePath": "root", "children": [{"queuePath": "root.a"}]},
-    } == limits.user_view("eve")
-    assert ["*", "dev"] == [view["groupName"] for view in limits.group_views()]
+    } == users_shown(limits, "eve")[0]
+    assert ["*", "dev"] == [view["groupName"] for view in groups_shown(limits)]
     limits.validate()
 
 
@@ -205,7 +217,7 @@ def test_an_application_keeps_its_group() -> None:
     assert limits.group_of("root.a", "app1", BOB) is None
     assert limits.group_of("root.a", "new", BOB) == "dev"
     leaf = {"maxResources": {"memory": 15}, "queuePath": "root.a"}
-    assert [{"groupName": "dev", "queues": {"queuePath": "root", "children": [leaf]}}] == limits.group_views()
+    assert [{"groupName": "dev", "queues": {"queuePath": "root", "children": [leaf]}}] == groups_shown(limits)
     limits.validate()
 
 
@@ -244,17 +256,17 @@ def test_blockers_name_user_and_group_and_place() -> None:
 def test_explaining_changes_nothing() -> None:
     """A user without an account is explained and not listed."""
     limits = user_limits(a_root(a=(a_limit(users=("*",), quantity=3), a_limit(groups=("ops",), quantity=4))))
-    groups = limits.group_views()
+    groups = groups_shown(limits)
 
     blockers = limits.blockers("root.a", "app", DAN, memory(5))
 
     assert [("user", "dan"), ("group", "ops")] == [(blocker.kind, blocker.name) for blocker in blockers]
-    assert ([], groups) == (limits.user_views(), limits.group_views())
+    assert ([], groups) == (users_shown(limits), groups_shown(limits))
 
 
 def test_unknown_users_and_groups_have_no_document() -> None:
     """A user who is not listed has no document."""
-    assert (None, None) == (user_limits().user_view("bob"), user_limits().group_view("dev"))
+    assert ([], []) == (users_shown(user_limits(), "bob"), groups_shown(user_limits(), "dev"))
 
 
 # ------------------------------------------------------------------------------------------ validation

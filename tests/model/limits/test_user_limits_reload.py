@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from support.model.limit_builders import BOB, EVE, TEN, a_limit, a_root, memory, user_limits
+from support.model.limit_builders import (
+    BOB,
+    EVE,
+    TEN,
+    a_limit,
+    a_root,
+    groups_shown,
+    memory,
+    user_limits,
+    users_shown,
+)
 
 
 def test_a_changed_limit_counts_from_then_on() -> None:
@@ -25,7 +35,7 @@ def test_users_and_groups_go_with_their_limits() -> None:
 
     limits.update(a_root())
 
-    assert ([], []) == (limits.user_views(), limits.group_views())
+    assert ([], []) == (users_shown(limits), groups_shown(limits))
 
 
 def test_a_new_wildcard_is_applied_to_all_known_users() -> None:
@@ -40,7 +50,7 @@ def test_a_new_wildcard_is_applied_to_all_known_users() -> None:
     assert {
         "userName": "bob",
         "queues": {"queuePath": "root", "children": children, **used},
-    } == limits.user_view("bob")
+    } == users_shown(limits, "bob")[0]
 
 
 def test_a_changed_wildcard_counts_for_who_is_known() -> None:
@@ -84,7 +94,7 @@ def test_a_user_first_seen_is_listed_only_where_looked_at() -> None:
     limits.headroom("root.b", "app", BOB)
 
     queues = {"queuePath": "root", "children": [{"queuePath": "root.b"}]}
-    assert {"userName": "bob", "queues": queues} == limits.user_view("bob")
+    assert {"userName": "bob", "queues": queues} == users_shown(limits, "bob")[0]
 
 
 def test_a_group_that_is_no_longer_limited_hands_its_applications_over() -> None:

@@ -18,6 +18,7 @@ from licorne.model.placement import (
     RuleOutcome,
 )
 from licorne.model.values.users import User
+from licorne.proxy.documents.rules import rule_document
 
 NO_MATCH = "application rejected: no placement rule matched"
 NOT_FORCED = RuleOutcome("recovery", 1, "the application is not forced")
@@ -213,7 +214,7 @@ def test_the_documents_end_with_the_recovery_rule() -> None:
     assert [
         {"name": "provided", "parameters": {"create": "false"}},
         {"name": "recovery", "parameters": {"queue": "root.@recovery@"}},
-    ] == [rule.view() for rule in PlacementRules(()).all()]
+    ] == [rule_document(rule) for rule in PlacementRules(()).all()]
 
 
 NAMES = st.text(alphabet="aprxRO.@_$ ", max_size=12)

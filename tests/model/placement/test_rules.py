@@ -21,6 +21,7 @@ from licorne.model.placement.rules import (
     build_rule,
 )
 from licorne.model.values.users import User
+from licorne.proxy.documents.rules import rule_document
 
 QUEUES = FakeQueues(paths=("root.a", "root.p.x"), parents=("root.p", "root.dev"))
 
@@ -289,4 +290,4 @@ def test_the_document_of_a_rule_has_filter_and_parent() -> None:
             "name": "fixed",
             "parameters": {"create": "false", "queue": "root.b", "qualified": "true"},
         },
-    } == build_rule(config).view()
+    } == rule_document(build_rule(config))

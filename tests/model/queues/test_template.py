@@ -7,6 +7,7 @@ from support.model.builders import a_resource
 
 from licorne.model.configuration.schema import ChildTemplateConfig
 from licorne.model.queues.template import QueueTemplate
+from licorne.proxy.documents.queues import template_document
 
 
 def test_a_template_has_what_the_configuration_says() -> None:
@@ -71,5 +72,9 @@ def test_the_document_shows_what_is_set() -> None:
 
     assert full is not None
     assert lean is not None
-    assert {"maxApplications": 2, "properties": {"a": "b"}, "maxResource": {"memory": 5}} == full.view()
-    assert {"guaranteedResource": {"memory": 1}} == lean.view()
+    assert {
+        "maxApplications": 2,
+        "properties": {"a": "b"},
+        "maxResource": {"memory": 5},
+    } == template_document(full)
+    assert {"guaranteedResource": {"memory": 1}} == template_document(lean)

@@ -8,6 +8,7 @@ from typing import Any, Final, Never
 import pytest
 from support.model.builders import TEN, a_resource
 from support.model.harness import FakePredicates, Harness
+from support.model.limit_builders import users_shown
 
 from licorne.model.applications.allocations import ApplicationAllocations
 from licorne.model.limits.user_limits import UserLimits
@@ -316,7 +317,7 @@ def test_who_starts_to_run_does_not_after_a_step_was_taken_back(monkeypatch: pyt
         patch.setattr(Node, "try_add", decline)
         assert ALONE is place(h)
 
-    view: Any = h.state.limits.user_view("bob")
+    (view,) = users_shown(h.state.limits, "bob")
     assert "runningApplications" not in view["queues"]
 
 

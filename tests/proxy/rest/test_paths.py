@@ -23,6 +23,7 @@ from support.proxy.rest_clients import Reader, reader, status_of_path
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.reader import CONFIGURATION_BYTES_MAX, DEFAULT_CONFIGURATION
+from licorne.model.limits.limits import HolderKind
 from licorne.model.nodes.node import NodeFacts
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.state.partition_state import PartitionState
@@ -328,9 +329,9 @@ def test_users_are_copied_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn of a partition is long, however many users there are; the list has each once, by name."""
     turns: list[int] = []
 
-    def counted(state: PartitionState, *, users: Sequence[str]) -> object:
-        turns.append(len(users))
-        return holders(state, users=users)
+    def counted(state: PartitionState, kind: HolderKind, names: Sequence[str]) -> object:
+        turns.append(len(names))
+        return holders(state, kind, names)
 
     monkeypatch.setattr(views, "holders", counted)
     names = [f"u{number:04d}" for number in range(1_000)]

@@ -10,7 +10,7 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 
 from licorne import RequestError, Scheduler
 from licorne.model.state.partition_state import PartitionState
-from licorne.model.views.rows import LiveNode, live_nodes
+from licorne.model.views.rows import NodeView, live_nodes
 from licorne.proxy.scheduler import live_view
 from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.scheduler.live_view import KnownRows, LiveRows
@@ -82,7 +82,7 @@ def test_the_rows_are_what_the_partition_has(scheduler: Scheduler) -> None:
     assert [("lost", "Rejected")] == [(each.application_id, each.state.value) for each in rows.ended]
     assert rows.users is not None
     (bob,) = rows.users
-    assert ("root", (("memory", 70),), 1) == bob.queues[0][:3]
+    assert ("root", (("memory", 70),), ("app",)) == bob.queues[0][:3]
 
 
 def test_what_has_not_changed_is_not_read_again(scheduler: Scheduler) -> None:
@@ -126,7 +126,7 @@ def test_a_partition_copies_a_bounded_number_of_rows_at_a_time(
     monkeypatch.setattr(live_view, "PIECE", 2)
     asked: list[tuple[str, ...]] = []
 
-    def noting(state: PartitionState, names: tuple[str, ...], known: dict[str, LiveNode]) -> object:
+    def noting(state: PartitionState, names: tuple[str, ...], known: dict[str, NodeView]) -> object:
         asked.append(names)
         return live_nodes(state, names, known)
 

@@ -30,7 +30,6 @@ from licorne.model.views.rows import (
     live_nodes,
     live_queues,
     live_reasons,
-    live_usages,
 )
 from licorne.model.views.shown import (
     application_ids,
@@ -117,8 +116,8 @@ def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     partition.read(next_asks, 10)
     watch_everything(partition)
     partition.read(placement_rules)
-    users = partition.read(holder_names_of, "user")
-    partition.read(holders, users=users, groups=partition.read(holder_names_of, "group"))
+    partition.read(holders, "user", partition.read(holder_names_of, "user"))
+    partition.read(holders, "group", partition.read(holder_names_of, "group"))
     partition.read(shown_queue, "root", subtree=True)
     partition.read(shown_nodes, partition.read(node_ids))
     listed = partition.read(listed_applications)
@@ -152,7 +151,6 @@ def watch_everything(partition: Partition) -> None:
     partition.read(live_reasons, names.applications)
     partition.read(live_ended, names.ended)
     partition.read(live_queues, names.queues)
-    partition.read(live_usages, names.users, names.groups)
 
 
 def dry_run(

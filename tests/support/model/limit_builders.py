@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
-from licorne.model.limits.user_limits import UserLimits
+from licorne.model.limits.usage_tree import UsageTree, UsageView, usage_rows
+from licorne.model.limits.user_limits import UserLimits, usage_views
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from licorne.model.values.users import User
+from licorne.proxy.documents.usages import group_document, user_document
 
-__all__ = ["BOB", "DAN", "EVE", "TEN", "a_limit", "a_root", "fill", "memory", "user_limits"]
+__all__ = [
+    "BOB",
+    "DAN",
+    "EVE",
+    "TEN",
+    "a_limit",
+    "a_root",
+    "fill",
+    "groups_shown",
+    "memory",
+    "tree_shown",
+    "user_limits",
+    "users_shown",
+]
 
 BOB = User("bob", ("dev",))
 DAN = User("dan", ("ops",))
@@ -53,3 +70,18 @@ def fill(limits: UserLimits, queue_path: str, application_id: str, user: User, a
             return placed
         limits.increase(queue_path, application_id, user, TEN)
     return asks
+
+
+def tree_shown(tree: UsageTree) -> Any:
+    """Return the document of a usage tree's root queue, with those below it."""
+    return group_document(UsageView("holder", (), usage_rows(tree)))["queues"]
+
+
+def users_shown(limits: UserLimits, *names: str) -> list[Any]:
+    """Return the documents of users by name: of these if they are known, or of all."""
+    return [*map(user_document, usage_views(limits, "user", names or None))]
+
+
+def groups_shown(limits: UserLimits, *names: str) -> list[Any]:
+    """Return the documents of groups, likewise."""
+    return [*map(group_document, usage_views(limits, "group", names or None))]

@@ -1,4 +1,4 @@
-"""What is shown of queues: their values at one moment, copied so that documents can be made elsewhere."""
+"""What is shown of queues: their values at one moment, copied; others make documents and rows of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..configuration.queue_properties import QueueProperties
+from ..queues.queue import Queue
+from ..queues.template import QueueTemplate
 from ..resources.resource import Resource
 from ..values.object_state import ObjectState
-from .queue import Queue
-from .template import QueueTemplate
 
-__all__ = ["ShownQueue", "shown_path", "shown_tree"]
+__all__ = ["QueueView", "queue_and_above", "queue_tree", "queue_view"]
 
 
-class ShownQueue(NamedTuple):
+class QueueView(NamedTuple):
     """One queue, with those below it where they are shown."""
 
     path: str
@@ -36,29 +36,13 @@ class ShownQueue(NamedTuple):
     """As the parent sees it."""
     child_names: tuple[str, ...]
     """The names of all children, without their paths, sorted."""
-    children: tuple[ShownQueue, ...]
+    children: tuple[QueueView, ...]
     """By name; empty where they are not shown."""
 
 
-def shown_tree(queue: Queue) -> ShownQueue:
-    """Copy a queue and all queues below it."""
-    names = sorted(queue.children)
-    return _shown(queue, names, tuple(shown_tree(queue.children[name]) for name in names))
-
-
-def shown_path(queue: Queue, *, subtree: bool = False) -> tuple[ShownQueue, ...]:
-    """Copy a queue and those above it, which limit it; the queue comes first.
-
-    Args:
-        queue: The queue.
-        subtree: Whether all queues below it are copied, too.
-    """
-    shown = shown_tree(queue) if subtree else _shown(queue, sorted(queue.children), ())
-    return (shown, *(_shown(above, sorted(above.children), ()) for above in queue.above[1:]))
-
-
-def _shown(queue: Queue, names: list[str], children: tuple[ShownQueue, ...]) -> ShownQueue:
-    return ShownQueue(
+def queue_view(queue: Queue, children: tuple[QueueView, ...] = ()) -> QueueView:
+    """Copy a queue; `children` are those of its children that are shown with it."""
+    return QueueView(
         queue.path,
         queue.state,
         queue.is_leaf,
@@ -75,6 +59,22 @@ def _shown(queue: Queue, names: list[str], children: tuple[ShownQueue, ...]) -> 
         queue.running,
         tuple(sorted(queue.accepted_allocating)),
         queue.exposed_priority,
-        tuple(names),
+        tuple(sorted(queue.children)),
         children,
     )
+
+
+def queue_tree(queue: Queue) -> QueueView:
+    """Copy a queue and all queues below it."""
+    return queue_view(queue, tuple(queue_tree(queue.children[name]) for name in sorted(queue.children)))
+
+
+def queue_and_above(queue: Queue, *, subtree: bool = False) -> tuple[QueueView, ...]:
+    """Copy a queue and those above it, which limit it; the queue comes first.
+
+    Args:
+        queue: The queue.
+        subtree: Whether all queues below it are copied, too.
+    """
+    first = queue_tree(queue) if subtree else queue_view(queue)
+    return (first, *map(queue_view, queue.above[1:]))
