@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ...model.explanation.values import AskStatus
+from ..scheduler.asking import NotKnownError
 from ..si import si_pb2 as si
 from .cluster_record import KnownNode, RecordError
 from .configurations import Configuration
@@ -161,7 +163,8 @@ class RunEnding:
         self._quiet(_MOMENT_SECONDS)
         for manager in self._managers:
             if manager.is_answered and not (manager.answers_later or self._is_broken(manager)):
-                self._check_that_what_waits_is_held_back(manager)
+                with suppress(NotKnownError):  # It has not come back to a scheduler that was killed.
+                    self._check_that_what_waits_is_held_back(manager)
 
     def _check_that_what_waits_is_held_back(self, manager: SimulatedManager) -> None:
         """Check that there is a reason for each ask that waits: without one it would be placed."""
