@@ -19,7 +19,7 @@ LOCKS := .cache/lockcheck.json
 lockcheck: $(VENV)/.ready slapd chromium prometheus
 	mkdir -p .cache && rm -f $(LOCKS)
 	timeout 1800 $(BIN)/pytest -n 2 -q --lockcheck=full --lockcheck-fail-on=R2,RB --lockcheck-json=$(LOCKS) \
-		--lockcheck-order=licorne.actors.guards:LOCK_ORDER --lockcheck-adopt=none
+		--lockcheck-order=licorne.actors.locks.guards:LOCK_ORDER --lockcheck-adopt=none
 	$(BIN)/licorne lockcheck prove $(LOCKS)
 	@echo 'lockcheck: nothing was found, and the certificate holds'
 

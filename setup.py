@@ -23,7 +23,7 @@ ROOMS: Final = (
     *("model/state", "model/scheduling", "model/requests", "model/preemption", "proxy/si"),
 )
 """The rooms whose modules are compiled."""
-HOT: Final = ("actors/inflow.py", "actors/mailbox.py", "actors/rm_link.py")
+HOT: Final = ("actors/runtime/inflow.py", "actors/runtime/mailbox.py", "actors/services/rm_link.py")
 """Modules of other rooms that are compiled."""
 PURE: Final = frozenset(
     {

@@ -11,9 +11,9 @@ import tracemalloc
 import pykka
 from loguru import logger
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.reference import AnyRef
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.reference import AnyRef
 
 LOCK = threading.RLock()
 

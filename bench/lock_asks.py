@@ -10,9 +10,9 @@ from figure import Figure
 from lock_costs import ORDER
 
 from licorne import lockcheck
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.reference import PooledRef
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.reference import PooledRef
 
 __all__ = ["checked_asks"]
 

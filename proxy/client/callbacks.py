@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final, final
 
-from ...actors.interrupts import start_thread
+from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError
 from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from ..scheduler.callback_failures import is_fault, text_of

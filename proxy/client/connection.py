@@ -14,7 +14,7 @@ from typing import Final, final
 import grpc
 
 from ... import __version__
-from ...actors.interrupts import start_thread
+from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si.keepalive import keepalive_options

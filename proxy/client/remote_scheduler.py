@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
 
-from ...actors.interrupts import start_thread
+from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
 from ..scheduler.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.callback_threads import CallbackThreads

@@ -11,7 +11,7 @@ from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, final
 
-from ...actors.log import Log
+from ...actors.services.log import Log
 from ...model.errors import LicorneError
 from .state_dump import state_dump_file
 

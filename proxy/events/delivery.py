@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, final
 
-from ...actors.interrupts import start_thread
+from ...actors.services.interrupts import start_thread
 from ...model.values.events import EventRecord
 from ..si.api import ResourceManager, ResourceManagerCallback
 from .expanding import expand

@@ -16,7 +16,8 @@ from typing import Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
 
-from ...actors import inflow, rm_link
+from ...actors.runtime import inflow
+from ...actors.services import rm_link
 from ...model.applications.allocations import ApplicationAllocations
 from ...model.applications.application import Application
 from ...model.applications.asks import ApplicationAsks

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
-from ...actors.waiting import WAIT_GRAPH
+from ...actors.runtime.waiting import WAIT_GRAPH
 
 if TYPE_CHECKING:
     from .thread_control import ControlledThread, ThreadControl

@@ -11,7 +11,7 @@ from ...model.errors import RequestError
 from .history import HISTORY_SECONDS
 
 if TYPE_CHECKING:
-    from ...actors.log import Log
+    from ...actors.services.log import Log
 
 __all__ = ["HealthWatch"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from ...actors.engine_load import EngineLoad
+from ...actors.engines.engine_load import EngineLoad
 from ...model.values.manager_state import ManagerState
 from ...model.views.figures import PartitionFigures
 from .counts import ManagerCounts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...actors.guards import LOCK_ORDER
+from ...actors.locks.guards import LOCK_ORDER
 from ...lockcheck.checking.active import current
 from ...lockcheck.sessions.summaries import summary_of
 from ...model.values.documents import Document, Json

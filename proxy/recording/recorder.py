@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from ...actors.log import Log
+from ...actors.services.log import Log
 from ...model.configuration.schema import PartitionConfig
 from ...model.partition import Partition
 from ...model.requests.applications import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar, final
 
-from ...actors.log import Log
+from ...actors.services.log import Log
 from ...model.configuration.words import did_you_mean
 from .ldap_values import (
     a_base_name,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from ...actors.log import Log
+from ...actors.services.log import Log
 from ...model.values.messages import ApplicationSubmission
 from ...model.values.users import LookedUp, LookUpFailure
 from .resolver import UserResolutionError, UserResolver

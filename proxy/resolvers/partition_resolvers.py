@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias, final
 
-from ...actors.log import Log
+from ...actors.services.log import Log
 from ...lockcheck import Lock, excludes
 from ...model.configuration.problems import ConfigurationError, Problem, RuleFinding
 from ...model.configuration.reader import DEFAULT_SOURCE

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from ...actors.engine import Engine
+from ...actors.engines.engine import Engine
 from ...model.cluster import Cluster
 from ...model.configuration.words import did_you_mean
 from ...model.errors import RequestError

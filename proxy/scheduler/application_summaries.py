@@ -10,7 +10,7 @@ from ...model.applications.views import ApplicationSummary
 from ..documents.applications import summary_document
 
 if TYPE_CHECKING:
-    from ...actors.log import Log
+    from ...actors.services.log import Log
 
 __all__ = ["summariser"]
 

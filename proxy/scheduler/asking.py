@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from ...actors.errors import ActorEndedError
+from ...actors.runtime.errors import ActorEndedError
 from ...model.errors import RequestError
 from ...model.partition import Partition
 from ...model.values.messages import short_partition_name

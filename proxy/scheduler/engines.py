@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from ...actors.engine import ActorsEngine, DirectEngine, Engine
-from ...actors.log import Log
-from ...actors.threads_engine import ThreadsEngine
+from ...actors.engines.engine import ActorsEngine, DirectEngine, Engine
+from ...actors.locks.threads_engine import ThreadsEngine
+from ...actors.services.log import Log
 from ...model.build_kind import is_compiled
 from ...model.errors import LicorneError
 from ..recording.observer import Observer, Unobserved

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from ...actors.log import Log
+from ...actors.services.log import Log
 from ...model.configuration.extra import ExtraConfig, LogLevel
 from ...model.configuration.problems import Problem
 

@@ -10,7 +10,7 @@ from ...model.partition import Partition
 from ...model.state.host import TimerAction
 
 if TYPE_CHECKING:
-    from ...actors.engine import Engine
+    from ...actors.engines.engine import Engine
 
 __all__ = ["Incarnations"]
 

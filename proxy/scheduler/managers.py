@@ -9,8 +9,8 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
-from ...actors.rm_link import RmLink
-from ...actors.virtual_clock import VirtualClock
+from ...actors.services.rm_link import RmLink
+from ...actors.services.virtual_clock import VirtualClock
 from ...lockcheck import excludes
 from ...model.configuration.schema import PartitionConfig
 from ...model.errors import RequestError
@@ -41,8 +41,8 @@ from .outbox import Outbox
 from .predicates import predicates_of
 
 if TYPE_CHECKING:
-    from ...actors.engine import Engine
-    from ...actors.real_clock import RealClock
+    from ...actors.engines.engine import Engine
+    from ...actors.services.real_clock import RealClock
     from ..resolvers.partition_resolvers import PartitionResolver
     from .extra_configurations import ExtraConfigurations
 

@@ -24,7 +24,7 @@ from .live_view import LiveView
 from .managers import Managers
 
 if TYPE_CHECKING:
-    from ...actors.engine import Engine
+    from ...actors.engines.engine import Engine
 
 __all__ = ["Monitoring"]
 

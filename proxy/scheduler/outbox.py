@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import final
 
-from ...actors.interrupts import Uninterrupted
+from ...actors.services.interrupts import Uninterrupted
 from ..si.older_answers import Delivery
 
 __all__ = ["Outbox"]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import final
 
-from ...actors.interrupts import Uninterrupted
-from ...actors.threads_engine import ThreadsEngine
-from ...actors.virtual_clock import VirtualClock
+from ...actors.locks.threads_engine import ThreadsEngine
+from ...actors.services.interrupts import Uninterrupted
+from ...actors.services.virtual_clock import VirtualClock
 from ...model.errors import LicorneError
 from ...model.partition import Partition
 from ...model.state.host import TimerAction, timer_key

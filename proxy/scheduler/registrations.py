@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from ...actors.errors import ActorEndedError
+from ...actors.runtime.errors import ActorEndedError
 from ...lockcheck import Lock, excludes
 from ...model.cluster import Cluster, Reconfigured, check_manager_id
 from ...model.configuration.extra import ExtraConfig, parse_extra_config
@@ -28,7 +28,7 @@ from ..si.api import ResourceManagerCallback
 from .managers import Manager, Managers
 
 if TYPE_CHECKING:
-    from ...actors.log import Log
+    from ...actors.services.log import Log
     from ..resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
     from .extra_configurations import ExtraConfigurations
 

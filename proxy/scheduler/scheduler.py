@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from ...actors.errors import ActorEndedError
-from ...actors.interrupts import Uninterrupted, run_uninterrupted
-from ...actors.real_clock import RealClock
-from ...actors.virtual_clock import VirtualClock
+from ...actors.runtime.errors import ActorEndedError
+from ...actors.services.interrupts import Uninterrupted, run_uninterrupted
+from ...actors.services.real_clock import RealClock
+from ...actors.services.virtual_clock import VirtualClock
 from ...model.cluster import Cluster
 from ...model.configuration.flags import flag_of
 from ...model.errors import LicorneError, RequestError

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...actors.interrupts import Uninterrupted
-from ...actors.virtual_clock import VirtualClock
+from ...actors.services.interrupts import Uninterrupted
+from ...actors.services.virtual_clock import VirtualClock
 from ...model.errors import LicorneError
 from ...model.partition import Partition
 from ...model.scheduling.cycle import CycleOutcome
@@ -17,8 +17,8 @@ from .answer_wait import AnswerWait
 from .outbox import Outbox
 
 if TYPE_CHECKING:
-    from ...actors.engine import Engine
-    from ...actors.real_clock import RealClock
+    from ...actors.engines.engine import Engine
+    from ...actors.services.real_clock import RealClock
     from ...model.cluster import Cluster
 
 __all__ = ["Stepping"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import final
 
-from ...actors.interrupts import start_thread
+from ...actors.services.interrupts import start_thread
 
 __all__ = ["Stopping"]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, final
 
 import grpc
 
-from ...actors.log import Log
-from ...actors.rm_link import BACKLOG_MAX
+from ...actors.services.log import Log
+from ...actors.services.rm_link import BACKLOG_MAX
 from ...model.errors import LicorneError
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager

@@ -6,7 +6,7 @@ from typing import Final
 
 import grpc
 
-from ...actors.errors import ActorEndedError
+from ...actors.runtime.errors import ActorEndedError
 from ...model.errors import LicorneError, RequestError
 from ..scheduler.asking import StoppedError
 

@@ -14,7 +14,7 @@ from typing import Final, final
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from ...actors.virtual_clock import EPOCH_2000_NS
+from ...actors.services.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
 from ...model.values.documents import Json
 from ..recording.replaying import ReplayDifferenceError

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from loguru import logger
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.future import PooledFuture
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.future import PooledFuture
 
 if TYPE_CHECKING:
     from loguru import Message

@@ -9,12 +9,12 @@ import pytest
 from pykka import ActorDeadError, ActorRegistry
 from pykka._envelope import Envelope
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskCycleError, DispatcherError
-from licorne.actors.failure import Failure
-from licorne.actors.future import PooledFuture
-from licorne.actors.invocation import Invocation
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskCycleError, DispatcherError
+from licorne.actors.runtime.failure import Failure
+from licorne.actors.runtime.future import PooledFuture
+from licorne.actors.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from loguru import Record

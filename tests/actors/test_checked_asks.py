@@ -14,9 +14,9 @@ from support.lockcheck import pykka_clerks
 from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, found
 from support.lockcheck.lock_corpus import RECORD
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.reference import AnyRef, PooledRef
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.reference import AnyRef, PooledRef
 from licorne.lockcheck import DeadlockError, Kind, Lock, LockOrderError, Order, Rung, session, unit
 from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
@@ -298,8 +298,8 @@ def test_actors_of_pykka_and_of_ours_that_ask_each_other_are_broken() -> None:
 
 NOTHING_CHECKED = """
 import sys
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
 
 class Clerk(PooledActor):
     def answer(self):
@@ -310,7 +310,7 @@ with Dispatcher(workers=1) as dispatcher:
     assert 7 == clerk.call(Clerk.answer)
     assert clerk.actor_inbox.direction is None
 loaded = [name for name in sys.modules if name.endswith((".checked_asks", ".answering", ".waiting"))]
-assert ["licorne.actors.waiting"] == loaded, loaded
+assert ["licorne.actors.runtime.waiting"] == loaded, loaded
 """
 
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import pytest
 from pykka.messages import ProxyCall
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskCycleError, AskDirectionError
-from licorne.actors.reference import AnyRef, PooledRef
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskCycleError, AskDirectionError
+from licorne.actors.runtime.reference import AnyRef, PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

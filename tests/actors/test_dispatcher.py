@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from pykka import ActorDeadError, Timeout
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskCycleError, DispatcherError
-from licorne.actors.failure import DeadLetter, Failure
-from licorne.actors.future import PooledFuture
-from licorne.actors.invocation import Invocation
-from licorne.actors.reference import AnyRef, PooledRef
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskCycleError, DispatcherError
+from licorne.actors.runtime.failure import DeadLetter, Failure
+from licorne.actors.runtime.future import PooledFuture
+from licorne.actors.runtime.invocation import Invocation
+from licorne.actors.runtime.reference import AnyRef, PooledRef
 from licorne.model.errors import LicorneError
 
 if TYPE_CHECKING:
@@ -288,9 +288,8 @@ def test_a_worker_that_waits_with_a_deadline_gets_a_stand_in() -> None:
 
 def test_importing_the_runtime_starts_nothing() -> None:
     """Threads begin with a dispatcher, and there is none by default."""
-    program = (
-        "import threading, licorne.actors.dispatcher, licorne.actors.actor; print(threading.active_count())"
-    )
+    modules = "licorne.actors.runtime.dispatcher, licorne.actors.runtime.actor"
+    program = f"import threading, {modules}; print(threading.active_count())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - our own words
 
     assert "1\n" == done.stdout

@@ -10,12 +10,12 @@ import pytest
 from pykka import ActorDeadError
 from support.model.builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_application
 
-from licorne.actors import partition_actor
-from licorne.actors.engine import ActorsEngine, DirectEngine, Engine
-from licorne.actors.errors import AskCycleError, AskDirectionError
-from licorne.actors.handles import reference_of
-from licorne.actors.partition_actor import CYCLES_PER_SLICE, REQUESTS_NS, PartitionActor
-from licorne.actors.virtual_clock import EPOCH_2000_NS
+from licorne.actors.engines import partition_actor
+from licorne.actors.engines.engine import ActorsEngine, DirectEngine, Engine
+from licorne.actors.engines.handles import reference_of
+from licorne.actors.engines.partition_actor import CYCLES_PER_SLICE, REQUESTS_NS, PartitionActor
+from licorne.actors.runtime.errors import AskCycleError, AskDirectionError
+from licorne.actors.services.virtual_clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition

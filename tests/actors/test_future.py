@@ -8,10 +8,10 @@ from queue import Full
 import pytest
 from pykka import Timeout
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskCycleError
-from licorne.actors.future import PooledFuture
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskCycleError
+from licorne.actors.runtime.future import PooledFuture
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -20,11 +20,11 @@ from support.model.builders import (
     an_ask,
 )
 
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskDirectionError
-from licorne.actors.failure import Failure
-from licorne.actors.handles import PARTS, RANKS, EntityActor, adopt, message_function, reference_of
-from licorne.actors.virtual_clock import EPOCH_2000_NS
+from licorne.actors.engines.handles import PARTS, RANKS, EntityActor, adopt, message_function, reference_of
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskDirectionError
+from licorne.actors.runtime.failure import Failure
+from licorne.actors.services.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from licorne.actors import inflow
-from licorne.actors.inflow import ENTRIES_MAX, Inflow, entries_of
+from licorne.actors.runtime import inflow
+from licorne.actors.runtime.inflow import ENTRIES_MAX, Inflow, entries_of
 
 WAIT_SECONDS: Final = 10
 

@@ -9,16 +9,16 @@ import pytest
 from pykka import ActorDeadError
 from support.actors.bytecode_points import BytecodeControl
 
-from licorne.actors import actor as actor_module
-from licorne.actors import dispatcher as dispatcher_module
-from licorne.actors import future as future_module
-from licorne.actors import mailbox, pool, reference, waiting
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskCycleError
-from licorne.actors.failure import DeadLetter
-from licorne.actors.future import PooledFuture
-from licorne.actors.reference import AnyRef, PooledRef
+from licorne.actors.runtime import actor as actor_module
+from licorne.actors.runtime import dispatcher as dispatcher_module
+from licorne.actors.runtime import future as future_module
+from licorne.actors.runtime import mailbox, pool, reference, waiting
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskCycleError
+from licorne.actors.runtime.failure import DeadLetter
+from licorne.actors.runtime.future import PooledFuture
+from licorne.actors.runtime.reference import AnyRef, PooledRef
 from licorne.proxy.fuzz.standard_parts import ControlledLock
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose

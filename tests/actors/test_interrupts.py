@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from licorne.actors.interrupts import Uninterrupted, run_uninterrupted, start_thread
+from licorne.actors.services.interrupts import Uninterrupted, run_uninterrupted, start_thread
 
 WAIT_SECONDS: Final = 10
 VALUE: ContextVar[str] = ContextVar("VALUE", default="none")

@@ -13,21 +13,21 @@ from functools import partial
 import pytest
 from pykka import ActorDeadError, Timeout
 
-from licorne.actors import actor as actor_module
-from licorne.actors import dispatcher as dispatcher_module
-from licorne.actors import future as future_module
-from licorne.actors import mailbox as mailbox_module
-from licorne.actors import pool as pool_module
-from licorne.actors import reference as reference_module
-from licorne.actors import waiting as waiting_module
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskCycleError
-from licorne.actors.future import PooledFuture
-from licorne.actors.mailbox import Mailbox
-from licorne.actors.pool import WorkerPool
-from licorne.actors.reference import PooledRef
-from licorne.actors.waiting import WaitGraph
+from licorne.actors.runtime import actor as actor_module
+from licorne.actors.runtime import dispatcher as dispatcher_module
+from licorne.actors.runtime import future as future_module
+from licorne.actors.runtime import mailbox as mailbox_module
+from licorne.actors.runtime import pool as pool_module
+from licorne.actors.runtime import reference as reference_module
+from licorne.actors.runtime import waiting as waiting_module
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskCycleError
+from licorne.actors.runtime.future import PooledFuture
+from licorne.actors.runtime.mailbox import Mailbox
+from licorne.actors.runtime.pool import WorkerPool
+from licorne.actors.runtime.reference import PooledRef
+from licorne.actors.runtime.waiting import WaitGraph
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

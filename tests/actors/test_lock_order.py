@@ -21,10 +21,10 @@ from support.proxy.running_scheduler import begin, reserved_in, running
 from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.engine import ActorsEngine
-from licorne.actors.guards import LOCK_ORDER
-from licorne.actors.partition_actor import TURNS_PER_FLUSH
+from licorne.actors.engines.engine import ActorsEngine
+from licorne.actors.engines.partition_actor import TURNS_PER_FLUSH
+from licorne.actors.locks.guards import LOCK_ORDER
+from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.lockcheck import session
 from licorne.lockcheck.reports.certificate import certify
 from licorne.proxy.scheduler.scheduler import EngineName

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from licorne.actors.log import Log
+from licorne.actors.services.log import Log
 from licorne.model.configuration.extra import LogLevel
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from pykka import ActorDeadError
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import MailboxFullError
-from licorne.actors.future import PooledFuture
-from licorne.actors.reference import AnyRef, PooledRef
-from licorne.actors.waiting import Wait
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import MailboxFullError
+from licorne.actors.runtime.future import PooledFuture
+from licorne.actors.runtime.reference import AnyRef, PooledRef
+from licorne.actors.runtime.waiting import Wait
 
 
 class Recorder(PooledActor):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.proxy.waiting import wait_until
 
-from licorne.actors.log import Log
-from licorne.actors.pool import WorkerPool, asleep
+from licorne.actors.runtime.pool import WorkerPool, asleep
+from licorne.actors.services.log import Log
 
 if TYPE_CHECKING:
     from loguru import Record

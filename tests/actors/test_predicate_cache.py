@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 from support.model.builders import FakePredicates
 
-from licorne.actors.predicate_cache import SLOW_NS, CycleAnswers, CycleInvalidatedError, PredicateCache
+from licorne.actors.locks.predicate_cache import SLOW_NS, CycleAnswers, CycleInvalidatedError, PredicateCache
 from licorne.model.scheduling.cycle import CycleOutcome
 
 T = TypeVar("T")

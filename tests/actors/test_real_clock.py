@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from licorne.actors import real_clock
-from licorne.actors.real_clock import RealClock
+from licorne.actors.services import real_clock
+from licorne.actors.services.real_clock import RealClock
 from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks, TimerAction
 
 if TYPE_CHECKING:

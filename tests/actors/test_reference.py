@@ -8,13 +8,13 @@ import pytest
 from pykka import ActorDeadError, Timeout
 from pykka.messages import ProxyCall, ProxyGetAttr
 
-from licorne.actors.actor import PooledActor
-from licorne.actors.dispatcher import Dispatcher
-from licorne.actors.errors import AskCycleError
-from licorne.actors.failure import DeadLetter
-from licorne.actors.future import PooledFuture
-from licorne.actors.invocation import Invocation, method_table
-from licorne.actors.reference import PooledRef
+from licorne.actors.runtime.actor import PooledActor
+from licorne.actors.runtime.dispatcher import Dispatcher
+from licorne.actors.runtime.errors import AskCycleError
+from licorne.actors.runtime.failure import DeadLetter
+from licorne.actors.runtime.future import PooledFuture
+from licorne.actors.runtime.invocation import Invocation, method_table
+from licorne.actors.runtime.reference import PooledRef
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from licorne.actors import rm_link
-from licorne.actors.rm_link import RmLink
+from licorne.actors.services import rm_link
+from licorne.actors.services.rm_link import RmLink
 from licorne.model.values.messages import Announcement, NodesAnswered
 
 WAIT_SECONDS: Final = 10

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 from support.proxy.listening import WAIT_SECONDS
 
-from licorne.actors.scheduling_threads import SchedulingThreads
+from licorne.actors.locks.scheduling_threads import SchedulingThreads
 
 if TYPE_CHECKING:
-    from licorne.actors.guarded_partition import GuardedPartition
+    from licorne.actors.locks.guarded_partition import GuardedPartition
 
 
 class FakePartition:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from licorne.actors.rm_link import RmLink
+from licorne.actors.services.rm_link import RmLink
 from licorne.proxy.resolvers.cached import CachedResolver
 from licorne.proxy.resolvers.user_file import StaticResolver
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from support.proxy.listening import WAIT_SECONDS
 
-from licorne.actors.deferred import DeferredActions
-from licorne.actors.threads_engine import SteppingThreads
+from licorne.actors.locks.deferred import DeferredActions
+from licorne.actors.locks.threads_engine import SteppingThreads
 from licorne.model.errors import LicorneError
 from licorne.model.partition import Partition
 

@@ -13,11 +13,11 @@ from support.proxy.running_scheduler import begin, running
 from support.transcripts.transcript_witness import make_replay
 
 from licorne import Scheduler
-from licorne.actors.deferred import DeferredActions
-from licorne.actors.error_origin import origin_of
-from licorne.actors.guarded_partition import GuardedPartition
-from licorne.actors.guards import LOCK_ORDER, guard
-from licorne.actors.handles import PARTS
+from licorne.actors.engines.error_origin import origin_of
+from licorne.actors.engines.handles import PARTS
+from licorne.actors.locks.deferred import DeferredActions
+from licorne.actors.locks.guarded_partition import GuardedPartition
+from licorne.actors.locks.guards import LOCK_ORDER, guard
 from licorne.lockcheck import held, session
 from licorne.model.applications.application import Application
 from licorne.model.applications.pending_asks import PendingAsks

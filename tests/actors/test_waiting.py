@@ -6,8 +6,8 @@ from threading import get_ident
 
 import pytest
 
-from licorne.actors.errors import AskCycleError
-from licorne.actors.waiting import Wait, WaitGraph
+from licorne.actors.runtime.errors import AskCycleError
+from licorne.actors.runtime.waiting import Wait, WaitGraph
 
 ME = get_ident()
 

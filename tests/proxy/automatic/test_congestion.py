@@ -11,7 +11,7 @@ from support.proxy.manager_requests import TWO, application_request, ask_request
 from support.proxy.running_scheduler import begin, placed_in
 
 from licorne import Scheduler
-from licorne.actors import rm_link
+from licorne.actors.services import rm_link
 
 BACKLOG: Final = 8
 """A bound on what waits for an RM that a test can reach."""

@@ -13,10 +13,11 @@ from support.proxy.manager_requests import ask_request, keys, node_request
 from support.proxy.running_scheduler import begin, running
 
 from licorne import RequestError, Scheduler
-from licorne.actors import inflow, partition_actor
-from licorne.actors.handles import reference_of
-from licorne.actors.inflow import ENTRIES_MAX
-from licorne.actors.partition_actor import PartitionActor, PartitionRef
+from licorne.actors.engines import partition_actor
+from licorne.actors.engines.handles import reference_of
+from licorne.actors.engines.partition_actor import PartitionActor, PartitionRef
+from licorne.actors.runtime import inflow
+from licorne.actors.runtime.inflow import ENTRIES_MAX
 
 
 def full(scheduler: Scheduler, predicate_listener: PredicateListener) -> Gate:

@@ -9,8 +9,8 @@ from support.proxy.manager_requests import ONE, application_request, ask_request
 from support.proxy.running_scheduler import begin
 
 from licorne import Scheduler
-from licorne.actors.engine import ActorsEngine
-from licorne.actors.guarded_partition import GuardedPartition
+from licorne.actors.engines.engine import ActorsEngine
+from licorne.actors.locks.guarded_partition import GuardedPartition
 from licorne.model.applications.application import Application
 from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY

@@ -15,8 +15,8 @@ from support.proxy.running_scheduler import in_threads, running
 from support.proxy.threads_stress import application_end, node_end, release, switching_every
 
 from licorne import LicorneError, Scheduler
-from licorne.actors.guarded_partition import GuardedPartition
-from licorne.actors.guards import LOCK_ORDER
+from licorne.actors.locks.guarded_partition import GuardedPartition
+from licorne.actors.locks.guards import LOCK_ORDER
 from licorne.lockcheck import session
 from licorne.model.build_kind import is_compiled
 from licorne.model.partition import Partition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.proxy.threads_stress import stress, stress_of_one_partition, switching_every
 
-from licorne.actors.guards import LOCK_ORDER
+from licorne.actors.locks.guards import LOCK_ORDER
 from licorne.lockcheck import session
 
 RUNS = [

@@ -14,7 +14,7 @@ from support.proxy.waiting import wait_until
 from typer.testing import CliRunner
 
 from licorne import RemoteScheduler
-from licorne.actors.log import Log
+from licorne.actors.services.log import Log
 from licorne.model.errors import LicorneError
 from licorne.proxy.command_line import application
 from licorne.proxy.commands.log_output import JsonHandler, log_format_named, reporter, write_record

@@ -7,7 +7,7 @@ import threading
 from support.proxy.listening import WAIT_SECONDS
 
 from licorne import RequestError
-from licorne.actors.log import Log
+from licorne.actors.services.log import Log
 from licorne.proxy.health.watch import HealthWatch
 
 

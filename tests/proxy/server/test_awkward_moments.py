@@ -23,7 +23,7 @@ from support.proxy.served import (
     served,
 )
 
-from licorne.actors.rm_link import BACKLOG_MAX
+from licorne.actors.services.rm_link import BACKLOG_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 

@@ -26,7 +26,7 @@ from support.proxy.served import (
     served,
 )
 
-from licorne.actors.rm_link import BACKLOG_MAX
+from licorne.actors.services.rm_link import BACKLOG_MAX
 from licorne.proxy.server.buffers import Outgoing
 from licorne.proxy.server.calls import STRANGERS_MAX
 from licorne.proxy.server.server import MESSAGE_BYTES_MAX

@@ -19,11 +19,11 @@ __all__ = ["ROOT", "SOURCES", "Mutant", "mutants", "mutants_of"]
 
 ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = (
-    "actors/guards.py",
-    "actors/guarded_partition.py",
-    "actors/scheduling_threads.py",
-    "actors/rm_link.py",
-    "actors/real_clock.py",
+    "actors/locks/guards.py",
+    "actors/locks/guarded_partition.py",
+    "actors/locks/scheduling_threads.py",
+    "actors/services/rm_link.py",
+    "actors/services/real_clock.py",
     "proxy/scheduler/registrations.py",
     "proxy/resolvers/cached.py",
     "proxy/resolvers/partition_resolvers.py",

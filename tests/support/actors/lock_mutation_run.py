@@ -46,7 +46,7 @@ TESTS: Final = (
 )
 TESTS_OF_RESOLVERS: Final = ("tests/proxy/resolvers", "tests/proxy/resolvers/test_user_groups.py")
 CHECKED: Final = (
-    "--lockcheck=full", "--lockcheck-adopt=none", "--lockcheck-order=licorne.actors.guards:LOCK_ORDER",
+    "--lockcheck=full", "--lockcheck-adopt=none", "--lockcheck-order=licorne.actors.locks.guards:LOCK_ORDER",
 )  # fmt: skip
 _BLAMED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _HUNG: Final = re.compile(r"\+ Timeout \+|Timeout \(>|Failed: Timeout")

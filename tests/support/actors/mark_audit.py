@@ -14,7 +14,7 @@ from itertools import chain
 from types import FunctionType
 from typing import Any, Final
 
-from licorne.actors.handles import PARTS
+from licorne.actors.engines.handles import PARTS
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.marks import marked_methods

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, cast
 
-from licorne.actors.guarded_partition import GuardedPartition
-from licorne.actors.guards import INSTRUMENTED
-from licorne.actors.real_clock import RealClock
-from licorne.actors.rm_link import RmLink
-from licorne.actors.scheduling_threads import SchedulingThreads
+from licorne.actors.locks.guarded_partition import GuardedPartition
+from licorne.actors.locks.guards import INSTRUMENTED
+from licorne.actors.locks.scheduling_threads import SchedulingThreads
+from licorne.actors.services.real_clock import RealClock
+from licorne.actors.services.rm_link import RmLink
 from licorne.lockcheck import Lock
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 from licorne.model.limits.user_limits import UserLimits

@@ -183,38 +183,38 @@ FAULTS: Final = (
     # ----------------------------------------------------------------------------------------- actors
     Fault(
         "a link that delivers much loses an announcement",
-        "actors/rm_link.py",
+        "actors/services/rm_link.py",
         "for _ in range(min(len(self._waiting), 256))]",
         "for _ in range(min(len(self._waiting), 256))][-8:]",
     ),
     Fault(
         "a link is woken only if it does not sleep",
-        "actors/rm_link.py",
+        "actors/services/rm_link.py",
         "                if self._sleeps:\n                    self._changed.notify()",
         "                if not self._sleeps:\n                    self._changed.notify()",
     ),
     Fault(
         "a link that follows another one begins at once",
-        "actors/rm_link.py",
+        "actors/services/rm_link.py",
         "        self._may_begin.wait()\n",
         "",
     ),
     Fault(
         "a mailbox with messages left is not queued again",
-        "actors/mailbox.py",
+        "actors/runtime/mailbox.py",
         "            push, self._queued = not self._queued, True\n        if wait is not None:",
         "            push = False\n        if wait is not None:",
     ),
     Fault(
         "a worker looks for work before it counts as idle",
-        "actors/pool.py",
+        "actors/runtime/pool.py",
         "                    return None\n                self._idle.append(worker)",
         "                    return None\n            with self._lock:\n"
         "                self._idle.append(worker)",
     ),
     Fault(
         "work that comes during a slice is forgotten",
-        "actors/partition_actor.py",
+        "actors/engines/partition_actor.py",
         "        self._work_pending = False\n        cycles, began_ns = self._cycles, perf_counter_ns()\n"
         "        before, outcome = self._outcome, self.entity.work(cycles)\n",
         "        cycles, began_ns = self._cycles, perf_counter_ns()\n"
@@ -223,25 +223,25 @@ FAULTS: Final = (
     ),
     Fault(
         "a partition that is asked for while it works gets no thread afterwards",
-        "actors/scheduling_threads.py",
+        "actors/locks/scheduling_threads.py",
         "                self._wanted_since.add(partition)\n",
         "",
     ),
     Fault(
         "an earlier timer does not wake the clock",
-        "actors/real_clock.py",
+        "actors/services/real_clock.py",
         "            elif is_next:\n                self._changed.notify()",
         "            elif is_next and not self._due:\n                self._changed.notify()",
     ),
     Fault(
         "actions that were deferred run in the wrong order",
-        "actors/deferred.py",
+        "actors/locks/deferred.py",
         "            for action in actions:\n                try:",
         "            for action in reversed(actions):\n                try:",
     ),
     Fault(
         "the lock of a partition is released in the wrong mode",
-        "actors/guarded_partition.py",
+        "actors/locks/guarded_partition.py",
         "            finally:\n                self.lock.release_read()",
         "            finally:\n                pass",
     ),

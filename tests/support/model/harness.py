@@ -26,7 +26,7 @@ from support.model.builders import (
     an_ask,
 )
 
-from licorne.actors.virtual_clock import VirtualClock
+from licorne.actors.services.virtual_clock import VirtualClock
 from licorne.model.applications.application import Application
 from licorne.model.nodes.node import NodeFacts
 from licorne.model.partition import Partition

@@ -12,7 +12,7 @@ from support.proxy.listening import WAIT_SECONDS, Listener
 from support.proxy.manager_requests import ONE, TWO, application_request, node_request
 
 from licorne import Scheduler
-from licorne.actors.engine import ActorsEngine
+from licorne.actors.engines.engine import ActorsEngine
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.scheduler.scheduler import EngineName
 

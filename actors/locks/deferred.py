@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeAlias, final
 
-from .log import Log
+from ..services.log import Log
 
 __all__ = ["Action", "DeferredActions"]
 

@@ -13,22 +13,22 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
-from ..model.applications.allocations import ApplicationAllocations
-from ..model.applications.application import Application
-from ..model.applications.asks import ApplicationAsks
-from ..model.applications.reservations import ApplicationReservations
-from ..model.applications.swaps import ApplicationSwaps
-from ..model.cluster import Cluster
-from ..model.errors import LicorneError
-from ..model.marks import marked_methods
-from ..model.nodes.node import Node
-from ..model.partition import Partition
-from .actor import PooledActor
+from ...model.applications.allocations import ApplicationAllocations
+from ...model.applications.application import Application
+from ...model.applications.asks import ApplicationAsks
+from ...model.applications.reservations import ApplicationReservations
+from ...model.applications.swaps import ApplicationSwaps
+from ...model.cluster import Cluster
+from ...model.errors import LicorneError
+from ...model.marks import marked_methods
+from ...model.nodes.node import Node
+from ...model.partition import Partition
+from ..runtime.actor import PooledActor
+from ..runtime.reference import PooledRef
 from .error_origin import note_origin
-from .reference import PooledRef
 
 if TYPE_CHECKING:
-    from .dispatcher import Dispatcher
+    from ..runtime.dispatcher import Dispatcher
 
 __all__ = ["IDENTITY", "PARTS", "RANKS", "EntityActor", "adopt", "message_function", "reference_of"]
 

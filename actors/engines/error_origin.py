@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..model.applications.application import Application
-from ..model.errors import LicorneError
-from ..model.nodes.node import Node
-from ..model.state.quarantine import BrokenKind
+from ...model.applications.application import Application
+from ...model.errors import LicorneError
+from ...model.nodes.node import Node
+from ...model.state.quarantine import BrokenKind
 
 __all__ = ["broken_entity", "note_origin", "origin_of"]
 

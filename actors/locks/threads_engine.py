@@ -10,24 +10,24 @@ from functools import partial
 from time import perf_counter_ns
 from typing import cast, final
 
-from ..lockcheck import blocking, excludes
-from ..model.applications.application import Application
-from ..model.applications.views import ApplicationSummary
-from ..model.cluster import Cluster
-from ..model.errors import LicorneError, RequestError
-from ..model.nodes.node import Node
-from ..model.partition import Partition
-from ..model.state.host import PartitionHost, QuestionChannel, TimerAction, TimerKey
-from ..model.values.messages import Announcement
-from ..model.values.predicate_questions import NumberedQuestion, PredicateAnswer
+from ...lockcheck import blocking, excludes
+from ...model.applications.application import Application
+from ...model.applications.views import ApplicationSummary
+from ...model.cluster import Cluster
+from ...model.errors import LicorneError, RequestError
+from ...model.nodes.node import Node
+from ...model.partition import Partition
+from ...model.state.host import PartitionHost, QuestionChannel, TimerAction, TimerKey
+from ...model.values.messages import Announcement
+from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
+from ..engines.engine_load import EngineLoad
+from ..engines.error_origin import broken_entity
+from ..engines.partition_actor import CYCLES_PER_SLICE
+from ..services.interrupts import Uninterrupted
+from ..services.log import Log
 from .deferred import Action, DeferredActions
-from .engine_load import EngineLoad
-from .error_origin import broken_entity
 from .guarded_partition import GuardedPartition
 from .guards import guard, instrument
-from .interrupts import Uninterrupted
-from .log import Log
-from .partition_actor import CYCLES_PER_SLICE
 from .predicate_cache import PredicateCache
 from .scheduling_threads import SchedulingThreads
 

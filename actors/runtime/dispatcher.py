@@ -16,13 +16,13 @@ from typing import Any, ParamSpec, Self, TypeVar
 from pykka import ActorRegistry
 from pykka.messages import _ActorStop
 
-from ..lockcheck.environment.settings import level_for
-from ..lockcheck.findings.levels import Level
+from ...lockcheck.environment.settings import level_for
+from ...lockcheck.findings.levels import Level
+from ..services.log import Log
 from .actor import PooledActor
 from .direction import AskDirection, AskRule
 from .errors import DispatcherError
 from .failure import DeadLetter, DeadLetterHook, Failure, FailureHook
-from .log import Log
 from .mailbox import Mailbox
 from .pool import WorkerPool
 from .reference import AnyRef, PooledRef

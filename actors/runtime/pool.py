@@ -21,7 +21,7 @@ from threading import Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from .log import Log
+    from ..services.log import Log
 
 __all__ = ["WorkerPool", "asleep", "on_worker"]
 

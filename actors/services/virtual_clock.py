@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from ..model.state.due_timers import DueTimers
-from ..model.state.host import TimerAction, TimerKey
+from ...model.state.due_timers import DueTimers
+from ...model.state.host import TimerAction, TimerKey
 
 __all__ = ["EPOCH_2000_NS", "VirtualClock"]
 

@@ -1,8 +1,8 @@
 """Engines: what a reference from one object to another is, and what runs it.
 
 `direct`: the object itself. One thread, the caller's. For simulation, replay, tests, what-if.
-`actors`: a handle to an actor that owns the object, see `licorne.actors.handles`.
-`threads`: a guard, the object behind a read/write lock, see `licorne.actors.threads_engine`.
+`actors`: a handle to an actor that owns the object, see `licorne.actors.engines.handles`.
+`threads`: a guard, the object behind a read/write lock, see `licorne.actors.locks.threads_engine`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, final
 
-from ..model.applications.application import Application
-from ..model.cluster import Cluster
-from ..model.errors import RequestError
-from ..model.nodes.node import Node
-from ..model.partition import Partition
-from ..model.state.host import PartitionHost
-from .dispatcher import Dispatcher
+from ...model.applications.application import Application
+from ...model.cluster import Cluster
+from ...model.errors import RequestError
+from ...model.nodes.node import Node
+from ...model.partition import Partition
+from ...model.state.host import PartitionHost
+from ..runtime.dispatcher import Dispatcher
+from ..runtime.errors import ActorEndedError
+from ..runtime.inflow import entries_of
+from ..runtime.invocation import Invocation
+from ..services.interrupts import Uninterrupted
+from ..services.log import Log
 from .engine_load import IDLE, EngineLoad
-from .errors import ActorEndedError
 from .handles import adopt, message_function, reference_of
-from .inflow import entries_of
-from .interrupts import Uninterrupted
-from .invocation import Invocation
-from .log import Log
 from .partition_actor import PartitionActor, PartitionRef
 
 __all__ = ["ActorsEngine", "DirectEngine", "Engine"]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
-from ..lockcheck import Condition, excludes, leaf
+from ...lockcheck import Condition, excludes, leaf
 
 __all__ = ["BACKLOG_MAX", "RmLink"]
 

@@ -12,7 +12,7 @@ from typing import final
 
 from loguru import logger
 
-from ..model.configuration.extra import LogLevel
+from ...model.configuration.extra import LogLevel
 
 __all__ = ["Log"]
 

@@ -19,7 +19,7 @@ class Invocation(NamedTuple):
     args: tuple[object, ...]
     kwargs: dict[str, object]
     entries: int = 0
-    """How many entries are counted until a request is carried out, see `licorne.actors.inflow`."""
+    """How many entries are counted until a request is carried out, see `licorne.actors.runtime.inflow`."""
 
 
 class MethodTable(dict[AnyFunction, AnyFunction]):

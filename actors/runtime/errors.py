@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pykka
 
-from ..model.errors import LicorneError
+from ...model.errors import LicorneError
 
 __all__ = ["ActorEndedError", "AskCycleError", "AskDirectionError", "DispatcherError", "MailboxFullError"]
 

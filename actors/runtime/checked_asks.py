@@ -11,10 +11,10 @@ from typing import Final
 
 import pykka
 
-from .. import lockcheck
-from ..lockcheck import DeadlockError
-from ..lockcheck.checking.answering import Answerer, await_answer
-from ..lockcheck.holding.stacks import Runtimes
+from ... import lockcheck
+from ...lockcheck import DeadlockError
+from ...lockcheck.checking.answering import Answerer, await_answer
+from ...lockcheck.holding.stacks import Runtimes
 from .direction import AskRule
 from .pool import on_worker
 from .waiting import Wait

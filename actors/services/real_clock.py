@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final, final
 
-from ..lockcheck import Condition, excludes
-from ..model.state.due_timers import DueTimer, DueTimers
-from ..model.state.host import TimerAction, TimerKey
+from ...lockcheck import Condition, excludes
+from ...model.state.due_timers import DueTimer, DueTimers
+from ...model.state.host import TimerAction, TimerKey
 from .log import Log
 
 __all__ = ["RealClock"]

@@ -18,17 +18,17 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
-from ..lockcheck import Order, RWLock
-from ..model.applications.application import Application
-from ..model.cluster import Cluster
-from ..model.limits.user_limits import UserLimits
-from ..model.marks import marked_methods
-from ..model.nodes.node import Node
-from ..model.nodes.order import NodeOrder
-from ..model.queues.queue import Queue
-from ..model.state.placed_counts import PlacedCounts
-from .error_origin import note_origin
-from .handles import IDENTITY, PARTS
+from ...lockcheck import Order, RWLock
+from ...model.applications.application import Application
+from ...model.cluster import Cluster
+from ...model.limits.user_limits import UserLimits
+from ...model.marks import marked_methods
+from ...model.nodes.node import Node
+from ...model.nodes.order import NodeOrder
+from ...model.queues.queue import Queue
+from ...model.state.placed_counts import PlacedCounts
+from ..engines.error_origin import note_origin
+from ..engines.handles import IDENTITY, PARTS
 
 if TYPE_CHECKING:
     from .deferred import DeferredActions

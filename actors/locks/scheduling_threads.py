@@ -2,7 +2,7 @@
 
 A thread works for a partition for one slice at a time, and several threads for several partitions at once.
 While the predicates of an RM are slow, free threads help its partition: they run predicates for other asks
-of it (`licorne.actors.predicate_cache`).
+of it (`licorne.actors.locks.predicate_cache`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
-from ..lockcheck import Condition, excludes
-from ..model.errors import LicorneError
+from ...lockcheck import Condition, excludes
+from ...model.errors import LicorneError
 
 if TYPE_CHECKING:
     from .guarded_partition import GuardedPartition

@@ -21,14 +21,14 @@ from time import perf_counter_ns, sleep
 from types import TracebackType
 from typing import Any, Final
 
-from ..model.partition import Partition
-from ..model.scheduling.cycle import CycleOutcome
+from ...model.partition import Partition
+from ...model.scheduling.cycle import CycleOutcome
+from ..runtime.inflow import Inflow
+from ..runtime.invocation import Invocation
+from ..runtime.pool import on_worker
+from ..runtime.reference import PooledRef
 from .error_origin import broken_entity
 from .handles import EntityActor
-from .inflow import Inflow
-from .invocation import Invocation
-from .pool import on_worker
-from .reference import PooledRef
 
 __all__ = [
     "CYCLES_PER_SLICE",

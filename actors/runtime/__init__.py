@@ -1,0 +1,1 @@
+"""The actors themselves: mailboxes, references, futures, and the dispatcher with its pool of threads."""

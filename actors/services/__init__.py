@@ -1,0 +1,1 @@
+"""What every engine uses: clocks with timers, the link to a resource manager, the log, and interrupts."""
