@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
     from licorne.proxy.recording.recording import Recording
     from licorne.proxy.rest.application import rest_app
-    from licorne.proxy.scheduler.callback_failures import CallbackFailure
+    from licorne.proxy.scheduler.managers.callback_failures import CallbackFailure
     from licorne.proxy.scheduler.scheduler import Scheduler
     from licorne.proxy.si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "CallbackFailure": "licorne.proxy.scheduler.callback_failures",
+    "CallbackFailure": "licorne.proxy.scheduler.managers.callback_failures",
     "ConnectionLostError": "licorne.proxy.client.errors",
     "LicorneError": "licorne.model.errors",
     "Recording": "licorne.proxy.recording.recording",

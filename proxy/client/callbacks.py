@@ -11,8 +11,8 @@ from typing import Final, final
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError
 from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
-from ..scheduler.callback_failures import is_fault, text_of
-from ..scheduler.callback_threads import CallbackThreads
+from ..scheduler.managers.callback_failures import is_fault, text_of
+from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManagerCallback, StateDumpPlugin

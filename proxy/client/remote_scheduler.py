@@ -16,11 +16,11 @@ from typing import Any, Final, final
 
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
-from ..scheduler.callback_failures import CallbackFailures, ErrorHook
-from ..scheduler.callback_threads import CallbackThreads
+from ..scheduler.answering.questions import TITLES, QuestionSide
+from ..scheduler.answering.sent_values import VALUE_VERSION, value_from_json
 from ..scheduler.calling import CallingSide
-from ..scheduler.questions import TITLES, QuestionSide
-from ..scheduler.sent_values import VALUE_VERSION, value_from_json
+from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
+from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin

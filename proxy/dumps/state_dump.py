@@ -23,7 +23,7 @@ from ..documents.nodes import node_document
 from ..documents.queues import queue_document
 from ..documents.rules import rule_document
 from ..documents.times import time_text
-from ..scheduler.views import UnknownPartitionError, Views
+from ..scheduler.answering.views import UnknownPartitionError, Views
 
 if TYPE_CHECKING:
     from ..scheduler.scheduler import Scheduler

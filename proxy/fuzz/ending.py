@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ...model.explanation.values import AskStatus
-from ..scheduler.asking import NotKnownError
+from ..scheduler.answering.asking import NotKnownError
 from ..si import si_pb2 as si
 from .cluster_record import KnownNode, RecordError
 from .configurations import Configuration

@@ -18,8 +18,8 @@ from starlette.routing import Route
 from ...model.errors import LicorneError, RequestError
 from ...model.resources.resource import Resource
 from ...model.values.documents import Document, Json
-from ..scheduler.asking import NotKnownError
-from ..scheduler.live_view import LiveQueues, LiveView
+from ..scheduler.answering.asking import NotKnownError
+from ..scheduler.answering.live_view import LiveQueues, LiveView
 from .answers import node_document
 from .feed import LiveFeed, TooManyViewersError
 from .files import FolderFiles, PageFiles

@@ -18,7 +18,7 @@ from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
 from ...model.views.queues import QueueView
 from ...model.views.rows import LiveApplication, LiveEnded, NodeView
-from ..scheduler.live_view import KnownRows, LiveRows
+from ..scheduler.answering.live_view import KnownRows, LiveRows
 
 __all__ = ["LiveTables", "Types"]
 

@@ -19,7 +19,7 @@ from ...model.views.figures import PartitionFigures
 from ..dumps.state_dump import state_dump_file
 from ..health.report import health_document
 from ..metrics.exporter import exposition
-from ..scheduler.manager_life import ManagerStatus
+from ..scheduler.managers.manager_life import ManagerStatus
 from .errors import RestError
 from .requests import scheduler_of
 from .responses import JSON_TYPE, json_response

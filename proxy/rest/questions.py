@@ -21,7 +21,7 @@ from ..explanation.dry_run_text import dry_run_document
 from ..files.json_text import JsonError, parse_json
 from ..page.answers import ConfigurationLines, explanation_document
 from ..page.locks import locks_document
-from ..scheduler.asking import NotKnownError, StoppedError
+from ..scheduler.answering.asking import NotKnownError, StoppedError
 from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from ..transcripts.json_messages import MessageError, read_message

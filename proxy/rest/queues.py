@@ -16,7 +16,7 @@ from ...model.values.messages import short_partition_name
 from ..documents.queues import queue_document
 from ..documents.rules import rule_document
 from ..documents.usages import group_document, user_document
-from ..scheduler.views import UnknownPartitionError
+from ..scheduler.answering.views import UnknownPartitionError
 from .errors import RestError
 from .requests import partition_of, queue_path_of, unescaped, views_of
 from .responses import json_response

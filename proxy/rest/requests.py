@@ -11,7 +11,7 @@ from anyio import CapacityLimiter
 from starlette.requests import Request
 
 from ...model.configuration.names import QUEUE_NAME_RULE, is_queue_name
-from ..scheduler.views import UnknownPartitionError, Views
+from ..scheduler.answering.views import UnknownPartitionError, Views
 from .errors import RestError
 
 if TYPE_CHECKING:

@@ -33,25 +33,25 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
 from ..si.callbacks import check_callback
 from ..si.older_generation import ask_terms
-from .answer_wait import AnswerWait
-from .answers import Answers
-from .asking import StoppedError
-from .callback_failures import CallbackFailures, ErrorHook
+from .answering.answers import Answers
+from .answering.asking import StoppedError
+from .answering.monitoring import Monitoring
+from .answering.questions import QuestionSide
+from .answering.views import Views
 from .calling import CallingSide
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine, observer_for
-from .extra_configurations import ExtraConfigurations
-from .incarnations import Incarnations
-from .manager_life import LifeSide
-from .managers import Manager, Managers
-from .missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
-from .monitoring import Monitoring
-from .outbox import Outbox
-from .questions import QuestionSide
-from .registrations import Registrations
+from .managers.answer_wait import AnswerWait
+from .managers.callback_failures import CallbackFailures, ErrorHook
+from .managers.extra_configurations import ExtraConfigurations
+from .managers.incarnations import Incarnations
+from .managers.manager_life import LifeSide
+from .managers.managers import Manager, Managers
+from .managers.missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
+from .managers.outbox import Outbox
+from .managers.registrations import Registrations
 from .stepping import Stepping
 from .stopping import Stopping
-from .views import Views
 
 __all__ = ["ENGINES", "EngineName", "Scheduler"]
 

@@ -13,8 +13,8 @@ from ...actors.services.virtual_clock import VirtualClock
 from ...model.errors import LicorneError
 from ...model.partition import Partition
 from ...model.scheduling.cycle import CycleOutcome
-from .answer_wait import AnswerWait
-from .outbox import Outbox
+from .managers.answer_wait import AnswerWait
+from .managers.outbox import Outbox
 
 if TYPE_CHECKING:
     from ...actors.engines.engine import Engine

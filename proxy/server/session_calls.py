@@ -16,9 +16,9 @@ from ...model.values.documents import Json
 from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run_text import dry_run_document
 from ..health.report import health_document
-from ..scheduler.questions import TITLES
+from ..scheduler.answering.questions import TITLES
+from ..scheduler.answering.sent_values import VALUE_VERSION, value_to_json
 from ..scheduler.scheduler import Scheduler
-from ..scheduler.sent_values import VALUE_VERSION, value_to_json
 from ..si import licorne_v1_pb2 as v1
 from .access import Peer
 from .statuses import StatusError

@@ -8,7 +8,7 @@ import grpc
 
 from ...actors.runtime.errors import ActorEndedError
 from ...model.errors import LicorneError, RequestError
-from ..scheduler.asking import StoppedError
+from ..scheduler.answering.asking import StoppedError
 
 __all__ = ["NotRegisteredError", "StatusError", "status_of"]
 

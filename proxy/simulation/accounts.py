@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, final
 from .usage import StepFunction, sum_of
 
 if TYPE_CHECKING:
-    from ..scheduler.asking import QueueAndUser
+    from ..scheduler.answering.asking import QueueAndUser
 
 __all__ = ["Account", "Accounts", "Owner", "Remarks", "Tally"]
 

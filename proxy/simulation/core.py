@@ -9,7 +9,7 @@ from ..si.api import SchedulerAPI
 from .reporting.run_series import QueueBounds
 
 if TYPE_CHECKING:
-    from ..scheduler.asking import QueueAndUser
+    from ..scheduler.answering.asking import QueueAndUser
 
 __all__ = ["Core", "Traffic"]
 

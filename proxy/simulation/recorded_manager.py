@@ -23,7 +23,7 @@ from .record import AskEntry, SimulationRecord
 from .si_messages import quantities
 
 if TYPE_CHECKING:
-    from ..scheduler.asking import QueueAndUser
+    from ..scheduler.answering.asking import QueueAndUser
 
 __all__ = ["RecordedManager"]
 

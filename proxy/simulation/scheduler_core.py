@@ -6,7 +6,7 @@ from typing import final
 
 from ...model.values.documents import Json
 from ..resolvers.resolver import UserResolver
-from ..scheduler.asking import QueueAndUser
+from ..scheduler.answering.asking import QueueAndUser
 from ..scheduler.scheduler import EngineName, Scheduler
 from ..si.api import SchedulerAPI
 from .reporting.run_series import QueueBounds

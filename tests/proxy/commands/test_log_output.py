@@ -18,7 +18,7 @@ from licorne.actors.services.log import Log
 from licorne.model.errors import LicorneError
 from licorne.proxy.command_line import application
 from licorne.proxy.commands.log_output import JsonHandler, log_format_named, reporter, write_record
-from licorne.proxy.scheduler.callback_failures import CallbackFailures
+from licorne.proxy.scheduler.managers.callback_failures import CallbackFailures
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from licorne.proxy.documents.nodes import utilizations_document
 from licorne.proxy.documents.paging import ROWS_MAX
 from licorne.proxy.documents.times import time_text
 from licorne.proxy.rest import configurations
-from licorne.proxy.scheduler import views
+from licorne.proxy.scheduler.answering import views
 
 BELOW = "/ws/v1/partition/default"
 MANY = 4 * ROWS_MAX + 1

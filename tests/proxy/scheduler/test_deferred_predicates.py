@@ -20,10 +20,10 @@ from licorne.model.values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from licorne.proxy.scheduler.answer_wait import AnswerWait
-from licorne.proxy.scheduler.callback_threads import CallbackThreads
-from licorne.proxy.scheduler.deferred_predicates import CallbackQuestions, DeferredCalls
 from licorne.proxy.scheduler.engine_names import EngineName
+from licorne.proxy.scheduler.managers.answer_wait import AnswerWait
+from licorne.proxy.scheduler.managers.callback_threads import CallbackThreads
+from licorne.proxy.scheduler.managers.deferred_predicates import CallbackQuestions, DeferredCalls
 from licorne.proxy.si.older_answers import Generation
 
 ENGINES: tuple[EngineName, ...] = ("direct", "actors", "threads")

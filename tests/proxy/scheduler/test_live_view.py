@@ -11,9 +11,9 @@ from support.proxy.manager_requests import application_request, ask_request, nod
 from licorne import RequestError, Scheduler
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.views.rows import NodeView, live_nodes
-from licorne.proxy.scheduler import live_view
+from licorne.proxy.scheduler.answering import live_view
+from licorne.proxy.scheduler.answering.live_view import KnownRows, LiveRows
 from licorne.proxy.scheduler.engine_names import EngineName
-from licorne.proxy.scheduler.live_view import KnownRows, LiveRows
 from licorne.proxy.si import si_pb2 as si
 
 QUEUES = """

@@ -21,7 +21,7 @@ from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.model.configuration.extra import LogLevel
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import SchedulerConfig
-from licorne.proxy.scheduler import registrations
+from licorne.proxy.scheduler.managers import registrations
 from licorne.proxy.server.configuration_file import ConfigurationFile, FileRefusedError
 from licorne.proxy.server.server import Server, ServerSettings
 

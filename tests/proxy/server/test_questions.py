@@ -13,8 +13,8 @@ from support.proxy.manager_requests import ONE, application_request, ask_request
 
 from licorne import LicorneError, RemoteScheduler, RequestError, Scheduler
 from licorne.model.explanation import Explanation
-from licorne.proxy.scheduler.questions import TITLES
-from licorne.proxy.scheduler.sent_values import (
+from licorne.proxy.scheduler.answering.questions import TITLES
+from licorne.proxy.scheduler.answering.sent_values import (
     VALUE_VERSION,
     fields_of_kinds,
     value_from_json,

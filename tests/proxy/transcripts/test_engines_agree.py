@@ -15,7 +15,7 @@ from licorne.model import partition
 from licorne.model.scheduling.concurrent_placing import ConcurrentOutcome, place_concurrently
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.partition_state import PartitionState
-from licorne.proxy.scheduler import managers
+from licorne.proxy.scheduler.managers import managers
 
 RECORDED: Final = Path(__file__).parents[2] / "conformance"
 BIG_AREAS: Final = ("mixes",)

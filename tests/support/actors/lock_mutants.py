@@ -24,7 +24,7 @@ SOURCES: Final = (
     "actors/locks/scheduling_threads.py",
     "actors/services/rm_link.py",
     "actors/services/real_clock.py",
-    "proxy/scheduler/registrations.py",
+    "proxy/scheduler/managers/registrations.py",
     "proxy/resolvers/cached.py",
     "proxy/resolvers/partition_resolvers.py",
 )

@@ -9,7 +9,7 @@ from typing import Any
 from support.proxy.listening import WAIT_SECONDS, Listener
 
 from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
-from licorne.proxy.scheduler.callback_failures import text_of
+from licorne.proxy.scheduler.managers.callback_failures import text_of
 from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["DeferringListener", "KnowingListener", "indexes_for", "refusals_of", "refused_by"]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.scheduler.asking import QueueAndUser
+from licorne.proxy.scheduler.answering.asking import QueueAndUser
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 from licorne.proxy.simulation.reporting.run_series import QueueBounds

@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from ...actors.runtime.errors import ActorEndedError
-from ...lockcheck import Lock, excludes
-from ...model.cluster import Cluster, Reconfigured, check_manager_id
-from ...model.configuration.extra import ExtraConfig, parse_extra_config
-from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
-from ...model.configuration.schema import PartitionConfig, SchedulerConfig
-from ...model.errors import LicorneError, RequestError
-from ...model.partition import Partition
-from ...model.values.documents import Document
-from ...model.values.manager_state import ManagerEvent
-from ...model.values.messages import Registration
-from ..si.api import ResourceManagerCallback
+from ....actors.runtime.errors import ActorEndedError
+from ....lockcheck import Lock, excludes
+from ....model.cluster import Cluster, Reconfigured, check_manager_id
+from ....model.configuration.extra import ExtraConfig, parse_extra_config
+from ....model.configuration.reader import DEFAULT_CONFIGURATION, load
+from ....model.configuration.schema import PartitionConfig, SchedulerConfig
+from ....model.errors import LicorneError, RequestError
+from ....model.partition import Partition
+from ....model.values.documents import Document
+from ....model.values.manager_state import ManagerEvent
+from ....model.values.messages import Registration
+from ...si.api import ResourceManagerCallback
 from .managers import Manager, Managers
 
 if TYPE_CHECKING:
-    from ...actors.services.log import Log
-    from ..resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
+    from ....actors.services.log import Log
+    from ...resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
     from .extra_configurations import ExtraConfigurations
 
 __all__ = ["Registrations"]

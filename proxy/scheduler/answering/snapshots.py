@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ...model.partition import Partition
-from ...model.values.documents import Document, Json
-from ...model.values.messages import short_partition_name
-from ...model.views.shown import ShownPartition, shown_partition
-from ..documents.applications import application_document
-from ..documents.clusters import partition_document
-from ..documents.nodes import node_document
-from ..documents.queues import queue_document
-from ..documents.usages import group_document, user_document
+from ....model.partition import Partition
+from ....model.values.documents import Document, Json
+from ....model.values.messages import short_partition_name
+from ....model.views.shown import ShownPartition, shown_partition
+from ...documents.applications import application_document
+from ...documents.clusters import partition_document
+from ...documents.nodes import node_document
+from ...documents.queues import queue_document
+from ...documents.usages import group_document, user_document
 from .asking import ask_each
 
 __all__ = ["snapshot"]

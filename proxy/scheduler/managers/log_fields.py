@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...model.values.messages import (
+from ....model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
     AllocationsReleased,

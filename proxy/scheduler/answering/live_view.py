@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar, final
 
-from ...model.limits.limits import HolderKind
-from ...model.limits.usage_tree import UsageView
-from ...model.nodes.node import NodeFacts
-from ...model.partition import Partition
-from ...model.views.queues import QueueView
-from ...model.views.rows import (
+from ....model.limits.limits import HolderKind
+from ....model.limits.usage_tree import UsageView
+from ....model.nodes.node import NodeFacts
+from ....model.partition import Partition
+from ....model.views.queues import QueueView
+from ....model.views.rows import (
     LiveApplication,
     LiveEnded,
     LiveNames,
@@ -23,10 +23,10 @@ from ...model.views.rows import (
     live_queues,
     live_reasons,
 )
-from ...model.views.shown import holders
-from ..health.checks import AskAll
+from ....model.views.shown import holders
+from ...health.checks import AskAll
+from ..managers.manager_life import ManagerStatus
 from .asking import ask_each, matching
-from .manager_life import ManagerStatus
 
 __all__ = ["PIECE", "KnownRows", "LiveQueues", "LiveRows", "LiveView"]
 

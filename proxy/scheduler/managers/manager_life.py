@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
-from ...model.values.manager_state import ManagerEvent, ManagerState, next_manager_state
-from ...model.values.refusals import PlacementHalt, RefusalReason
-from ..si.api import ResourceManagerCallback
+from ....model.values.manager_state import ManagerEvent, ManagerState, next_manager_state
+from ....model.values.refusals import PlacementHalt, RefusalReason
+from ...si.api import ResourceManagerCallback
 
 if TYPE_CHECKING:
     from .managers import Managers

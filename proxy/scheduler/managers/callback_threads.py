@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import final
 
-from ...model.errors import RequestError
+from ....model.errors import RequestError
 
 __all__ = ["CallbackThreads"]
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ...model.configuration.extra import ExtraConfig
-from ...model.explanation import Explanation
-from ...model.explanation.dry_run import DryRun
-from ...model.explanation.next_asks import NextAsks
-from ...model.explanation.victims import Prospect
-from ...model.state.quarantine import Quarantined
-from ...model.values.documents import Document
-from ..health.report import HealthReport
-from ..si import licorne_v1_pb2 as v1
-from ..si import si_pb2 as si
+from ....model.configuration.extra import ExtraConfig
+from ....model.explanation import Explanation
+from ....model.explanation.dry_run import DryRun
+from ....model.explanation.next_asks import NextAsks
+from ....model.explanation.victims import Prospect
+from ....model.state.quarantine import Quarantined
+from ....model.values.documents import Document
+from ...health.report import HealthReport
+from ...si import licorne_v1_pb2 as v1
+from ...si import si_pb2 as si
+from ..managers.manager_life import ManagerStatus
 from .asking import QueueAndUser
-from .manager_life import ManagerStatus
 
 __all__ = ["TITLES", "QuestionSide"]
 

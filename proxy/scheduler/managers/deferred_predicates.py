@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias, final
 
-from ...model.errors import RequestError
-from ...model.values.part_keys import ask_key_of
-from ...model.values.predicate_questions import (
+from ....model.errors import RequestError
+from ....model.values.part_keys import ask_key_of
+from ....model.values.predicate_questions import (
     NoAnswer,
     NodesAnswer,
     NumberedQuestion,
@@ -19,8 +19,8 @@ from ...model.values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from ..si.api import DeferredPredicates
-from ..si.older_answers import Generation
+from ...si.api import DeferredPredicates
+from ...si.older_answers import Generation
 from .answer_wait import AnswerWait
 from .callback_failures import text_of
 from .callback_threads import CallbackThreads

@@ -9,26 +9,26 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
-from ...actors.services.rm_link import RmLink
-from ...actors.services.virtual_clock import VirtualClock
-from ...lockcheck import excludes
-from ...model.configuration.schema import PartitionConfig
-from ...model.errors import RequestError
-from ...model.partition import Partition
-from ...model.state.host import PartitionHost, Predicates, RetryAsks, TimerAction, TimerKey
-from ...model.values.events import EventRecord
-from ...model.values.messages import Announcement, short_partition_name
-from ...model.values.refusals import PlacementHalt, RefusalReason
-from ..events.delivery import Receiver, takes_events
-from ..events.log import EventLog
-from ..metrics.counts import ManagerCounts, Metrics
-from ..metrics.figures import ManagerFigures
-from ..recording.observer import Observer
-from ..resolvers.resolver import UserResolver
-from ..si.api import Connected, DeferredPredicates, ResourceManagerCallback
-from ..si.event_messages import EventsHappened
-from ..si.older_answers import Delivery, Generation, settled
-from ..si.writing import callback_for, dispatch
+from ....actors.services.rm_link import RmLink
+from ....actors.services.virtual_clock import VirtualClock
+from ....lockcheck import excludes
+from ....model.configuration.schema import PartitionConfig
+from ....model.errors import RequestError
+from ....model.partition import Partition
+from ....model.state.host import PartitionHost, Predicates, RetryAsks, TimerAction, TimerKey
+from ....model.values.events import EventRecord
+from ....model.values.messages import Announcement, short_partition_name
+from ....model.values.refusals import PlacementHalt, RefusalReason
+from ...events.delivery import Receiver, takes_events
+from ...events.log import EventLog
+from ...metrics.counts import ManagerCounts, Metrics
+from ...metrics.figures import ManagerFigures
+from ...recording.observer import Observer
+from ...resolvers.resolver import UserResolver
+from ...si.api import Connected, DeferredPredicates, ResourceManagerCallback
+from ...si.event_messages import EventsHappened
+from ...si.older_answers import Delivery, Generation, settled
+from ...si.writing import callback_for, dispatch
 from .answer_wait import AnswerWait
 from .application_summaries import summariser
 from .callback_failures import CallbackFailures
@@ -41,9 +41,9 @@ from .outbox import Outbox
 from .predicates import predicates_of
 
 if TYPE_CHECKING:
-    from ...actors.engines.engine import Engine
-    from ...actors.services.real_clock import RealClock
-    from ..resolvers.partition_resolvers import PartitionResolver
+    from ....actors.engines.engine import Engine
+    from ....actors.services.real_clock import RealClock
+    from ...resolvers.partition_resolvers import PartitionResolver
     from .extra_configurations import ExtraConfigurations
 
 __all__ = ["Manager", "Managers"]

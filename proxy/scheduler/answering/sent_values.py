@@ -13,31 +13,31 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
-from ...model.applications.next_tries import TryingPass
-from ...model.applications.report import Noted, TaskGroupCounts
-from ...model.applications.state import ApplicationState
-from ...model.configuration.extra import ExtraConfig, LogLevel
-from ...model.configuration.positions import Position
-from ...model.errors import LicorneError
-from ...model.explanation.blockers import Blocker, Lack, SubjectKind
-from ...model.explanation.dry_run import DryRun
-from ...model.explanation.next_asks import NextAsk, NextAsks
-from ...model.explanation.node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
-from ...model.explanation.places import Place
-from ...model.explanation.values import AskExplanation, AskStatus, Explanation, Gang
-from ...model.explanation.victims import Prospect
-from ...model.placement.requests import RuleOutcome
-from ...model.resources.resource import Resource
-from ...model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
-from ...model.state.quarantine import BrokenKind, Quarantined
-from ...model.values.allocation import Ask
-from ...model.values.documents import Json
-from ...model.values.manager_state import ManagerState
-from ...model.values.refusals import RefusalReason
-from ...model.values.users import User
-from ..health.report import HealthCheck, HealthReport
+from ....model.applications.next_tries import TryingPass
+from ....model.applications.report import Noted, TaskGroupCounts
+from ....model.applications.state import ApplicationState
+from ....model.configuration.extra import ExtraConfig, LogLevel
+from ....model.configuration.positions import Position
+from ....model.errors import LicorneError
+from ....model.explanation.blockers import Blocker, Lack, SubjectKind
+from ....model.explanation.dry_run import DryRun
+from ....model.explanation.next_asks import NextAsk, NextAsks
+from ....model.explanation.node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
+from ....model.explanation.places import Place
+from ....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang
+from ....model.explanation.victims import Prospect
+from ....model.placement.requests import RuleOutcome
+from ....model.resources.resource import Resource
+from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
+from ....model.state.quarantine import BrokenKind, Quarantined
+from ....model.values.allocation import Ask
+from ....model.values.documents import Json
+from ....model.values.manager_state import ManagerState
+from ....model.values.refusals import RefusalReason
+from ....model.values.users import User
+from ...health.report import HealthCheck, HealthReport
+from ..managers.manager_life import ManagerStatus
 from .asking import QueueAndUser
-from .manager_life import ManagerStatus
 
 __all__ = ["VALUE_VERSION", "fields_of_kinds", "value_from_json", "value_to_json"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from ...actors.runtime.errors import ActorEndedError
-from ...model.errors import RequestError
-from ...model.partition import Partition
-from ...model.values.messages import short_partition_name
+from ....actors.runtime.errors import ActorEndedError
+from ....model.errors import RequestError
+from ....model.partition import Partition
+from ....model.values.messages import short_partition_name
 
 __all__ = ["NotKnownError", "QueueAndUser", "StoppedError", "ask_each", "matching"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from ...model.errors import LicorneError
+from ....model.errors import LicorneError
 
 __all__ = ["CallbackFailure", "CallbackFailures", "ErrorHook", "is_fault", "text_of"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from ...actors.services.log import Log
-from ...model.configuration.extra import ExtraConfig, LogLevel
-from ...model.configuration.problems import Problem
+from ....actors.services.log import Log
+from ....model.configuration.extra import ExtraConfig, LogLevel
+from ....model.configuration.problems import Problem
 
 __all__ = ["ExtraConfigurations"]
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, final
 
-from ...model.applications.views import ShownApplication
-from ...model.configuration.schema import SchedulerConfig
-from ...model.errors import RequestError
-from ...model.limits.limits import HolderKind
-from ...model.limits.usage_tree import UsageView
-from ...model.partition import Partition
-from ...model.placement.rules import PlacementRule
-from ...model.state.partition_state import PartitionState
-from ...model.values.messages import short_partition_name
-from ...model.views.queues import QueueView
-from ...model.views.shown import (
+from ....model.applications.views import ShownApplication
+from ....model.configuration.schema import SchedulerConfig
+from ....model.errors import RequestError
+from ....model.limits.limits import HolderKind
+from ....model.limits.usage_tree import UsageView
+from ....model.partition import Partition
+from ....model.placement.rules import PlacementRule
+from ....model.state.partition_state import PartitionState
+from ....model.values.messages import short_partition_name
+from ....model.views.queues import QueueView
+from ....model.views.shown import (
     ListedApplications,
     PartitionValues,
     ShownNode,
@@ -35,13 +35,13 @@ from ...model.views.shown import (
     shown_queue,
     shown_rejected,
 )
-from ..documents.paging import paged, size_of_application, size_of_node, size_of_usage
-from ..health.checks import AskAll
+from ...documents.paging import paged, size_of_application, size_of_node, size_of_usage
+from ...health.checks import AskAll
+from ..managers.managers import Managers
 from .asking import ask_each
-from .managers import Managers
 
 if TYPE_CHECKING:
-    from ...model.cluster import Cluster
+    from ....model.cluster import Cluster
 
 __all__ = ["Build", "UnknownPartitionError", "Views"]
 

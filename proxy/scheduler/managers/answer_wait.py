@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import final
 
-from ...lockcheck import Condition, excludes
-from ...model.values.predicate_questions import NoAnswer, PredicateAnswer
+from ....lockcheck import Condition, excludes
+from ....model.values.predicate_questions import NoAnswer, PredicateAnswer
 
 __all__ = ["AnswerWait", "HeldAnswers"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.requests.nodes import CREATIONS, update_refusal
-from ...model.values.messages import (
+from ....model.requests.nodes import CREATIONS, update_refusal
+from ....model.values.messages import (
     AllocationRejection,
     AllocationsRejected,
     AllocationSubmission,

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
-from ...model.applications.views import ApplicationSummary
-from ..documents.applications import summary_document
+from ....model.applications.views import ApplicationSummary
+from ...documents.applications import summary_document
 
 if TYPE_CHECKING:
-    from ...actors.services.log import Log
+    from ....actors.services.log import Log
 
 __all__ = ["summariser"]
 

@@ -10,31 +10,31 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from ...actors.engines.engine import Engine
-from ...model.cluster import Cluster
-from ...model.configuration.words import did_you_mean
-from ...model.errors import RequestError
-from ...model.explanation import Explanation
-from ...model.explanation import explain as explaining
-from ...model.explanation.dry_run import DryRun, dry_run_application, dry_run_ask
-from ...model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks, next_asks
-from ...model.explanation.victims import Prospect, prospects
-from ...model.partition import Partition
-from ...model.state.invariants import validate_partition
-from ...model.state.quarantine import BrokenKind, Quarantined
-from ...model.values.allocation import FOREIGN_TAG
-from ...model.values.documents import Document
-from ...model.values.messages import AllocationSubmission
-from ...model.views.shown import application_ids, quarantined_entries
-from ..health.checks import AskAll
-from ..resolvers.look_up import with_groups
-from ..si import licorne_v1_pb2 as v1
-from ..si import si_pb2 as si
-from ..si.older_answers import Generation
-from ..si.reading import RequestReader
+from ....actors.engines.engine import Engine
+from ....model.cluster import Cluster
+from ....model.configuration.words import did_you_mean
+from ....model.errors import RequestError
+from ....model.explanation import Explanation
+from ....model.explanation import explain as explaining
+from ....model.explanation.dry_run import DryRun, dry_run_application, dry_run_ask
+from ....model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks, next_asks
+from ....model.explanation.victims import Prospect, prospects
+from ....model.partition import Partition
+from ....model.state.invariants import validate_partition
+from ....model.state.quarantine import BrokenKind, Quarantined
+from ....model.values.allocation import FOREIGN_TAG
+from ....model.values.documents import Document
+from ....model.values.messages import AllocationSubmission
+from ....model.views.shown import application_ids, quarantined_entries
+from ...health.checks import AskAll
+from ...resolvers.look_up import with_groups
+from ...si import licorne_v1_pb2 as v1
+from ...si import si_pb2 as si
+from ...si.older_answers import Generation
+from ...si.reading import RequestReader
+from ..managers.extra_configurations import ExtraConfigurations
+from ..managers.managers import Manager, Managers
 from .asking import NotKnownError, QueueAndUser, ask_each, matching
-from .extra_configurations import ExtraConfigurations
-from .managers import Manager, Managers
 from .monitoring import Monitoring
 from .questions import TITLES
 from .snapshots import snapshot

@@ -7,24 +7,24 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, final
 
-from ...model.applications.state import ApplicationState
-from ...model.partition import Partition
-from ...model.values.documents import Document, Json
-from ...model.views.figures import PartitionFigures, partition_figures
-from ..health.checks import AskAll, HealthChecks
-from ..health.history import History
-from ..health.report import HealthReport
-from ..health.watch import HealthWatch
-from ..metrics.figures import SchedulerFigures
-from ..si.api import StateDumpPlugin
+from ....model.applications.state import ApplicationState
+from ....model.partition import Partition
+from ....model.values.documents import Document, Json
+from ....model.views.figures import PartitionFigures, partition_figures
+from ...health.checks import AskAll, HealthChecks
+from ...health.history import History
+from ...health.report import HealthReport
+from ...health.watch import HealthWatch
+from ...metrics.figures import SchedulerFigures
+from ...si.api import StateDumpPlugin
+from ..managers.callback_failures import text_of
+from ..managers.extra_configurations import ExtraConfigurations
+from ..managers.managers import Managers
 from .asking import ask_each
-from .callback_failures import text_of
-from .extra_configurations import ExtraConfigurations
 from .live_view import LiveView
-from .managers import Managers
 
 if TYPE_CHECKING:
-    from ...actors.engines.engine import Engine
+    from ....actors.engines.engine import Engine
 
 __all__ = ["Monitoring"]
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import final
 
-from ...actors.services.interrupts import Uninterrupted
-from ..si.older_answers import Delivery
+from ....actors.services.interrupts import Uninterrupted
+from ...si.older_answers import Delivery
 
 __all__ = ["Outbox"]
 
