@@ -28,11 +28,11 @@ from .schema import (
 
 if TYPE_CHECKING:
     from .documents import (
-        ChildTemplateDocument,
-        LimitDocument,
-        PartitionDocument,
-        QueueDocument,
-        RuleDocument,
+        YamlChildTemplate,
+        YamlLimit,
+        YamlPartition,
+        YamlQueue,
+        YamlRule,
     )
 
 __all__ = ["DEFAULT_PARTITION", "ROOT", "build_partition", "has_root", "parse_resource", "partition_name"]
@@ -45,19 +45,19 @@ _SUFFIXES: Final = ("k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", 
 _RESOURCES: Final = "resources."
 
 
-def partition_name(document: PartitionDocument) -> str:
+def partition_name(document: YamlPartition) -> str:
     """Return the name of a partition: `default` for the empty name and for `default` in any case."""
     name = document.name
     return DEFAULT_PARTITION if name.lower() in {"", DEFAULT_PARTITION} else name
 
 
-def has_root(document: PartitionDocument) -> bool:
+def has_root(document: YamlPartition) -> bool:
     """Return whether the top queue of a partition is written down: alone, and called root in any case."""
     queues = document.queues or ()
     return len(queues) == 1 and queues[0].name.lower() == ROOT
 
 
-def build_partition(document: PartitionDocument, findings: list[RuleFinding]) -> PartitionConfig:
+def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> PartitionConfig:
     """Build one partition; unparsable quantities are appended to the findings."""
     policy, preemption = document.nodesortpolicy, document.preemption
     limits = tuple(_limit(limit, findings) for limit in document.limits)
@@ -109,7 +109,7 @@ def _suffix_hint(text: str) -> str:
 
 
 def _root(
-    document: PartitionDocument, limits: tuple[LimitConfig, ...], findings: list[RuleFinding]
+    document: YamlPartition, limits: tuple[LimitConfig, ...], findings: list[RuleFinding]
 ) -> QueueConfig:
     """Return the root queue, made where it is not written, with the limits of the partition."""
     queues = tuple(_queue(queue, findings) for queue in document.queues or ())
@@ -120,7 +120,7 @@ def _root(
     return QueueConfig(name=ROOT, parent=True, queues=queues, limits=limits, position=position)
 
 
-def _queue(document: QueueDocument, findings: list[RuleFinding]) -> QueueConfig:
+def _queue(document: YamlQueue, findings: list[RuleFinding]) -> QueueConfig:
     """Build a queue and all below it."""
     positions = _queue_positions(document)
     guaranteed, maximum = document.resources.guaranteed or {}, document.resources.max or {}
@@ -144,7 +144,7 @@ def _queue(document: QueueDocument, findings: list[RuleFinding]) -> QueueConfig:
     )
 
 
-def _queue_positions(document: QueueDocument) -> dict[str, Position]:
+def _queue_positions(document: YamlQueue) -> dict[str, Position]:
     return _without_resources(document.positions(closed=("queues", "limits", "childtemplate")))
 
 
@@ -153,7 +153,7 @@ def _without_resources(positions: dict[str, Position]) -> dict[str, Position]:
     return {path.removeprefix(_RESOURCES): position for path, position in positions.items()}
 
 
-def _template(document: ChildTemplateDocument) -> ChildTemplateConfig:
+def _template(document: YamlChildTemplate) -> ChildTemplateConfig:
     return ChildTemplateConfig(
         max_applications=document.maxapplications,
         properties=MappingProxyType(document.properties),
@@ -164,7 +164,7 @@ def _template(document: ChildTemplateDocument) -> ChildTemplateConfig:
     )
 
 
-def _limit(document: LimitDocument, findings: list[RuleFinding]) -> LimitConfig:
+def _limit(document: YamlLimit, findings: list[RuleFinding]) -> LimitConfig:
     positions = document.positions()
     return LimitConfig(
         description=document.limit,
@@ -178,7 +178,7 @@ def _limit(document: LimitDocument, findings: list[RuleFinding]) -> LimitConfig:
     )
 
 
-def _rule(document: RuleDocument) -> RuleConfig:
+def _rule(document: YamlRule) -> RuleConfig:
     who = document.filter
     return RuleConfig(
         name=document.name,

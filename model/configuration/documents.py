@@ -28,15 +28,15 @@ from .text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .text.scalars import ScalarError, kind_of, read_count, read_flag, read_number, read_text
 
 __all__ = [
-    "ChildTemplateDocument",
-    "FilterDocument",
-    "LimitDocument",
-    "PartitionDocument",
-    "QueueDocument",
     "Reading",
-    "ResourcesDocument",
-    "RuleDocument",
-    "SchedulerDocument",
+    "YamlChildTemplate",
+    "YamlFilter",
+    "YamlLimit",
+    "YamlPartition",
+    "YamlQueue",
+    "YamlResources",
+    "YamlRule",
+    "YamlScheduler",
 ]
 
 _Value = TypeVar("_Value")
@@ -148,7 +148,7 @@ _OptionalTexts = Annotated[dict[str, _Text] | None, BeforeValidator(_optional_en
 _Numbers = Annotated[dict[str, _Number], BeforeValidator(_entries)]
 
 
-class _Document(BaseModel):
+class YamlNode(BaseModel):
     """A mapping of the file; null stands for one without keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", revalidate_instances="never")
@@ -158,8 +158,8 @@ class _Document(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _open(
-        cls, value: object, read: ModelWrapValidatorHandler[_Document], info: ValidationInfo
-    ) -> _Document:
+        cls, value: object, read: ModelWrapValidatorHandler[YamlNode], info: ValidationInfo
+    ) -> YamlNode:
         """Read the mapping and keep the node for its positions."""
         if isinstance(value, dict):
             # Pydantic wraps a model that refers to itself twice if another model refers to it: this is the
@@ -204,14 +204,14 @@ def _collect(node: Node, path: str, closed: tuple[str, ...], found: dict[str, Po
             _collect(value, step, closed, found)
 
 
-class ResourcesDocument(_Document):
+class YamlResources(YamlNode):
     """`resources`: `None` for what is not there, which is not the same as an empty mapping at the root."""
 
     guaranteed: _OptionalTexts = None
     max: _OptionalTexts = None
 
 
-class LimitDocument(_Document):
+class YamlLimit(YamlNode):
     """One entry of `limits`."""
 
     limit: _Text = ""
@@ -221,30 +221,30 @@ class LimitDocument(_Document):
     maxapplications: _Count = 0
 
 
-class ChildTemplateDocument(_Document):
+class YamlChildTemplate(YamlNode):
     """`childtemplate` of a queue."""
 
     maxapplications: _Count = 0
     properties: _Texts = {}
-    resources: ResourcesDocument = ResourcesDocument.model_construct()
+    resources: YamlResources = YamlResources.model_construct()
 
 
-class QueueDocument(_Document):
+class YamlQueue(YamlNode):
     """One queue with all below it."""
 
     name: _Text = ""
     parent: _Flag = False
-    resources: ResourcesDocument = ResourcesDocument.model_construct()
+    resources: YamlResources = YamlResources.model_construct()
     maxapplications: _Count = 0
     properties: _Texts = {}
     adminacl: _Text = ""
     submitacl: _Text = ""
-    childtemplate: Annotated[ChildTemplateDocument | None, BeforeValidator(_optional)] = None
-    queues: Annotated[tuple[QueueDocument, ...], BeforeValidator(_items)] = ()
-    limits: Annotated[tuple[LimitDocument, ...], BeforeValidator(_items)] = ()
+    childtemplate: Annotated[YamlChildTemplate | None, BeforeValidator(_optional)] = None
+    queues: Annotated[tuple[YamlQueue, ...], BeforeValidator(_items)] = ()
+    limits: Annotated[tuple[YamlLimit, ...], BeforeValidator(_items)] = ()
 
 
-class FilterDocument(_Document):
+class YamlFilter(YamlNode):
     """`filter` of a placement rule."""
 
     type: _Text = ""
@@ -252,50 +252,50 @@ class FilterDocument(_Document):
     groups: _TextList = ()
 
 
-class RuleDocument(_Document):
+class YamlRule(YamlNode):
     """One placement rule, in its `parent` the next one."""
 
     name: _Text = ""
     create: _Flag = False
     value: _Text = ""
-    filter: FilterDocument = FilterDocument.model_construct()
-    parent: Annotated[RuleDocument | None, BeforeValidator(_optional)] = None
+    filter: YamlFilter = YamlFilter.model_construct()
+    parent: Annotated[YamlRule | None, BeforeValidator(_optional)] = None
 
 
-class PreemptionDocument(_Document):
+class YamlPreemption(YamlNode):
     """`preemption` of a partition."""
 
     enabled: _OptionalFlag = None
     quotapreemptionenabled: _OptionalFlag = None
 
 
-class NodeSortPolicyDocument(_Document):
+class YamlNodeSortPolicy(YamlNode):
     """`nodesortpolicy` of a partition."""
 
     type: _Text = ""
     resourceweights: _Numbers = {}
 
 
-class UserGroupResolverDocument(_Document):
+class YamlUserGroupResolver(YamlNode):
     """`usergroupresolver` of a partition."""
 
     type: _Text = ""
 
 
-class PartitionDocument(_Document):
+class YamlPartition(YamlNode):
     """One partition; `queues` is `None` when it is not there, which is an error, unlike an empty list."""
 
     name: _Text = ""
-    queues: Annotated[tuple[QueueDocument, ...] | None, BeforeValidator(_optional_items)] = None
-    placementrules: Annotated[tuple[RuleDocument, ...], BeforeValidator(_items)] = ()
-    limits: Annotated[tuple[LimitDocument, ...], BeforeValidator(_items)] = ()
-    preemption: PreemptionDocument = PreemptionDocument.model_construct()
-    nodesortpolicy: NodeSortPolicyDocument = NodeSortPolicyDocument.model_construct()
-    usergroupresolver: UserGroupResolverDocument = UserGroupResolverDocument.model_construct()
+    queues: Annotated[tuple[YamlQueue, ...] | None, BeforeValidator(_optional_items)] = None
+    placementrules: Annotated[tuple[YamlRule, ...], BeforeValidator(_items)] = ()
+    limits: Annotated[tuple[YamlLimit, ...], BeforeValidator(_items)] = ()
+    preemption: YamlPreemption = YamlPreemption.model_construct()
+    nodesortpolicy: YamlNodeSortPolicy = YamlNodeSortPolicy.model_construct()
+    usergroupresolver: YamlUserGroupResolver = YamlUserGroupResolver.model_construct()
 
 
-class SchedulerDocument(_Document):
+class YamlScheduler(YamlNode):
     """The whole file; a checksum written in it is not used."""
 
-    partitions: Annotated[tuple[PartitionDocument, ...], BeforeValidator(_items)] = ()
+    partitions: Annotated[tuple[YamlPartition, ...], BeforeValidator(_items)] = ()
     checksum: _Text = ""

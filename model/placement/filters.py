@@ -11,11 +11,11 @@ from ..configuration.patterns import PatternError, compile_pattern, is_pattern
 from ..configuration.schema import FilterConfig
 from ..values.users import User
 
-__all__ = ["Filter", "Names"]
+__all__ = ["Filter", "FilterNames"]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class FilterNames:
     """The users, or the groups, of a filter: names, or one expression that a part of the name matches."""
 
     names: frozenset[str] = frozenset()
@@ -24,11 +24,11 @@ class Names:
     expression: re.Pattern[str] | None = None
 
     @staticmethod
-    def of(entries: tuple[str, ...], is_name: Callable[[str], bool]) -> Names:
+    def of(entries: tuple[str, ...], is_name: Callable[[str], bool]) -> FilterNames:
         """Read the entries; a single one may be an expression, and an invalid name matches no user."""
         if len(entries) == 1 and is_pattern(entries[0]):
-            return Names(text=entries[0], expression=_compiled(entries[0]))
-        return Names(names=frozenset(entry for entry in entries if is_name(entry)))
+            return FilterNames(text=entries[0], expression=_compiled(entries[0]))
+        return FilterNames(names=frozenset(entry for entry in entries if is_name(entry)))
 
     def match(self, name: str) -> bool:
         """Return whether a name is meant."""
@@ -48,8 +48,8 @@ class Filter:
 
     allow: bool = True
     is_empty: bool = True
-    users: Names = Names()
-    groups: Names = Names()
+    users: FilterNames = FilterNames()
+    groups: FilterNames = FilterNames()
 
     @staticmethod
     def of(config: FilterConfig) -> Filter:
@@ -61,8 +61,8 @@ class Filter:
         return Filter(
             allow=config.type != "deny",
             is_empty=not (config.users or config.groups),
-            users=Names.of(config.users, is_user_name),
-            groups=Names.of(config.groups, is_group_name),
+            users=FilterNames.of(config.users, is_user_name),
+            groups=FilterNames.of(config.groups, is_group_name),
         )
 
     def admits(self, user: User) -> bool:

@@ -18,12 +18,12 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 Document: TypeAlias = "dict[str, Json]"
 
 
-def compact(document: Mapping[str, Json], *, keep: frozenset[str] = frozenset()) -> Document:
-    """Return the document without its empty fields (nothing, zero, false), except those to keep."""
-    return {key: value for key, value in document.items() if key in keep or value}
+def compact(document: Mapping[str, Json]) -> Document:
+    """Return the document without its empty fields: nothing, zero, false."""
+    return {key: value for key, value in document.items() if value}
 
 
-def quantities_shown(quantities: Mapping[str, int] | Resource | None) -> Document:
+def quantities_shown(quantities: Mapping[str, int] | Resource | None) -> dict[str, int]:
     """Return quantities as a document has them: a sum that 64 bits cannot hold is shown as their border."""
     if quantities is None:
         return {}

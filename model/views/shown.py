@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..applications.state import ApplicationState
 from ..applications.views import ShownApplication
+from ..configuration.schema import NodeSortPolicy
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import UsageView
 from ..limits.user_limits import holder_names, usage_views
@@ -19,6 +20,7 @@ from ..placement.rules import PlacementRule
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
 from ..state.quarantine import Quarantined
+from ..values.object_state import ObjectState
 from .queues import QueueView, queue_and_above, queue_tree
 
 __all__ = [
@@ -52,7 +54,7 @@ class PartitionValues(NamedTuple):
     """The full name, `[rm]default`."""
     capacity: Resource
     used: Resource
-    node_sort_policy: str
+    node_sort_policy: NodeSortPolicy
     node_sort_weights: Mapping[str, float]
     preemption_enabled: bool
     quota_preemption_enabled: bool
@@ -62,7 +64,7 @@ class PartitionValues(NamedTuple):
     """How many applications are in each state: active, completed and rejected ones."""
     allocations: int
     """How many allocations there are."""
-    state: str
+    state: ObjectState
     state_since_ns: int
 
 
@@ -73,14 +75,14 @@ def partition_values(state: PartitionState) -> PartitionValues:
         name=state.name,
         capacity=state.capacity,
         used=state.tree.root.allocated,
-        node_sort_policy=state.nodes.policy.value,
+        node_sort_policy=state.nodes.policy,
         node_sort_weights=dict(state.nodes.weights),
         preemption_enabled=state.preemption_enabled,
         quota_preemption_enabled=state.quota_preemption_enabled,
         nodes=len(state.nodes),
         applications=_application_counts(state),
         allocations=state.placed.allocations,
-        state=state.state.value,
+        state=state.state,
         state_since_ns=state.state_since_ns,
     )
 

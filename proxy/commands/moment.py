@@ -23,9 +23,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from ...model.values.documents import Document
     from ..explanation.played_input import PlayOptions
     from ..explanation.sentences import Where
     from ..explanation.text import TextLine
@@ -50,7 +49,7 @@ class Moment:
     def show(
         self,
         ask: Callable[[Scheduler], T],
-        document_of: Callable[[T, Where], Document],
+        document_of: Callable[[T, Where], Mapping[str, object]],
         lines_of: Callable[[T, Where], Iterable[TextLine]],
     ) -> None:
         """Play the input up to the moment, ask the scheduler, and print its answer."""
@@ -60,7 +59,7 @@ class Moment:
         with play_input(self.options) as played_input:
             answer = ask(played_input.scheduler)
             if self.as_json:
-                print_document(moment_document(played_input) | document_of(answer, played_input.where))
+                print_document({**moment_document(played_input), **document_of(answer, played_input.where)})
             else:
                 print_lines(played_input, lines_of(answer, played_input.where))
 

@@ -12,9 +12,8 @@ from ..terminal.standard_output import write_line
 from ..terminal.tables import output_console
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from ...model.values.documents import Document
     from ..explanation.played_input import PlayedInput
     from ..explanation.text import TextLine
 
@@ -32,11 +31,11 @@ def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
         console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
 
 
-def print_document(document: Document) -> None:
+def print_document(document: Mapping[str, object]) -> None:
     """Print one JSON document."""
     write_line(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def moment_document(played_input: PlayedInput) -> Document:
+def moment_document(played_input: PlayedInput) -> dict[str, object]:
     """Return the moment as a document."""
     return {"elapsed": played_input.elapsed_ns, "line": played_input.line}

@@ -3,32 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Required
 
+from typing_extensions import TypedDict
+
+from ...model.configuration.schema import NodeSortPolicy
 from ...model.resources.shares import absolute_used_capacity
-from ...model.values.documents import Document, Json, compact, quantities_shown
+from ...model.values.documents import quantities_shown
 from ...model.values.messages import short_partition_name
 from ...model.views.shown import PartitionValues
+from .fields import ObjectStateName, Percents, Quantities, TimeNs, values_of, without_empty
 from .times import whole
 
-__all__ = ["cluster_document", "partition_document", "partition_info"]
-
-_CLUSTER_KEEP: Final = frozenset({"partition", "clusterName"})
-_PARTITION_KEEP: Final = frozenset(
-    {
-        "clusterId",
-        "name",
-        "capacity",
-        "nodeSortingPolicy",
-        "preemptionEnabled",
-        "quotaPreemptionEnabled",
-    },
-)
+__all__ = [
+    "CapacityDocument",
+    "ClusterDocument",
+    "NodeSortingDocument",
+    "PartitionDocument",
+    "cluster_document",
+    "partition_document",
+    "snapshot_partition",
+]
 
 
+class ClusterDocument(TypedDict):
+    """A partition, with the resource manager it belongs to."""
+
+    clusterName: str
+    partition: str
+    """Its short name."""
+    startTime: int
+    """When the scheduler started, nanoseconds since 1970."""
+    rmBuildInformation: list[dict[str, str]]
+
+
+class CapacityDocument(TypedDict, total=False):
+    """What a partition has, and how much of it is used."""
+
+    capacity: Quantities
+    usedCapacity: Quantities
+    utilization: Percents
+
+
+class NodeSortingDocument(TypedDict):
+    """The order in which nodes are tried."""
+
+    type: Annotated[str, values_of(NodeSortPolicy)]
+    resourceWeights: dict[str, float]
+
+
+class PartitionDocument(TypedDict, total=False):
+    """A partition as a whole."""
+
+    applications: Required[dict[str, int]]
+    """How many there are in each state."""
+    capacity: Required[CapacityDocument]
+    clusterId: Required[str]
+    """The resource manager."""
+    lastStateTransitionTime: TimeNs
+    name: Required[str]
+    """Its short name."""
+    nodeSortingPolicy: Required[NodeSortingDocument]
+    preemptionEnabled: Required[bool]
+    quotaPreemptionEnabled: Required[bool]
+    state: ObjectStateName
+    totalContainers: int
+    totalNodes: int
+
+
+@without_empty
 def cluster_document(
     partition: str, started_at_ns: int, builds: Sequence[tuple[str, Mapping[str, str]]]
-) -> Document:
+) -> ClusterDocument:
     """Return the ClusterInfo document of one partition.
 
     Args:
@@ -36,52 +82,47 @@ def cluster_document(
         started_at_ns: When the scheduler started.
         builds: The resource managers, with what each has said of its program.
     """
-    return compact(
-        {
-            "startTime": started_at_ns,
-            "rmBuildInformation": [{**build, "rmId": rm_id} for rm_id, build in builds],
-            "partition": short_partition_name(partition),
-            "clusterName": "kubernetes",
-        },
-        keep=_CLUSTER_KEEP,
-    )
+    return {
+        "startTime": started_at_ns,
+        "rmBuildInformation": [{**build, "rmId": rm_id} for rm_id, build in builds],
+        "partition": short_partition_name(partition),
+        "clusterName": "kubernetes",
+    }
 
 
-def partition_info(values: PartitionValues) -> Document:
-    """Return the PartitionInfo document of the REST interface.
+@without_empty
+def partition_document(values: PartitionValues) -> PartitionDocument:
+    """Return the PartitionInfo document of the REST interface."""
+    weights = {name: whole(weight) for name, weight in values.node_sort_weights.items()}
+    counts = dict(sorted(values.applications.items()))
+    return {
+        "clusterId": values.rm_id,
+        "name": short_partition_name(values.name),
+        "capacity": _capacity(values),
+        "nodeSortingPolicy": {"type": values.node_sort_policy.value, "resourceWeights": weights},
+        "preemptionEnabled": values.preemption_enabled,
+        "quotaPreemptionEnabled": values.quota_preemption_enabled,
+        "totalNodes": values.nodes,
+        "applications": {**counts, "total": sum(counts.values())},
+        "totalContainers": values.allocations,
+        "state": values.state.value,
+        "lastStateTransitionTime": values.state_since_ns,
+    }
 
-    It differs from that of a snapshot: whole weights have no fraction, and the total of applications is
-    always there.
-    """
-    weights: Document = {name: whole(weight) for name, weight in values.node_sort_weights.items()}
-    policy: Document = {"type": values.node_sort_policy, "resourceWeights": weights}
-    document = partition_document(values)
-    counts = document.get("applications") or {"total": 0}
-    return document | {"nodeSortingPolicy": policy, "applications": counts}
 
-
-def partition_document(values: PartitionValues) -> Document:
-    """Return the PartitionInfo document of a snapshot."""
-    capacity: Document = {
+@without_empty
+def _capacity(values: PartitionValues) -> CapacityDocument:
+    return {
         "capacity": quantities_shown(values.capacity),
         "usedCapacity": quantities_shown(values.used),
         "utilization": quantities_shown(absolute_used_capacity(values.capacity, values.used)),
     }
-    policy: Document = {"type": values.node_sort_policy, "resourceWeights": dict(values.node_sort_weights)}
-    counts: dict[str, Json] = dict(sorted(values.applications.items()))
-    if counts:
-        counts["total"] = sum(values.applications.values())
-    document: Document = {
-        "clusterId": values.rm_id,
-        "name": short_partition_name(values.name),
-        "capacity": compact(capacity),
-        "nodeSortingPolicy": policy,
-        "preemptionEnabled": values.preemption_enabled,
-        "quotaPreemptionEnabled": values.quota_preemption_enabled,
-        "totalNodes": values.nodes,
-        "applications": counts,
-        "totalContainers": values.allocations,
-        "state": values.state,
-        "lastStateTransitionTime": values.state_since_ns,
-    }
-    return compact(document, keep=_PARTITION_KEEP)
+
+
+def snapshot_partition(values: PartitionValues) -> PartitionDocument:
+    """Return the document as a snapshot has it: weights are floats, and no applications are left out."""
+    document = partition_document(values)
+    document["nodeSortingPolicy"]["resourceWeights"] = dict(values.node_sort_weights)
+    if not values.applications:
+        document.pop("applications")  # type: ignore[misc] # required in the REST interface alone
+    return document

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import Required, final
+
+from typing_extensions import TypedDict
 
 from ...model.configuration.schema import (
     FilterConfig,
@@ -14,9 +16,123 @@ from ...model.configuration.schema import (
     SchedulerConfig,
 )
 from ...model.values.documents import Document, Json
+from .fields import Names, Texts
 from .times import whole
 
-__all__ = ["configuration_document"]
+__all__ = [
+    "ConfigurationDocument",
+    "ConfiguredFilterDocument",
+    "ConfiguredLimitDocument",
+    "ConfiguredNodeSortDocument",
+    "ConfiguredPartitionDocument",
+    "ConfiguredPreemptionDocument",
+    "ConfiguredQueueDocument",
+    "ConfiguredResolverDocument",
+    "ConfiguredResourcesDocument",
+    "ConfiguredRuleDocument",
+    "ConfiguredTemplateDocument",
+    "configuration_document",
+]
+
+
+class ConfigurationDocument(TypedDict, total=False):
+    """In the names of Go."""
+
+    Partitions: list[ConfiguredPartitionDocument]
+    Checksum: str
+    Extra: Texts
+    DeadlockDetectionEnabled: Required[bool]
+    DeadlockTimeoutSeconds: Required[int]
+
+
+class ConfiguredPreemptionDocument(TypedDict, total=False):
+    """Which preemption is on."""
+
+    Enabled: bool
+    QuotaPreemptionEnabled: bool
+
+
+class ConfiguredNodeSortDocument(TypedDict, total=False):
+    """The order in which nodes are tried."""
+
+    Type: Required[str]
+    ResourceWeights: dict[str, float]
+
+
+class ConfiguredResolverDocument(TypedDict, total=False):
+    """Where the groups of users come from."""
+
+    Type: str
+
+
+class ConfiguredPartitionDocument(TypedDict, total=False):
+    """A partition of the configuration."""
+
+    Name: Required[str]
+    Queues: Required[list[ConfiguredQueueDocument]]
+    PlacementRules: list[ConfiguredRuleDocument]
+    Limits: list[ConfiguredLimitDocument]
+    Preemption: Required[ConfiguredPreemptionDocument]
+    NodeSortPolicy: Required[ConfiguredNodeSortDocument]
+    UserGroupResolver: Required[ConfiguredResolverDocument]
+
+
+class ConfiguredResourcesDocument(TypedDict, total=False):
+    """The guarantee and the maximum of a queue, as they are written."""
+
+    Guaranteed: Texts
+    Max: Texts
+
+
+class ConfiguredTemplateDocument(TypedDict, total=False):
+    """What dynamic leaf queues get."""
+
+    MaxApplications: int
+    Properties: Texts
+    Resources: ConfiguredResourcesDocument
+
+
+class ConfiguredQueueDocument(TypedDict, total=False):
+    """A queue of the configuration."""
+
+    Name: Required[str]
+    Parent: bool
+    Resources: Required[ConfiguredResourcesDocument]
+    MaxApplications: int
+    Properties: Texts
+    AdminACL: str
+    SubmitACL: str
+    ChildTemplate: Required[ConfiguredTemplateDocument]
+    Queues: list[ConfiguredQueueDocument]
+    Limits: list[ConfiguredLimitDocument]
+
+
+class ConfiguredLimitDocument(TypedDict, total=False):
+    """A limit of users and groups."""
+
+    Limit: str
+    Users: Names
+    Groups: Names
+    MaxResources: Texts
+    MaxApplications: int
+
+
+class ConfiguredFilterDocument(TypedDict, total=False):
+    """To whom a rule applies."""
+
+    Type: Required[str]
+    Users: Names
+    Groups: Names
+
+
+class ConfiguredRuleDocument(TypedDict, total=False):
+    """A placement rule of the configuration."""
+
+    Name: Required[str]
+    Create: bool
+    Value: str
+    Parent: ConfiguredRuleDocument
+    Filter: Required[ConfiguredFilterDocument]
 
 
 def configuration_document(config: SchedulerConfig, extra: Mapping[str, str], *, yaml: bool) -> Document:

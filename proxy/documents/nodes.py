@@ -4,33 +4,88 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final
+from typing import Annotated, Final, Required
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from ...model.nodes.node import HOSTNAME, RACKNAME
 from ...model.resources.shares import absolute_used_capacity
-from ...model.values.documents import Document, Json, compact, quantities_shown
+from ...model.values.documents import quantities_shown
 from ...model.views.shown import ShownNode
-from .applications import allocation_document, foreign_document
+from .applications import AllocationDocument, ForeignAllocationDocument, allocation_document, foreign_document
+from .fields import Names, Percents, Quantities, Texts, without_empty
 
-__all__ = ["node_document", "utilizations_document"]
+__all__ = [
+    "BucketDocument",
+    "NodeDocument",
+    "TypeUtilizationDocument",
+    "UtilizationsDocument",
+    "node_document",
+    "utilizations_document",
+]
 
-_KEEP: Final = frozenset({"nodeID", "schedulable", "isReserved"})
+
+class BucketDocument(TypedDict, total=False):
+    """How many nodes use a tenth of what they have, such as 10-20%."""
+
+    bucketName: Required[str]
+    numOfNodes: int
+    nodeNames: Names
+
+
+class TypeUtilizationDocument(TypedDict):
+    """The nodes by their use of one type of resource."""
+
+    type: str
+    """The type of resource."""
+    utilization: Annotated[list[BucketDocument], Field(min_length=10, max_length=10)]
+
+
+class UtilizationsDocument(TypedDict):
+    """The nodes of a partition, by how full they are."""
+
+    clusterId: str
+    partition: str
+    utilizations: list[TypeUtilizationDocument]
+
+
+class NodeDocument(TypedDict, total=False):
+    """A node, with what is placed on it."""
+
+    nodeID: Required[str]
+    hostName: str
+    rackName: str
+    attributes: Texts
+    capacity: Quantities
+    allocated: Quantities
+    occupied: Quantities
+    available: Quantities
+    utilized: Percents
+    allocations: list[AllocationDocument]
+    foreignAllocations: list[ForeignAllocationDocument]
+    schedulable: Required[bool]
+    isReserved: Required[bool]
+    reservations: Names
+
+
 _BUCKETS: Final = 10
 
 
-def node_document(node: ShownNode) -> Document:
+@without_empty
+def node_document(node: ShownNode) -> NodeDocument:
     """Return the NodeInfo document."""
     facts = node.facts
     attributes = dict(facts.attributes)
     keys = ((allocation, allocation.ask) for allocation in facts.allocations)
-    allocations: list[Json] = [
+    allocations = [
         allocation_document(allocation, preempted=(ask.application_id, ask.allocation_key) in node.preempted)
         for allocation, ask in keys
     ]
-    document: Document = {
+    return {
         "nodeID": facts.node_id,
-        "hostName": attributes.get(HOSTNAME),
-        "rackName": attributes.get(RACKNAME),
+        "hostName": attributes.get(HOSTNAME, ""),
+        "rackName": attributes.get(RACKNAME, ""),
         "attributes": dict(attributes.items()),
         "capacity": quantities_shown(facts.capacity),
         "allocated": quantities_shown(facts.allocated),
@@ -43,10 +98,11 @@ def node_document(node: ShownNode) -> Document:
         "isReserved": bool(facts.reservations),
         "reservations": list(facts.reservations),
     }
-    return compact(document, keep=_KEEP)
 
 
-def utilizations_document(cluster_id: str, partition: str, nodes: Iterable[ShownNode]) -> Document:
+def utilizations_document(
+    cluster_id: str, partition: str, nodes: Iterable[ShownNode]
+) -> UtilizationsDocument:
     """Return the NodesUtil document: per type, the nodes in ten classes by how much of it is allocated.
 
     What is over 100 % is in the last class, what is below 0 % in the first.
@@ -63,7 +119,7 @@ def utilizations_document(cluster_id: str, partition: str, nodes: Iterable[Shown
         for name, _ in facts.capacity.items():  # noqa: PERF102 - a resource has no `keys`
             classes = buckets.setdefault(name, [[] for _ in range(_BUCKETS)])
             classes[_bucket(used.get(name))].append(facts.node_id)
-    utilizations: list[Json] = [
+    utilizations: list[TypeUtilizationDocument] = [
         {"type": name, "utilization": [_bucket_document(*entry) for entry in enumerate(classes)]}
         for name, classes in sorted(buckets.items())
     ]
@@ -74,6 +130,7 @@ def _bucket(percent: int) -> int:
     return min(max(math.ceil(percent / _BUCKETS) - 1, 0), _BUCKETS - 1)
 
 
-def _bucket_document(number: int, names: list[str]) -> Json:
+@without_empty
+def _bucket_document(number: int, names: list[str]) -> BucketDocument:
     name = f"{number * 10}-{number * 10 + 10}%"
-    return compact({"bucketName": name, "numOfNodes": len(names), "nodeNames": [*names]})
+    return {"bucketName": name, "numOfNodes": len(names), "nodeNames": [*names]}

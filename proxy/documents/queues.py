@@ -3,34 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Literal, Required
+
+from typing_extensions import TypedDict
 
 from ...model.configuration.durations import duration_text
 from ...model.configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
 from ...model.queues.template import QueueTemplate
 from ...model.resources.resource import Resource, component_wise_min, subtract_only_existing
 from ...model.resources.shares import absolute_used_capacity
-from ...model.values.documents import Document, compact, quantities_shown
+from ...model.values.documents import quantities_shown
 from ...model.views.queues import QueueView
+from .fields import Int32, Names, ObjectStateName, Percents, Quantities, Texts, without_empty
 
-__all__ = ["queue_document", "template_document"]
-
-_KEEP: Final = frozenset(
-    {
-        "queuename",
-        "partition",
-        "isLeaf",
-        "isManaged",
-        "currentPriority",
-        "prioritySorting",
-        "preemptionEnabled",
-        "isPreemptionFence",
-        "isPriorityFence",
-    },
-)
+__all__ = [
+    "QueueDocument",
+    "TemplateDocument",
+    "queue_document",
+    "template_document",
+]
 
 
-def queue_document(path: Sequence[QueueView], *, partition: str = "", own_maximum: bool = False) -> Document:
+class TemplateDocument(TypedDict, total=False):
+    """What dynamic leaf queues get."""
+
+    maxApplications: int
+    properties: Texts
+    maxResource: Quantities
+    guaranteedResource: Quantities
+
+
+class QueueDocument(TypedDict, total=False):
+    """A queue, with those below it where they are shown."""
+
+    queuename: Required[str]
+    """The full path."""
+    status: ObjectStateName
+    partition: Required[str]
+    """Only in the document of all queues."""
+    pendingResource: Quantities
+    maxResource: Quantities
+    guaranteedResource: Quantities
+    allocatedResource: Quantities
+    preemptingResource: Quantities
+    headroom: Quantities
+    isLeaf: Required[bool]
+    isManaged: Required[bool]
+    """It is in the configuration."""
+    properties: Texts
+    parent: str
+    template: TemplateDocument
+    children: list[QueueDocument]
+    childNames: Names
+    absUsedCapacity: Percents
+    maxRunningApps: int
+    runningApps: int
+    currentPriority: Required[Int32]
+    allocatingAcceptedApps: Names
+    sortingPolicy: Literal["fair", "fifo"]
+    prioritySorting: Required[bool]
+    preemptionEnabled: Required[bool]
+    isPreemptionFence: Required[bool]
+    preemptionDelay: str
+    """A duration, such as `1m30s`."""
+    quotaPreemptionDelay: str
+    """A duration, such as `1m30s`."""
+    isPriorityFence: Required[bool]
+    priorityOffset: int
+
+
+@without_empty
+def queue_document(
+    path: Sequence[QueueView], *, partition: str = "", own_maximum: bool = False
+) -> QueueDocument:
     """Return the QueueInfo document of a queue, with those below it that are shown.
 
     Args:
@@ -42,7 +87,7 @@ def queue_document(path: Sequence[QueueView], *, partition: str = "", own_maximu
     queue, *above = path
     settings = queue.settings
     limit = queue.maximum if own_maximum else _maximum(path)
-    document: Document = {
+    return {
         "queuename": queue.path,
         "status": queue.state.value,
         "partition": partition,
@@ -73,21 +118,19 @@ def queue_document(path: Sequence[QueueView], *, partition: str = "", own_maximu
         "isPriorityFence": settings.priority_policy is PriorityPolicy.FENCE,
         "priorityOffset": settings.priority_offset,
     }
-    return compact(document, keep=_KEEP)
 
 
-def template_document(template: QueueTemplate | None) -> Document:
+@without_empty
+def template_document(template: QueueTemplate | None) -> TemplateDocument:
     """Return the TemplateInfo document; without a template it is empty."""
     if template is None:
         return {}
-    return compact(
-        {
-            "maxApplications": template.max_applications,
-            "properties": dict(template.properties),
-            "maxResource": quantities_shown(template.maximum),
-            "guaranteedResource": quantities_shown(template.guaranteed),
-        }
-    )
+    return {
+        "maxApplications": template.max_applications,
+        "properties": dict(template.properties),
+        "maxResource": quantities_shown(template.maximum),
+        "guaranteedResource": quantities_shown(template.guaranteed),
+    }
 
 
 def _headroom(path: Sequence[QueueView]) -> Resource | None:
@@ -109,6 +152,6 @@ def _maximum(path: Sequence[QueueView]) -> Resource | None:
     return limit
 
 
-def _sorting(queue: QueueView) -> str:
+def _sorting(queue: QueueView) -> Literal["fair", "fifo"]:
     fair = not queue.is_leaf or queue.settings.application_sort_policy is SortPolicy.FAIR
     return "fair" if fair else "fifo"

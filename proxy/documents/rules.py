@@ -2,36 +2,63 @@
 
 from __future__ import annotations
 
-from ...model.placement.filters import Filter, Names
+from typing import Literal, Required
+
+from typing_extensions import TypedDict
+
+from ...model.placement.filters import Filter
 from ...model.placement.rules import PlacementRule, QueueRule
 from ...model.queues.tree import RECOVERY_QUEUE
-from ...model.values.documents import Document, Json
+from .fields import Names, Texts, without_empty
 
-__all__ = ["filter_document", "rule_document"]
+__all__ = [
+    "FilterDocument",
+    "RuleDocument",
+    "filter_document",
+    "rule_document",
+]
 
 
-def rule_document(rule: PlacementRule) -> Document:
+class FilterDocument(TypedDict, total=False):
+    """To whom a rule applies."""
+
+    type: Required[Literal["allow", "deny"]]
+    userList: Names
+    userExp: str
+    groupList: Names
+    groupExp: str
+
+
+class RuleDocument(TypedDict, total=False):
+    """A placement rule."""
+
+    name: Required[str]
+    parameters: Required[Texts]
+    parentRule: RuleDocument
+    filter: FilterDocument
+
+
+def rule_document(rule: PlacementRule) -> RuleDocument:
     """Return the RuleDAO document of a rule, with those of its parent rules."""
     if not isinstance(rule, QueueRule):
         return {"name": rule.name, "parameters": {"queue": RECOVERY_QUEUE}}
-    parameters: dict[str, Json] = {"create": str(rule.create).lower(), **rule.parameters}
-    document: Document = {"name": rule.name, "parameters": parameters}
-    if shown := filter_document(rule.filter):
-        document["filter"] = shown
+    parameters = {"create": str(rule.create).lower(), **rule.parameters}
+    document: RuleDocument = {"name": rule.name, "parameters": parameters}
+    if not rule.filter.is_empty:
+        document["filter"] = filter_document(rule.filter)
     if rule.parent is not None:
         document["parentRule"] = rule_document(rule.parent)
     return document
 
 
-def filter_document(shown: Filter) -> Document:
-    """Return the FilterDAO document; without entries it is empty."""
-    if shown.is_empty:
-        return {}
-    kind: Document = {"type": "allow" if shown.allow else "deny"}
-    return kind | _names("user", shown.users) | _names("group", shown.groups)
-
-
-def _names(kind: str, names: Names) -> Document:
-    if names.expression is not None:
-        return {f"{kind}Exp": names.text}
-    return {f"{kind}List": [*sorted(names.names)]} if names.names else {}
+@without_empty
+def filter_document(shown: Filter) -> FilterDocument:
+    """Return the FilterDAO document."""
+    users, groups = shown.users, shown.groups
+    return {
+        "type": "allow" if shown.allow else "deny",
+        "userList": sorted(users.names),
+        "userExp": users.text,
+        "groupList": sorted(groups.names),
+        "groupExp": groups.text,
+    }

@@ -7,19 +7,20 @@ before or after. The text has each entry of a list on a line of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 from ...model.applications.views import ShownApplication
 from ...model.errors import RequestError
-from ...model.values.documents import Document, Json
+from ...model.values.documents import Document
 from ...model.values.messages import short_partition_name
-from ..documents.applications import application_info
-from ..documents.clusters import cluster_document, partition_info
+from ..documents.applications import application_document
+from ..documents.clusters import cluster_document, partition_document
 from ..documents.configurations import configuration_document
-from ..documents.nodes import node_document
+from ..documents.monitoring import DumpedNodesDocument, DumpedRulesDocument, OpenStreamDocument
+from ..documents.nodes import NodeDocument, node_document
 from ..documents.queues import queue_document
 from ..documents.rules import rule_document
 from ..documents.times import time_text
@@ -35,7 +36,7 @@ _IN_MEMORY_MAX: Final = 8 * 2**20
 """How many bytes of a dump are kept in memory; a larger one is in a temporary file."""
 _THIS_PROCESS: Final = "this process"
 """How a stream is named that no reader elsewhere has."""
-Section: TypeAlias = "tuple[str, Json | Iterator[Json]]"
+Section: TypeAlias = "tuple[str, object]"
 """A key of the dump, and its value; of a list the entries, which are made when they are written."""
 
 
@@ -77,8 +78,11 @@ def _sections(scheduler: Scheduler) -> Iterator[Section]:
     configurations = views.configurations()
     builds = views.builds()
     yield "timestamp", scheduler.now_ns()
-    yield "partitions", map(partition_info, views.partitions())
-    yield "applications", (application_info(shown) for name in names for shown in _applications(views, name))
+    yield "partitions", map(partition_document, views.partitions())
+    yield (
+        "applications",
+        (application_document(shown) for name in names for shown in _applications(views, name)),
+    )
     yield "appHistory", [*scheduler.monitoring.history.applications()]
     yield "nodes", (_nodes(views, name) for name in names)
     yield "clusterInfo", [cluster_document(name, views.started_at_ns, builds) for name in names]
@@ -91,7 +95,7 @@ def _sections(scheduler: Scheduler) -> Iterator[Section]:
         extra = scheduler.extra_configuration(rm_id).texts
         yield "config", configuration_document(config, extra, yaml=False)
     yield "placementRules", (_rules(views, name) for name in names)
-    streams: list[Json] = [
+    streams: list[OpenStreamDocument] = [
         {"Name": stream.host or _THIS_PROCESS, "CreatedAt": time_text(stream.created_ns)}
         for stream in scheduler.events.open_streams()
     ]
@@ -114,8 +118,8 @@ def _applications(views: Views, partition: str) -> Iterator[ShownApplication]:
         return
 
 
-def _nodes(views: Views, partition: str) -> Document:
-    nodes: list[Json] = []
+def _nodes(views: Views, partition: str) -> DumpedNodesDocument:
+    nodes: list[NodeDocument] = []
     try:
         for page in views.nodes(partition):
             nodes += map(node_document, page)
@@ -124,7 +128,7 @@ def _nodes(views: Views, partition: str) -> Document:
     return {"partitionName": short_partition_name(partition), "nodesInfo": nodes}
 
 
-def _queues(views: Views, partition: str) -> Document:
+def _queues(views: Views, partition: str) -> Mapping[str, object]:
     try:
         path = views.queue(partition, "root", subtree=True)
     except UnknownPartitionError:
@@ -132,9 +136,9 @@ def _queues(views: Views, partition: str) -> Document:
     return queue_document(path, partition=short_partition_name(partition), own_maximum=True)
 
 
-def _rules(views: Views, partition: str) -> Document:
+def _rules(views: Views, partition: str) -> DumpedRulesDocument:
     try:
-        rules: list[Json] = [rule_document(rule) for rule in views.placement_rules(partition)]
+        rules = [*map(rule_document, views.placement_rules(partition))]
     except UnknownPartitionError:
         rules = []
     return {"partition": short_partition_name(partition), "rules": rules}
@@ -146,14 +150,14 @@ def _text(sections: Iterator[Section]) -> Iterator[str]:
     for name, value in sections:
         yield f'{before}  "{name}": '
         before = ",\n"
-        if isinstance(value, str | int | float | dict | None):
-            yield _ENCODER.encode(value)
-        else:
+        if isinstance(value, Iterator | list):
             yield from _list_text(value)
+        else:
+            yield _ENCODER.encode(value)
     yield "\n}\n"
 
 
-def _list_text(entries: Iterator[Json] | Sequence[Json]) -> Iterator[str]:
+def _list_text(entries: Iterable[object]) -> Iterator[str]:
     before = "["
     for entry in entries:
         yield f"{before}\n    "

@@ -16,7 +16,22 @@ from ...model.placement import RuleOutcome
 from ...model.resources.quantities import saturate
 from ...model.resources.resource import Resource
 from ...model.state.preemption_log import PreemptionRecord
-from ...model.values.documents import Document, Json, quantities_shown
+from ...model.values.documents import quantities_shown
+from ..documents.explanations import (
+    BlockerDocument,
+    ExplainedAskDocument,
+    ExplainedDocument,
+    GangDocument,
+    LackDocument,
+    NearestNodeDocument,
+    NextAskDocument,
+    NextAsksDocument,
+    NodeAnswersDocument,
+    PlaceDocument,
+    PreemptionDocument,
+    ProspectDocument,
+    RuleAnswerDocument,
+)
 from .sentences import Where, changes_of, place_of, what_blocks
 
 __all__ = [
@@ -30,7 +45,7 @@ __all__ = [
 ]
 
 
-def document_of(explanation: Explanation, where: Where) -> Document:
+def document_of(explanation: Explanation, where: Where) -> ExplainedDocument:
     """Return the document of an explanation."""
     now_ns = explanation.time_ns
     return {
@@ -58,7 +73,7 @@ def document_of(explanation: Explanation, where: Where) -> Document:
     }
 
 
-def prospect_document(prospect: Prospect) -> Document:
+def prospect_document(prospect: Prospect) -> ProspectDocument:
     """Return the document of what would be preempted for an ask, or why nothing would be."""
     record = prospect.record
     return {
@@ -69,13 +84,13 @@ def prospect_document(prospect: Prospect) -> Document:
     }
 
 
-def rule_document(rule: RuleOutcome, where: Where) -> Document:
+def rule_document(rule: RuleOutcome, where: Where) -> RuleAnswerDocument:
     """Return the document of a placement rule's answer."""
     place = place_of(rule.position, where)
     return {"number": rule.number, "rule": rule.rule, "why": rule.why, "position": place or None}
 
 
-def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> Document:
+def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> BlockerDocument:
     """Return the document of a blocker, with its sentences."""
     place = place_of(blocker.position, where)
     return {
@@ -91,9 +106,9 @@ def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> Document:
     }
 
 
-def nodes_document(nodes: NodeSummary) -> Document:
+def nodes_document(nodes: NodeSummary) -> NodeAnswersDocument:
     """Return the document of the nodes' answers."""
-    nearest: Document | None = None
+    nearest: NearestNodeDocument | None = None
     if nodes.nearest is not None:
         lacks = quantities_shown({lack.name: lack.missing for lack in nodes.nearest.lacks})
         nearest = {"nodeID": nodes.nearest.node_id, "missing": lacks}
@@ -115,7 +130,7 @@ def nodes_document(nodes: NodeSummary) -> Document:
     }
 
 
-def next_asks_document(found: NextAsks, where: Where) -> Document:
+def next_asks_document(found: NextAsks, where: Where) -> NextAsksDocument:
     """Return the document of the asks that are tried next."""
     return {
         "time": found.time_ns,
@@ -125,7 +140,7 @@ def next_asks_document(found: NextAsks, where: Where) -> Document:
     }
 
 
-def _next_ask(found: NextAsk) -> Document:
+def _next_ask(found: NextAsk) -> NextAskDocument:
     ask = found.ask
     return {
         "queueName": found.queue_path,
@@ -142,7 +157,7 @@ def _next_ask(found: NextAsk) -> Document:
     }
 
 
-def _lack(lack: Lack, where: Where) -> Document:
+def _lack(lack: Lack, where: Where) -> LackDocument:
     place = place_of(lack.position, where)
     return {
         "type": lack.name,
@@ -155,7 +170,7 @@ def _lack(lack: Lack, where: Where) -> Document:
     }
 
 
-def place_document(place: Place, where: Where) -> Document:
+def place_document(place: Place, where: Where) -> PlaceDocument:
     """Return the document of a place in an order."""
     position = place_of(place.position, where)
     return {
@@ -169,7 +184,7 @@ def place_document(place: Place, where: Where) -> Document:
     }
 
 
-def _gang(explanation: Explanation) -> Json:
+def _gang(explanation: Explanation) -> GangDocument | None:
     gang = explanation.gang
     if gang is None:
         return None
@@ -191,7 +206,7 @@ def _gang(explanation: Explanation) -> Json:
     }
 
 
-def _ask(ask: AskExplanation, where: Where, now_ns: int) -> Document:
+def _ask(ask: AskExplanation, where: Where, now_ns: int) -> ExplainedAskDocument:
     return {
         "allocationKey": ask.allocation_key,
         "status": ask.status.name,
@@ -210,7 +225,7 @@ def _ask(ask: AskExplanation, where: Where, now_ns: int) -> Document:
     }
 
 
-def _preemption(record: PreemptionRecord) -> Document:
+def _preemption(record: PreemptionRecord) -> PreemptionDocument:
     return {
         "time": record.time_ns,
         "cause": record.cause.name,
@@ -234,5 +249,5 @@ def _preemption(record: PreemptionRecord) -> Document:
     }
 
 
-def _quantities(resource: Resource) -> Json:
+def _quantities(resource: Resource) -> dict[str, int]:
     return quantities_shown(resource.as_dict())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...model.explanation.dry_run import DryRun
 from ...model.resources.quantity_texts import resource_text
-from ...model.values.documents import Document
+from ..documents.explanations import DryRunAnswerDocument, DryRunDocument
 from .documents import blocker_document, nodes_document, place_document, rule_document
 from .sentences import Where, place_line
 from .text import TextLine, blocker_lines, node_lines, rule_lines
@@ -44,9 +44,9 @@ def dry_run_lines(run: DryRun, where: Where) -> Iterator[TextLine]:
         yield from node_lines(ask.nodes, 1)
 
 
-def dry_run_document(run: DryRun, where: Where) -> Document:
+def dry_run_document(run: DryRun, where: Where) -> DryRunDocument:
     """Return the document of a dry run."""
-    ask: Document | None = None
+    ask: DryRunAnswerDocument | None = None
     if run.ask is not None:
         ask = {
             "allocationKey": run.ask.allocation_key,

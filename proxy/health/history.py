@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, NamedTuple, final
 
-from ...model.values.documents import Document
+from ..documents.monitoring import ApplicationCountDocument, ContainerCountDocument
 
 __all__ = ["HISTORY_MAX", "HISTORY_SECONDS", "History"]
 
@@ -32,14 +32,14 @@ class History:
         """Add how many applications run, and how many allocations there are."""
         self._entries.append(_Entry(time_ns, applications, containers))
 
-    def applications(self) -> list[Document]:
+    def applications(self) -> list[ApplicationCountDocument]:
         """Return the documents of the applications, the oldest first."""
         return [
             {"timestamp": entry.time_ns, "totalApplications": str(entry.applications)}
             for entry in self._entries.copy()
         ]
 
-    def containers(self) -> list[Document]:
+    def containers(self) -> list[ContainerCountDocument]:
         """Return the documents of the containers, the oldest first."""
         return [
             {"timestamp": entry.time_ns, "totalContainers": str(entry.containers)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...model.values.documents import Document
+from ..documents.monitoring import HealthDocument
 
 __all__ = ["HealthCheck", "HealthReport", "health_document"]
 
@@ -31,7 +31,7 @@ class HealthReport(NamedTuple):
         return all(check.succeeded for check in self.checks)
 
 
-def health_document(report: HealthReport) -> Document:
+def health_document(report: HealthReport) -> HealthDocument:
     """Return the document of a report, as the REST interface shows it."""
     return {
         "Healthy": report.healthy,

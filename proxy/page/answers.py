@@ -13,7 +13,14 @@ from ...model.explanation.victims import Prospect
 from ...model.nodes.node import NodeFacts
 from ...model.resources.quantity_texts import resource_text
 from ...model.values.allocation import Allocation
-from ...model.values.documents import Document, Json
+from ..documents.explanations import (
+    BlockerLineDocument,
+    ProspectLinesDocument,
+    SentencesDocument,
+    SettingDocument,
+    WaitingDocument,
+)
+from ..documents.pages import PageAllocationDocument, PageNodeDocument
 from ..explanation.sentences import changes_of, lack_line, place_line, what_blocks
 from ..explanation.text import answer_of, ask_headline, headline, node_lines, other_asks, preemption_headline
 
@@ -35,7 +42,7 @@ class ConfigurationLines:
         """Return a position as other errors and answers name it, the empty text for what is in no text."""
         return f"configuration:{position}" if self._line(position) else ""
 
-    def document(self, position: Position | None) -> Json:
+    def document(self, position: Position | None) -> SettingDocument | None:
         """Return the line at a position, `None` for what is in no text."""
         text = "" if position is None else self._line(position)
         if position is None or not text:
@@ -48,7 +55,7 @@ class ConfigurationLines:
 
 def explanation_document(
     explanation: Explanation, prospects: Sequence[Prospect], lines: ConfigurationLines
-) -> Document:
+) -> SentencesDocument:
     """Return why an application waits, in sentences, each with the line of the configuration behind it."""
     groups = [list(group) for _, group in groupby(explanation.waiting, key=answer_of)]
     return {
@@ -78,7 +85,7 @@ def explanation_document(
     }
 
 
-def _prospect(prospect: Prospect, now_ns: int) -> Document:
+def _prospect(prospect: Prospect, now_ns: int) -> ProspectLinesDocument:
     """Return who would be preempted for one ask, or why nothing would be."""
     record = prospect.record
     if record is None:
@@ -102,7 +109,9 @@ def _nowhere(_: Position) -> str:
     return ""
 
 
-def _waiting(asks: Sequence[AskExplanation], explanation: Explanation, lines: ConfigurationLines) -> Document:
+def _waiting(
+    asks: Sequence[AskExplanation], explanation: Explanation, lines: ConfigurationLines
+) -> WaitingDocument:
     ask = asks[0]
     assert ask.status is AskStatus.WAITING, f"{ask.allocation_key} does not wait: please report"
     free = not ask.blockers and not explanation.blockers
@@ -120,7 +129,7 @@ def _waiting(asks: Sequence[AskExplanation], explanation: Explanation, lines: Co
     }
 
 
-def _blocker(blocker: Blocker, lines: ConfigurationLines, now_ns: int) -> Document:
+def _blocker(blocker: Blocker, lines: ConfigurationLines, now_ns: int) -> BlockerLineDocument:
     return {
         "text": what_blocks(blocker, now_ns),
         "setting": lines.document(blocker.position),
@@ -132,7 +141,7 @@ def _blocker(blocker: Blocker, lines: ConfigurationLines, now_ns: int) -> Docume
     }
 
 
-def node_document(facts: NodeFacts) -> Document:
+def node_document(facts: NodeFacts) -> PageNodeDocument:
     """Return all of a node: what it has, what runs there, and for whom it is reserved."""
     return {
         "nodeID": facts.node_id,
@@ -150,7 +159,7 @@ def node_document(facts: NodeFacts) -> Document:
     }
 
 
-def _allocation(allocation: Allocation) -> Document:
+def _allocation(allocation: Allocation) -> PageAllocationDocument:
     ask = allocation.ask
     return {
         "allocationKey": ask.allocation_key,

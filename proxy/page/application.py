@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from ...model.errors import LicorneError, RequestError
 from ...model.resources.resource import Resource
-from ...model.values.documents import Document, Json
+from ..documents.pages import TimelineDocument
 from ..scheduler.answering.asking import NotKnownError
 from ..scheduler.answering.live_view import LiveQueues, LiveView
 from .answers import node_document
@@ -203,7 +203,7 @@ class Timeline:
             ring.append(_Point(each.time_ns, kept))
         self._rings = rings
 
-    def document(self, partition: str, parent: str, since_ms: int) -> Document:
+    def document(self, partition: str, parent: str, since_ms: int) -> TimelineDocument:
         """Return the points after a time, for a queue and the queues right below it.
 
         Each queue has a list a point; `null` where it did not exist.
@@ -217,7 +217,7 @@ class Timeline:
             if path == parent or (path.startswith(prefix) and "." not in path[len(prefix) :])
         )
         types = Types()
-        queues: dict[str, Json] = {path: [_values(point, path, types) for point in points] for path in paths}
+        queues = {path: [_values(point, path, types) for point in points] for path in paths}
         return {
             "interval": INTERVAL_SECONDS * 1000,
             "span": INTERVAL_SECONDS * 1000 * POINTS_MAX,
@@ -227,6 +227,6 @@ class Timeline:
         }
 
 
-def _values(point: _Point, path: str, types: Types) -> Json:
+def _values(point: _Point, path: str, types: Types) -> list[list[int | None]] | None:
     found = point.queues.get(path)
-    return None if found is None else [types.quantities(found[0]), types.quantities(found[1])]
+    return None if found is None else [types.of_items(resource.items()) for resource in found]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ...actors.locks.guards import LOCK_ORDER
 from ...lockcheck.checking.active import current
 from ...lockcheck.sessions.summaries import summary_of
-from ...model.values.documents import Document, Json
+from ..documents.monitoring import LocksDocument
 
 __all__ = ["locks_document"]
 
 
-def locks_document() -> Document:
+def locks_document() -> LocksDocument:
     """Return the classes of locks, the declared order between them, and the edges that were observed.
 
     The locks are those of the engine `threads`. Edges are observed in a process that
@@ -24,7 +24,7 @@ def locks_document() -> Document:
         for outer, inner in zip(chain.names, chain.names[1:], strict=False)
         if outer in own and inner in own
     )
-    edges: list[Json] = [[outer, inner] for outer, inner in declared]
+    edges = [[outer, inner] for outer, inner in declared]
     return {
         "classes": [
             {"name": name, "leaf": name in order.leaves, "exclusive": name in order.exclusive} for name in own
@@ -34,7 +34,7 @@ def locks_document() -> Document:
     }
 
 
-def _observed(own: frozenset[str]) -> Json:
+def _observed(own: frozenset[str]) -> list[list[str | int]] | None:
     watch = current()
     if watch is None:
         return None

@@ -13,7 +13,6 @@ from typing import Any, Final, final
 
 from ...model.limits.usage_tree import UsageView
 from ...model.resources.resource import Resource
-from ...model.values.documents import Json
 from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
 from ...model.views.queues import QueueView
@@ -34,14 +33,14 @@ class Types:
         self.names: list[str] = []
         self._places: dict[str, int] = {}
 
-    def quantities(self, resource: Resource | None) -> Json:
+    def quantities(self, resource: Resource | None) -> list[int | None] | None:
         """Return the quantity of each type, `None` for a type that the resource does not name."""
         return None if resource is None else self.of_items(resource.items())
 
-    def of_items(self, items: Iterable[tuple[str, int]]) -> list[Json]:
+    def of_items(self, items: Iterable[tuple[str, int]]) -> list[int | None]:
         """Return likewise what pairs of type and quantity say."""
         places = self._places
-        values: list[Json] = [None] * len(self.names)
+        values: list[int | None] = [None] * len(self.names)
         for name, quantity in items:
             place = places.get(name)
             if place is None:
@@ -186,7 +185,7 @@ class _PartitionTables:
         )
 
     def _users(self, row: UsageView) -> str:
-        queues: list[Json] = []
+        queues: list[object] = []
         for each in row.queues:
             if not (each.usage or each.applications or each.limit):
                 continue
@@ -252,7 +251,7 @@ class LiveTables:
         return "{" + ",".join(members) + "}"
 
 
-def _text(row: list[Json]) -> str:
+def _text(row: list[object]) -> str:
     return json.dumps(row, separators=(",", ":"))
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ...model.views.shown import ListedApplication
-from ..documents.applications import application_info
+from ..documents.applications import application_document
 from .errors import RestError
 from .pages import paged_response
 from .requests import partition_of, queue_path_of, views_of
@@ -41,10 +41,10 @@ def _in_state(request: Request) -> Response:
         return _active(request, partition, status=_status(request))
     if state == "completed":
         serials = sorted(views.listed_applications(partition).completed)
-        return paged_response(request, views.completed(partition, serials), application_info)
+        return paged_response(request, views.completed(partition, serials), application_document)
     if state == "rejected":
         names = sorted(views.listed_applications(partition).rejected)
-        return paged_response(request, views.rejected(partition, names), application_info)
+        return paged_response(request, views.rejected(partition, names), application_document)
     raise RestError(
         HTTPStatus.BAD_REQUEST,
         "Only following application states are allowed: active, rejected, completed",
@@ -93,7 +93,7 @@ def _active(request: Request, partition: str, *, queue: str | None = None, statu
 
     active = views.listed_applications(partition).active
     names = sorted(listed.application_id for listed in active if wanted(listed))
-    return paged_response(request, views.active(partition, names), application_info)
+    return paged_response(request, views.active(partition, names), application_document)
 
 
 def _one(request: Request, partition: str, queue: str | None = None) -> Response:
@@ -101,7 +101,7 @@ def _one(request: Request, partition: str, queue: str | None = None) -> Response
     found = [shown for page in pages for shown in page if queue in (None, shown.summary.queue_path)]
     if not found:
         raise RestError(HTTPStatus.NOT_FOUND, "Application not found")
-    return json_response(application_info(found[0]))
+    return json_response(application_document(found[0]))
 
 
 _QUEUE: Final = f"{_BELOW}/queue/{{queue}}"

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..documents.clusters import cluster_document, partition_info
+from ..documents.clusters import cluster_document, partition_document
 from .requests import views_of
 from .responses import json_response
 
@@ -22,7 +22,7 @@ def _clusters(request: Request) -> Response:
 
 
 def _partitions(request: Request) -> Response:
-    return json_response([partition_info(values) for values in views_of(request).partitions()])
+    return json_response([partition_document(values) for values in views_of(request).partitions()])
 
 
 ROUTES = [

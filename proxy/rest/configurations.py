@@ -10,8 +10,8 @@ from starlette.routing import Route
 
 from ...model.configuration.reader import ConfigurationError, load
 from ...model.configuration.schema import SchedulerConfig
-from ...model.values.documents import Document
 from ..documents.configurations import configuration_document
+from ..documents.monitoring import ValidationDocument
 from .requests import checks_of, scheduler_of, views_of
 from .responses import JSON_TYPE, json_response
 
@@ -38,7 +38,7 @@ async def _validate(request: Request) -> Response:
     return json_response(await run_sync(_outcome, body, limiter=checks_of(request)))
 
 
-def _outcome(body: bytes) -> Document:
+def _outcome(body: bytes) -> ValidationDocument:
     try:
         load(body.decode(), source="configuration")
     except UnicodeDecodeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from ..documents.monitoring import ErrorDocument
 from .responses import json_response
 
 __all__ = ["RestError", "error_response"]
@@ -20,5 +21,5 @@ class RestError(Exception):
 
 def error_response(status: int, message: str) -> Response:
     """Return the answer with an error: its status, and a document with the message."""
-    document = {"status_code": status, "message": message, "description": message}
+    document: ErrorDocument = {"status_code": status, "message": message, "description": message}
     return json_response(document, status=status)

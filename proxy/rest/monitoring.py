@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from ...model.values.documents import Document
 from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
 from ...model.views.figures import PartitionFigures
+from ..documents.monitoring import ManagerDocument
 from ..dumps.state_dump import state_dump_file
 from ..health.report import health_document
 from ..metrics.exporter import exposition
@@ -55,7 +55,7 @@ def _health(request: Request) -> Response:
 
 def _manager_document(
     status: ManagerStatus, build: Mapping[str, str], waiting: int, partitions: Sequence[PartitionFigures]
-) -> Document:
+) -> ManagerDocument:
     """Return the document of one resource manager.
 
     Args:

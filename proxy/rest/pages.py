@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ...model.values.documents import Document
 from .requests import pace_of
 from .responses import JSON_TYPE, json_bytes, json_response
 
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 
 def paged_response(
-    request: Request, pages: Iterator[Sequence[T]], document: Callable[[T], Document]
+    request: Request, pages: Iterator[Sequence[T]], document: Callable[[T], Mapping[str, object]]
 ) -> Response:
     """Return the answer with a list of documents; what fails in the first page is an error of the request.
 
@@ -48,7 +47,7 @@ def _counted(pace: Pace, parts: Iterator[bytes]) -> Iterator[bytes]:
         yield part
 
 
-def _parts(pages: Iterator[Sequence[T]], document: Callable[[T], Document]) -> Iterator[bytes]:
+def _parts(pages: Iterator[Sequence[T]], document: Callable[[T], Mapping[str, object]]) -> Iterator[bytes]:
     """Yield the text of the list, a page a part."""
     before = b"["
     for page in pages:

@@ -15,7 +15,13 @@ from ...model.configuration.positions import Position
 from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError, RequestError
 from ...model.explanation.next_asks import NEXT_ASKS_MAX
-from ...model.values.documents import Document, Json
+from ...model.values.documents import Json
+from ..documents.explanations import (
+    DryRunDocument,
+    ExplanationDocument,
+    NextAsksDocument,
+    SentencesDocument,
+)
 from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run_text import dry_run_document
 from ..files.json_text import JsonError, parse_json
@@ -45,7 +51,7 @@ def _explain(request: Request) -> Response:
     scheduler, application = scheduler_of(request), wanted["application"]
     rm_id, partition, key = wanted.get("rm"), wanted.get("partition"), wanted.get("ask")
 
-    def answer() -> Document:
+    def answer() -> ExplanationDocument:
         if key is None:
             explanation = scheduler.explain(application, rm_id=rm_id, partition=partition)
         else:
@@ -53,7 +59,7 @@ def _explain(request: Request) -> Response:
         prospects = scheduler.would_preempt(application, rm_id=rm_id, partition=partition)
         shown = [prospect_document(each) for each in prospects if key in (None, each.allocation_key)]
         where = _lines_of(scheduler, explanation.partition).where
-        return document_of(explanation, where) | {"wouldPreempt": [*shown]}
+        return {**document_of(explanation, where), "wouldPreempt": shown}
 
     return json_response(_answered(scheduler, answer))
 
@@ -64,7 +70,7 @@ def _sentences(request: Request) -> Response:
     scheduler, application = scheduler_of(request), wanted["application"]
     rm_id, partition = wanted.get("rm"), wanted.get("partition")
 
-    def answer() -> Document:
+    def answer() -> SentencesDocument:
         explanation = scheduler.explain(application, rm_id=rm_id, partition=partition)
         prospects = scheduler.would_preempt(application, rm_id=rm_id, partition=partition)
         return explanation_document(explanation, prospects, _lines_of(scheduler, explanation.partition))
@@ -84,7 +90,7 @@ async def _dry_run(request: Request) -> Response:
     return await run_in_threadpool(answer)
 
 
-def _dry_run_document(scheduler: Scheduler, body: bytes) -> Document:
+def _dry_run_document(scheduler: Scheduler, body: bytes) -> DryRunDocument:
     try:
         wanted = _read_body(body)
         rm_id = wanted.get("rm")
@@ -95,7 +101,7 @@ def _dry_run_document(scheduler: Scheduler, body: bytes) -> Document:
     except LicorneError as error:
         raise RestError(HTTPStatus.BAD_REQUEST, f"the body of the request: {error}") from error
 
-    def answer() -> Document:
+    def answer() -> DryRunDocument:
         run = scheduler.dry_run(application=application, ask=ask, rm_id=rm_id)
         return dry_run_document(run, _lines_of(scheduler, run.partition).where)
 
@@ -136,7 +142,7 @@ def _next_asks(request: Request) -> Response:
     scheduler = scheduler_of(request)
     rm_id, partition = wanted.get("rm"), wanted.get("partition")
 
-    def answer() -> list[Document]:
+    def answer() -> list[NextAsksDocument]:
         if rm_id is partition is None and not scheduler.views.partition_names():
             return []
         return [

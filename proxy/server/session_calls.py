@@ -155,7 +155,7 @@ def _by_name(value: Any) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-_DOCUMENTS: Final[Mapping[str, Callable[[Any], Json]]] = {
+_DOCUMENTS: Final[Mapping[str, Callable[[Any], object]]] = {
     "explain": lambda explanation: document_of(explanation, _where),
     "dry_run": lambda run: dry_run_document(run, _where),
     "would_preempt": lambda prospects: [prospect_document(each) for each in prospects],

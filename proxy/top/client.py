@@ -6,16 +6,17 @@ import asyncio
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Final, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator, from_json
 
-from .documents import understood
 from .errors import MissingDocumentError, ServerReadError
 
-__all__ = ["ANSWER_BYTES_MAX", "RestClient", "checked_address", "tls_context"]
+__all__ = ["ANSWER_BYTES_MAX", "DocumentReader", "RestClient", "checked_address", "tls_context"]
 
 _Read = TypeVar("_Read")
 
@@ -24,6 +25,12 @@ ANSWER_BYTES_MAX: Final = 256 << 20
 _MISSING: Final = frozenset({404, 500, 501, 503})
 """Statuses by which a server says that it does not have something now: 500 is that of events that are off."""
 _TEXT_LENGTH_MAX: Final = 200
+_PROBLEMS_MAX: Final = 3
+_NEEDED: Final = frozenset(
+    {"allocationKey", "applicationID", "bucketName", "groupName", "name", "nodeID", "queuePath", "queuename"}
+    | {"Healthy", "InstanceUUID", "Succeeded", "userName"}
+)
+"""The fields without which a document cannot be shown."""
 _ERROR: Final = TypeAdapter(dict[str, object])
 
 
@@ -93,7 +100,7 @@ class RestClient:
         )
 
     async def read(
-        self, adapter: TypeAdapter[_Read], path: str, query: Mapping[str, str | int] | None = None
+        self, reader: DocumentReader[_Read], path: str, query: Mapping[str, str | int] | None = None
     ) -> _Read:
         """Return the document at a path.
 
@@ -102,7 +109,7 @@ class RestClient:
             ServerReadError: The server cannot be read.
         """
         body = await self._body(path, query, "application/json")
-        return understood(adapter, body, f"{self.address}{path}")
+        return reader.read(body, f"{self.address}{path}")
 
     async def read_text(self, path: str) -> str:
         """Return the text at a path; errors as those of `read`."""
@@ -164,3 +171,62 @@ def _refusal(status: int, body: bytes, where: str) -> ServerReadError:
         return ServerReadError(f"{where} wants another token (status {status}{text})")
     kind = MissingDocumentError if status in _MISSING else ServerReadError
     return kind(f"{where} answered with status {status}{text}")
+
+
+@final
+class DocumentReader(Generic[_Read]):
+    """Reads documents of one kind from the answers of servers, also of those in Go and of other versions.
+
+    Any field but a name may be missing, or be `null`; fields that are not known are left out.
+
+    Args:
+        kind: What the documents are declared as.
+    """
+
+    def __init__(self, kind: type[_Read]) -> None:
+        self._kind = kind
+
+    @cached_property
+    def _validator(self) -> SchemaValidator:
+        return SchemaValidator(_lenient(TypeAdapter(self._kind).core_schema))
+
+    def read(self, body: bytes, where: str) -> _Read:
+        """Read a document.
+
+        Args:
+            body: The JSON text.
+            where: What was asked, for the error.
+
+        Raises:
+            ServerReadError: It is no JSON, or not such a document.
+        """
+        try:
+            found: _Read = self._validator.validate_python(_without_null(from_json(body)), strict=True)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False)
+            places = [f"{'.'.join(map(str, each['loc'])) or 'all'}: {each['msg']}" for each in problems]
+            more = f"; and {len(places) - _PROBLEMS_MAX} more" if len(places) > _PROBLEMS_MAX else ""
+            text = f"{'; '.join(places[:_PROBLEMS_MAX])}{more}"
+            raise ServerReadError(f"the answer of {where} cannot be read: {text}") from error
+        except ValueError as error:
+            raise ServerReadError(f"the answer of {where} cannot be read: invalid JSON: {error}") from error
+        return found
+
+
+def _lenient(schema: Any) -> Any:
+    """Return a schema of pydantic's core in which only names are required."""
+    if isinstance(schema, list):
+        return [*map(_lenient, schema)]
+    if not isinstance(schema, dict):
+        return schema
+    lenient = {key: _lenient(value) for key, value in schema.items()}
+    if schema.get("type") == "typed-dict":
+        for name, field in lenient["fields"].items():
+            field["required"] = name in _NEEDED
+    return lenient
+
+
+def _without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_null(each) for key, each in value.items() if each is not None}
+    return [*map(_without_null, value)] if isinstance(value, list) else value

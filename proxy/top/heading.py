@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from operator import itemgetter
 
 from ..terminal.tables import counted
 from .quantities import short_quantity
@@ -24,23 +25,24 @@ def heading_lines(reading: ServerReading, resource: str, address: str, pace: str
     partition = reading.partition
     if partition is None:
         return [address, health_text(reading)]
-    used = partition.capacity.used_capacity.get(resource, 0)
-    whole = partition.capacity.capacity.get(resource)
-    share = partition.capacity.utilization.get(resource, 0)
+    capacity = partition.get("capacity", {})
+    used = capacity.get("usedCapacity", {}).get(resource, 0)
+    whole = capacity.get("capacity", {}).get(resource)
+    share = capacity.get("utilization", {}).get(resource, 0)
     first = (
-        printable(f"{partition_name(partition, reading.partitions)} {partition.state}"),
+        printable(f"{partition_name(partition, reading.partitions)} {partition.get('state', '')}"),
         address,
-        counted(partition.total_nodes, "node"),
-        counted(partition.total_containers, "allocation"),
+        counted(partition.get("totalNodes", 0), "node"),
+        counted(partition.get("totalContainers", 0), "allocation"),
     )
     of = f"{short_quantity(resource, used)}/{short_quantity(resource, whole)} ({share} %)"
     second = (printable(f"{resource} {of}") if resource else "no resources", pace, health_text(reading))
     lines = ["  ".join(first), "  ".join(part for part in second if part)]
     manager = reading.manager
-    if manager is not None and manager.state not in ("", "Running"):
-        since = datetime.fromtimestamp(manager.since / 1e9).astimezone()
-        text = f"RM {manager.rm_id} is {manager.state.lower()} since {since:%H:%M:%S}: {manager.reason}"
-        lines.append(printable(text))
+    if manager is not None and manager.get("state", "") not in ("", "Running"):
+        since = datetime.fromtimestamp(manager.get("since", 0) / 1e9).astimezone()
+        state, reason = manager.get("state", "").lower(), manager.get("reason", "")
+        lines.append(printable(f"RM {manager.get('rmID', '')} is {state} since {since:%H:%M:%S}: {reason}"))
     return lines
 
 
@@ -48,9 +50,9 @@ def health_text(reading: ServerReading) -> str:
     """Return what the checks of the health found."""
     if reading.health is None:
         return "health unknown"
-    if reading.health.healthy:
+    if reading.health["Healthy"]:
         return "healthy"
-    failed = sum(not check.succeeded for check in reading.health.checks)
+    failed = sum(not check["Succeeded"] for check in reading.health.get("HealthChecks", []))
     return f"UNHEALTHY: {counted(failed, 'check')} failed"
 
 
@@ -67,8 +69,9 @@ def pace_text(before: ServerReading | None, now: ServerReading, seconds: float) 
 
 def health_lines(reading: ServerReading) -> list[str]:
     """Return all checks in words, those that failed first."""
-    checks = sorted(reading.health.checks if reading.health else (), key=lambda check: check.succeeded)
-    return [
-        health_text(reading),
-        *(f"{'ok' if each.succeeded else 'FAILED'}: {each.name}: {each.diagnosis}" for each in checks),
-    ]
+    lines = [health_text(reading)]
+    checks = reading.health.get("HealthChecks", []) if reading.health else ()
+    for check in sorted(checks, key=itemgetter("Succeeded")):
+        result = "ok" if check["Succeeded"] else "FAILED"
+        lines.append(f"{result}: {check.get('Name', '')}: {check.get('DiagnosisMessage', '')}")
+    return lines

@@ -6,41 +6,33 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import Final, assert_never, final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
-from .documents import (
-    ExplanationDocument,
-    HealthDocument,
-    NodeDocument,
-    ReadApplication,
-    ReadBatch,
-    ReadEvent,
-    ReadManager,
-    ReadPartition,
-    ReadQueue,
-    UsageOwner,
-    UtilizationDocument,
-)
+from ..documents.applications import ApplicationDocument
+from ..documents.clusters import PartitionDocument
+from ..documents.events import EventBatchDocument, EventDocument
+from ..documents.explanations import SentencesDocument
+from ..documents.monitoring import HealthDocument, ManagerDocument
+from ..documents.nodes import NodeDocument, UtilizationsDocument
+from ..documents.queues import QueueDocument
+from ..documents.usages import GroupUsageDocument, UsageDocument, UserUsageDocument
+from .client import DocumentReader, RestClient
 from .errors import MissingDocumentError, ServerReadError
 from .views import View
 
-if TYPE_CHECKING:
-    from .client import RestClient
-
 __all__ = ["EVENTS_MAX", "EventFollower", "ServerReader", "ServerReading", "partition_name"]
 
-_PARTITIONS: Final = TypeAdapter(list[ReadPartition])
-_QUEUE: Final = TypeAdapter(ReadQueue)
-_NODES: Final = TypeAdapter(list[NodeDocument])
-_APPLICATIONS: Final = TypeAdapter(list[ReadApplication])
-_OWNERS: Final = TypeAdapter(list[UsageOwner])
-_MANAGERS: Final = TypeAdapter(list[ReadManager])
-_HEALTH: Final = TypeAdapter(HealthDocument)
-_UTILIZATIONS: Final = TypeAdapter(list[UtilizationDocument])
-_EXPLANATION: Final = TypeAdapter(ExplanationDocument)
+_PARTITIONS: Final = DocumentReader(list[PartitionDocument])
+_QUEUE: Final = DocumentReader(QueueDocument)
+_NODES: Final = DocumentReader(list[NodeDocument])
+_APPLICATIONS: Final = DocumentReader(list[ApplicationDocument])
+_USERS: Final = DocumentReader(list[UserUsageDocument])
+_GROUPS: Final = DocumentReader(list[GroupUsageDocument])
+_MANAGERS: Final = DocumentReader(list[ManagerDocument])
+_HEALTH: Final = DocumentReader(HealthDocument)
+_UTILIZATIONS: Final = DocumentReader(list[UtilizationsDocument])
+_EXPLANATION: Final = DocumentReader(SentencesDocument)
 
 _NO_PARTITION: Final = "no partition: no resource manager has registered yet"
 _ALLOCATED: Final = re.compile(
@@ -53,21 +45,21 @@ _ALLOCATED: Final = re.compile(
 class ServerReading:
     """What a server answered; what it does not have is empty."""
 
-    partitions: tuple[ReadPartition, ...]
-    partition: ReadPartition | None
+    partitions: tuple[PartitionDocument, ...]
+    partition: PartitionDocument | None
     """The one that is shown, `None` if the server has none."""
-    manager: ReadManager | None = None
+    manager: ManagerDocument | None = None
     """The resource manager of the partition, `None` if the server does not say: YuniKorn's does not."""
     health: HealthDocument | None = None
     allocated: int | None = None
     """How many allocations it has made since it started."""
-    queues: ReadQueue | None = None
-    applications: tuple[ReadApplication, ...] = ()
+    queues: QueueDocument | None = None
+    applications: tuple[ApplicationDocument, ...] = ()
     nodes: tuple[NodeDocument, ...] = ()
-    owners: tuple[UsageOwner, ...] = ()
-    """Users, or groups."""
-    events: tuple[tuple[int, ReadEvent], ...] = ()
-    utilizations: tuple[UtilizationDocument, ...] = ()
+    owners: tuple[tuple[str, UsageDocument], ...] = ()
+    """Users, or groups: their names, and what they use."""
+    events: tuple[tuple[int, EventDocument], ...] = ()
+    utilizations: tuple[UtilizationsDocument, ...] = ()
     missing: str = ""
     """Why the documents of the view are not there."""
 
@@ -75,9 +67,9 @@ class ServerReading:
         """Return the types of resources of the partition, those that are used most first."""
         if self.partition is None:
             return []
-        capacity = self.partition.capacity
-        names = {*capacity.capacity, *capacity.used_capacity}
-        return sorted(names, key=lambda name: (-capacity.utilization.get(name, 0), name))
+        capacity = self.partition.get("capacity", {})
+        names = {*capacity.get("capacity", {}), *capacity.get("usedCapacity", {})}
+        return sorted(names, key=lambda name: (-capacity.get("utilization", {}).get(name, 0), name))
 
     def checked_type(self, wanted: str | None) -> str:
         """Return a type of resource, the most used one if none is wanted; empty if the partition has none.
@@ -90,11 +82,13 @@ class ServerReading:
             raise ServerReadError(f"the partition has no resource {wanted!r}, but {', '.join(types)}")
         return wanted or next(iter(types), "")
 
-    def utilization(self) -> UtilizationDocument | None:
+    def utilization(self) -> UtilizationsDocument | None:
         """Return how far the nodes of the partition are used, `None` if that is not read."""
         shown = self.partition
-        same = (each for each in self.utilizations if shown and each.partition == shown.name)
-        return next((each for each in same if shown and each.cluster_id == shown.cluster_id), None)
+        same = (each for each in self.utilizations if shown and each.get("partition") == shown["name"])
+        return next(
+            (each for each in same if shown and each["clusterId"] == shown.get("clusterId", "")), None
+        )
 
 
 @final
@@ -123,7 +117,7 @@ class ServerReader:
         head = ServerReading(
             partitions,
             partition,
-            manager=await self._manager(partition.cluster_id),
+            manager=await self._manager(partition.get("clusterId", "")),
             health=await self._health(),
             allocated=await self._allocated(),
         )
@@ -133,7 +127,7 @@ class ServerReader:
         except MissingDocumentError as error:
             return replace(head, missing=str(error))
 
-    async def explain(self, reading: ServerReading, application_id: str) -> ExplanationDocument | None:
+    async def explain(self, reading: ServerReading, application_id: str) -> SentencesDocument | None:
         """Return why an application waits, `None` if the server cannot say: YuniKorn's cannot.
 
         Raises:
@@ -141,8 +135,8 @@ class ServerReader:
         """
         assert reading.partition is not None, "an application is in a partition: please report"
         query = {
-            "rm": reading.partition.cluster_id,
-            "partition": reading.partition.name,
+            "rm": reading.partition.get("clusterId", ""),
+            "partition": reading.partition["name"],
             "application": application_id,
         }
         try:
@@ -150,7 +144,7 @@ class ServerReader:
         except MissingDocumentError:
             return None
 
-    async def _partitions(self) -> list[ReadPartition]:
+    async def _partitions(self) -> list[PartitionDocument]:
         """Return the partitions, which each server has.
 
         Raises:
@@ -169,12 +163,12 @@ class ServerReader:
         except MissingDocumentError:
             return None
 
-    async def _manager(self, rm_id: str) -> ReadManager | None:
+    async def _manager(self, rm_id: str) -> ManagerDocument | None:
         try:
             known = await self._client.read(_MANAGERS, "/licorne/v1/managers")
         except MissingDocumentError:
             return None
-        return next((each for each in known if each.rm_id == rm_id), None)
+        return next((each for each in known if each["rmID"] == rm_id), None)
 
     async def _allocated(self) -> int | None:
         try:
@@ -196,9 +190,12 @@ class ServerReader:
             case View.NODES:
                 nodes = await read(_NODES, f"{path}/nodes")
                 return replace(head, nodes=tuple(nodes))
-            case View.USERS | View.GROUPS:
-                owners = await read(_OWNERS, f"{path}/usage/{view.value}")
-                return replace(head, owners=tuple(owners))
+            case View.USERS:
+                users = await read(_USERS, f"{path}/usage/users")
+                return replace(head, owners=tuple((each["userName"], each.get("queues")) for each in users))
+            case View.GROUPS:
+                groups = await read(_GROUPS, f"{path}/usage/groups")
+                return replace(head, owners=tuple((each["groupName"], each.get("queues")) for each in groups))
             case View.EVENTS:
                 events = await self._follower.read(self._client)
                 return replace(head, events=events)
@@ -211,20 +208,28 @@ class ServerReader:
                 assert_never(view)
 
 
-def partition_name(partition: ReadPartition, partitions: Sequence[ReadPartition]) -> str:
+def partition_name(partition: PartitionDocument, partitions: Sequence[PartitionDocument]) -> str:
     """Return how a partition is named in a path: if several have its name, with its RM before it."""
-    same = [each for each in partitions if each.name == partition.name]
-    return partition.name if len(same) == 1 else f"[{partition.cluster_id}]{partition.name}"
+    same = [each for each in partitions if each["name"] == partition["name"]]
+    return partition["name"] if len(same) == 1 else _full_name(partition)
 
 
-def _partition(partitions: Sequence[ReadPartition], wanted: str | None) -> ReadPartition:
+def _full_name(partition: PartitionDocument) -> str:
+    return f"[{partition.get('clusterId', '')}]{partition['name']}"
+
+
+def _partition(partitions: Sequence[PartitionDocument], wanted: str | None) -> PartitionDocument:
     if wanted is None:
         return partitions[0]
-    found = [each for each in partitions if wanted in (each.name, f"[{each.cluster_id}]{each.name}")]
+    found = [
+        each
+        for each in partitions
+        if wanted in (each["name"], f"[{each.get('clusterId', '')}]{each['name']}")
+    ]
     if not found:
         names = [partition_name(partition, partitions) for partition in partitions]
         raise ServerReadError(f"the server has no partition {wanted!r}, but {', '.join(names)}")
-    return next((each for each in found if each.state == "Active"), found[0])
+    return next((each for each in found if each.get("state", "") == "Active"), found[0])
 
 
 EVENTS_MAX: Final = 1_000
@@ -232,7 +237,7 @@ EVENTS_MAX: Final = 1_000
 _READS_MAX: Final = 4
 """How many batches are read at once: a server that is faster is followed at the next time."""
 _PATH: Final = "/ws/v1/events/batch"
-_BATCH: Final = TypeAdapter(ReadBatch)
+_BATCH: Final = DocumentReader(EventBatchDocument)
 
 
 @final
@@ -242,9 +247,9 @@ class EventFollower:
     def __init__(self) -> None:
         self._instance = ""
         self._next_id: int | None = None
-        self._events: deque[tuple[int, ReadEvent]] = deque(maxlen=EVENTS_MAX)
+        self._events: deque[tuple[int, EventDocument]] = deque(maxlen=EVENTS_MAX)
 
-    async def read(self, client: RestClient) -> tuple[tuple[int, ReadEvent], ...]:
+    async def read(self, client: RestClient) -> tuple[tuple[int, EventDocument], ...]:
         """Read what is new, and return all that is kept, each with its id, the oldest first.
 
         Raises:
@@ -255,19 +260,20 @@ class EventFollower:
             start = self._next_id
             query = {"count": 1} if start is None else {"start": start, "count": EVENTS_MAX}
             batch = await client.read(_BATCH, _PATH, query)
-            if start is None or batch.instance != self._instance:
+            records = batch.get("EventRecords") or []
+            if start is None or batch["InstanceUUID"] != self._instance:
                 self._begin(batch)
-            elif batch.records:
-                self._events.extend(enumerate(batch.records, start))
-                self._next_id = start + len(batch.records)
-            elif start < batch.lowest_id:  # those in between are overwritten
-                self._next_id = max(batch.lowest_id, batch.highest_id - EVENTS_MAX + 1)
-            if self._next_id is not None and self._next_id > batch.highest_id:
+            elif records:
+                self._events.extend(enumerate(records, start))
+                self._next_id = start + len(records)
+            elif start < batch.get("LowestID", 0):  # those in between are overwritten
+                self._next_id = max(batch.get("LowestID", 0), batch.get("HighestID", 0) - EVENTS_MAX + 1)
+            if self._next_id is not None and self._next_id > batch.get("HighestID", 0):
                 break
         return tuple(self._events)
 
-    def _begin(self, batch: ReadBatch) -> None:
+    def _begin(self, batch: EventBatchDocument) -> None:
         """Start with the newest events of a server, which may be another one at the same address."""
-        self._instance = batch.instance
-        self._next_id = max(batch.lowest_id, batch.highest_id - EVENTS_MAX + 1)
+        self._instance = batch["InstanceUUID"]
+        self._next_id = max(batch.get("LowestID", 0), batch.get("HighestID", 0) - EVENTS_MAX + 1)
         self._events.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, assert_never
 
 from ...model.configuration.durations import short_duration_text
@@ -13,16 +14,12 @@ from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, quantity_c
 from .views import View
 
 if TYPE_CHECKING:
-    from .documents import (
-        HealthDocument,
-        NodeDocument,
-        ReadApplication,
-        ReadEvent,
-        ReadQueue,
-        UsageDocument,
-        UsageOwner,
-        UtilizationDocument,
-    )
+    from ..documents.applications import ApplicationDocument
+    from ..documents.events import EventDocument
+    from ..documents.monitoring import HealthDocument
+    from ..documents.nodes import NodeDocument, UtilizationsDocument
+    from ..documents.queues import QueueDocument
+    from ..documents.usages import UsageDocument
     from .reading import ServerReading
 
 __all__ = ["table_of"]
@@ -40,7 +37,7 @@ _QUEUE_COLUMNS: Final = (
 )
 
 
-def queue_table(root: ReadQueue, resource: str, folded: Collection[str] = ()) -> ViewTable:
+def queue_table(root: QueueDocument, resource: str, folded: Collection[str] = ()) -> ViewTable:
     """Return the rows of a tree of queues, those below a queue after it.
 
     Args:
@@ -52,38 +49,38 @@ def queue_table(root: ReadQueue, resource: str, folded: Collection[str] = ()) ->
 
 
 def _queue_rows(
-    queue: ReadQueue, resource: str, folded: Collection[str], depth: int, above: int | None
+    queue: QueueDocument, resource: str, folded: Collection[str], depth: int, above: int | None
 ) -> Iterator[ViewRow]:
-    own = queue.max_resource.get(resource)
+    own = queue.get("maxResource", {}).get(resource)
     # Without a maximum of its own a queue can use what the queue above it can.
     maximum = above if own is None else own if above is None else min(own, above)
-    used = queue.allocated_resource.get(resource, 0)
-    pending = queue.pending_resource.get(resource, 0)
-    guaranteed = queue.guaranteed_resource.get(resource)
-    is_folded = queue.queuename in folded and bool(queue.children)
-    name = queue.queuename.rpartition(".")[2]
+    used = queue.get("allocatedResource", {}).get(resource, 0)
+    pending = queue.get("pendingResource", {}).get(resource, 0)
+    guaranteed = queue.get("guaranteedResource", {}).get(resource)
+    is_folded = queue["queuename"] in folded and bool(queue.get("children", []))
+    name = queue["queuename"].rpartition(".")[2]
     mark = "+ " if is_folded else ""
     running = (
-        f"{queue.running_apps}/{queue.max_running_apps}"
-        if queue.max_running_apps
-        else f"{queue.running_apps}"
+        f"{queue.get('runningApps', 0)}/{queue.get('maxRunningApps', 0)}"
+        if queue.get("maxRunningApps", 0)
+        else f"{queue.get('runningApps', 0)}"
     )
     yield ViewRow(
-        queue.queuename,
+        queue["queuename"],
         (
-            name_cell(queue.queuename, f"{'  ' * depth}{mark}{name}"),
+            name_cell(queue["queuename"], f"{'  ' * depth}{mark}{name}"),
             Cell(None, "", Bar(used, pending, guaranteed, maximum)),
             quantity_cell(resource, used),
             quantity_cell(resource, guaranteed),
             quantity_cell(resource, own),
             quantity_cell(resource, pending),
-            Cell(queue.running_apps, running),
-            name_cell(queue.status),
-            name_cell(queue.sorting_policy),
+            Cell(queue.get("runningApps", 0), running),
+            name_cell(queue.get("status", "")),
+            name_cell(queue.get("sortingPolicy", "")),
         ),
     )
     if not is_folded:
-        for child in sorted(queue.children, key=lambda child: child.queuename):
+        for child in sorted(queue.get("children", []), key=lambda child: child["queuename"]):
             yield from _queue_rows(child, resource, folded, depth + 1, maximum)
 
 
@@ -103,26 +100,26 @@ def node_table(nodes: Iterable[NodeDocument], resource: str) -> ViewTable:
     """Return a row for each node, by name; the quantities are of one type of resource."""
     return ViewTable(
         _NODE_COLUMNS,
-        tuple(_node_row(node, resource) for node in sorted(nodes, key=lambda node: node.node_id)),
+        tuple(_node_row(node, resource) for node in sorted(nodes, key=lambda node: node["nodeID"])),
     )
 
 
 def _node_row(node: NodeDocument, resource: str) -> ViewRow:
-    used = node.allocated.get(resource, 0) + node.occupied.get(resource, 0)
-    capacity = node.capacity.get(resource, 0)
+    used = node.get("allocated", {}).get(resource, 0) + node.get("occupied", {}).get(resource, 0)
+    capacity = node.get("capacity", {}).get(resource, 0)
     share = percent(used, capacity)
-    state = "reserved" if node.is_reserved else "ready"
+    state = "reserved" if node.get("isReserved", False) else "ready"
     return ViewRow(
-        node.node_id,
+        node["nodeID"],
         (
-            name_cell(node.node_id),
+            name_cell(node["nodeID"]),
             Cell(None, "", Bar(used, maximum=capacity)),
             Cell(share, "-" if share is None else str(share)),
             quantity_cell(resource, used),
             quantity_cell(resource, capacity),
-            quantity_cell(resource, node.available.get(resource, 0)),
-            Cell(len(node.allocations), str(len(node.allocations))),
-            name_cell(state) if node.schedulable else Cell("drained", "drained", style="red"),
+            quantity_cell(resource, node.get("available", {}).get(resource, 0)),
+            Cell(len(node.get("allocations", [])), str(len(node.get("allocations", [])))),
+            name_cell(state) if node.get("schedulable", True) else Cell("drained", "drained", style="red"),
         ),
     )
 
@@ -138,39 +135,39 @@ _EVENT_COLUMNS: Final = (
 )
 
 
-def event_table(events: Iterable[tuple[int, ReadEvent]]) -> ViewTable:
+def event_table(events: Iterable[tuple[int, EventDocument]]) -> ViewTable:
     """Return a row for each event with its id, the highest id first."""
     return ViewTable(
         _EVENT_COLUMNS, tuple(_event_row(*each) for each in sorted(events, key=lambda each: -each[0]))
     )
 
 
-def _event_row(event_id: int, event: ReadEvent) -> ViewRow:
-    detail = DETAIL_WORDS.get(event.event_change_detail, "")
-    if event.event_change_detail and not detail:
-        detail = str(event.event_change_detail)
-    what = ": ".join(part for part in (detail, event.message) if part)
+def _event_row(event_id: int, event: EventDocument) -> ViewRow:
+    detail = DETAIL_WORDS.get(event.get("eventChangeDetail", 0), "")
+    if event.get("eventChangeDetail", 0) and not detail:
+        detail = str(event.get("eventChangeDetail", 0))
+    what = ": ".join(part for part in (detail, event.get("message", "")) if part)
     return ViewRow(
         str(event_id),
         (
             Cell(event_id, str(event_id)),
-            Cell(event.timestamp_nano, time_text(event.timestamp_nano)),
-            name_cell(TYPE_WORDS.get(event.type, str(event.type))),
-            name_cell(event.object_id),
-            name_cell(CHANGE_WORDS.get(event.event_change_type, "")),
-            name_cell(event.reference_id),
+            Cell(event.get("timestampNano", 0), time_text(event.get("timestampNano", 0))),
+            name_cell(TYPE_WORDS.get(event.get("type", 0), str(event.get("type", 0)))),
+            name_cell(event.get("objectID", "")),
+            name_cell(CHANGE_WORDS.get(event.get("eventChangeType", 0), "")),
+            name_cell(event.get("referenceID", "")),
             name_cell(what),
         ),
     )
 
 
-def usage_table(owners: Iterable[UsageOwner], resource: str, heading: str) -> ViewTable:
+def usage_table(owners: Iterable[tuple[str, UsageDocument]], resource: str, heading: str) -> ViewTable:
     """Return a row for each user or group and queue; the quantities are of one type of resource.
 
     A queue in which neither something runs nor a limit is set has no row, but each user or group has one.
 
     Args:
-        owners: Users or groups.
+        owners: Users or groups: their names, and what they use.
         resource: The type of resource.
         heading: The heading of their names.
     """
@@ -182,23 +179,24 @@ def usage_table(owners: Iterable[UsageOwner], resource: str, heading: str) -> Vi
         Column("maximum", "limit", 7, is_number=True),
         Column("applications", "apps", 7, is_number=True),
     )
-    named = sorted((owner.user_name or owner.group_name, owner.queues) for owner in owners if owner.queues)
+    named = sorted(owners, key=itemgetter(0))
     return ViewTable(columns, tuple(row for name, usage in named for row in _rows(name, usage, resource, 0)))
 
 
 def _rows(name: str, usage: UsageDocument, resource: str, depth: int) -> Iterator[ViewRow]:
-    used = usage.resource_usage.get(resource, 0)
-    maximum = usage.max_resources.get(resource)
-    running = len(usage.running_applications)
+    used = usage.get("resourceUsage", {}).get(resource, 0)
+    limit, most = usage.get("maxResources", {}), usage.get("maxApplications", 0)
+    maximum = limit.get(resource)
+    running = len(usage.get("runningApplications", []))
     full = maximum is not None and used >= maximum
-    apps_full = 0 < usage.max_applications <= running
-    if depth == 0 or running or used or usage.max_resources or usage.max_applications:
-        apps = f"{running}/{usage.max_applications}" if usage.max_applications else str(running)
+    apps_full = 0 < most <= running
+    if depth == 0 or running or used or limit or most:
+        apps = f"{running}/{most}" if most else str(running)
         yield ViewRow(
-            f"{name}\n{usage.queue_path}",
+            f"{name}\n{usage['queuePath']}",
             (
                 name_cell(name),
-                name_cell(usage.queue_path, f"{'  ' * depth}{usage.queue_path.rpartition('.')[2]}"),
+                name_cell(usage["queuePath"], f"{'  ' * depth}{usage['queuePath'].rpartition('.')[2]}"),
                 # Without a limit there is nothing that a bar could be read against.
                 Cell(None, "", Bar(used, maximum=maximum) if maximum is not None else None),
                 quantity_cell(resource, used, style=_FULL if full else ""),
@@ -206,7 +204,7 @@ def _rows(name: str, usage: UsageDocument, resource: str, depth: int) -> Iterato
                 Cell(running, apps, style=_FULL if apps_full else ""),
             ),
         )
-    for child in sorted(usage.children, key=lambda child: child.queue_path):
+    for child in sorted(usage.get("children", []), key=lambda child: child["queuePath"]):
         yield from _rows(name, child, resource, depth + 1)
 
 
@@ -229,26 +227,31 @@ _UTILIZATION: Final = (
 def health_table(health: HealthDocument) -> ViewTable:
     """Return a row for each check, in the order of the server; names may stand twice."""
     rows = []
-    for number, check in enumerate(health.checks):
-        result = Cell("ok", "ok") if check.succeeded else Cell("failed", "failed", style="bold red")
-        rows.append(ViewRow(str(number), (name_cell(check.name), result, name_cell(check.diagnosis))))
+    for number, check in enumerate(health.get("HealthChecks", [])):
+        result = Cell("ok", "ok") if check["Succeeded"] else Cell("failed", "failed", style="bold red")
+        rows.append(
+            ViewRow(
+                str(number),
+                (name_cell(check.get("Name", "")), result, name_cell(check.get("DiagnosisMessage", ""))),
+            )
+        )
     return ViewTable(_CHECKS, tuple(rows))
 
 
-def utilization_table(document: UtilizationDocument | None) -> ViewTable:
+def utilization_table(document: UtilizationsDocument | None) -> ViewTable:
     """Return a row for each type of resource and tenth of use, with how many nodes use as much."""
     rows = []
-    for kind in document.utilizations if document else ():
-        total = sum(bucket.num_of_nodes for bucket in kind.utilization)
-        for bucket in kind.utilization:
-            count = bucket.num_of_nodes
+    for kind in document.get("utilizations", []) if document else ():
+        total = sum(bucket.get("numOfNodes", 0) for bucket in kind.get("utilization", []))
+        for bucket in kind.get("utilization", []):
+            count = bucket.get("numOfNodes", 0)
             cells = (
-                name_cell(kind.type),
-                name_cell(bucket.bucket_name),
+                name_cell(kind.get("type", "")),
+                name_cell(bucket["bucketName"]),
                 Cell(count, str(count)),
                 Cell(None, "", Bar(count, maximum=total)),
             )
-            rows.append(ViewRow(f"{kind.type}\n{bucket.bucket_name}", cells))
+            rows.append(ViewRow(f"{kind.get('type', '')}\n{bucket['bucketName']}", cells))
     return ViewTable(_UTILIZATION, tuple(rows))
 
 
@@ -265,7 +268,7 @@ _APPLICATION_COLUMNS: Final = (
 )
 
 
-def application_table(applications: Iterable[ReadApplication], resource: str, now_ns: int) -> ViewTable:
+def application_table(applications: Iterable[ApplicationDocument], resource: str, now_ns: int) -> ViewTable:
     """Return a row for each application, the oldest first.
 
     Args:
@@ -273,34 +276,36 @@ def application_table(applications: Iterable[ReadApplication], resource: str, no
         resource: The type of resource that the quantities are of.
         now_ns: The time that ages end at.
     """
-    oldest_first = sorted(applications, key=lambda each: (each.submission_time, each.application_id))
+    oldest_first = sorted(
+        applications, key=lambda each: (each.get("submissionTime", 0), each["applicationID"])
+    )
     return ViewTable(
         _APPLICATION_COLUMNS, tuple(_application_row(each, resource, now_ns) for each in oldest_first)
     )
 
 
-def foremost_message(application: ReadApplication) -> str:
+def foremost_message(application: ApplicationDocument) -> str:
     """Return the message that its asks have most often; of equal ones the first in their order."""
     counts: dict[str, int] = {}
-    for ask in application.requests:
-        for entry in ask.allocation_log:
-            counts[entry.message] = counts.get(entry.message, 0) + entry.count
+    for ask in application.get("requests", []):
+        for entry in ask.get("allocationLog", []):
+            counts[entry.get("message", "")] = counts.get(entry.get("message", ""), 0) + entry.get("count", 0)
     return min(counts, key=lambda message: (-counts[message], message), default="")
 
 
-def _application_row(application: ReadApplication, resource: str, now_ns: int) -> ViewRow:
-    submitted = application.submission_time
+def _application_row(application: ApplicationDocument, resource: str, now_ns: int) -> ViewRow:
+    submitted = application.get("submissionTime", 0)
     age_ns = max(0, now_ns - submitted) if submitted > 0 else None
-    waiting = len(application.requests)
+    waiting = len(application.get("requests", []))
     return ViewRow(
-        application.application_id,
+        application["applicationID"],
         (
-            name_cell(application.application_id),
-            name_cell(application.application_state),
-            name_cell(application.queue_name),
-            name_cell(application.user),
-            quantity_cell(resource, application.used_resource.get(resource, 0)),
-            quantity_cell(resource, application.pending_resource.get(resource, 0)),
+            name_cell(application["applicationID"]),
+            name_cell(application.get("applicationState", "")),
+            name_cell(application.get("queueName", "")),
+            name_cell(application.get("user", "")),
+            quantity_cell(resource, application.get("usedResource", {}).get(resource, 0)),
+            quantity_cell(resource, application.get("pendingResource", {}).get(resource, 0)),
             Cell(waiting, str(waiting)),
             Cell(age_ns, "-" if age_ns is None else short_duration_text(age_ns)),
             name_cell(foremost_message(application)),

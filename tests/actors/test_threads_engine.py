@@ -25,10 +25,9 @@ from licorne.model.errors import LicorneError
 from licorne.model.marks import marked_methods
 from licorne.model.partition import Partition
 from licorne.model.values.allocation import Allocation
-from licorne.model.values.documents import Document
 from licorne.proxy.documents import applications as application_documents
 from licorne.proxy.documents import nodes as node_documents
-from licorne.proxy.documents.applications import allocation_document
+from licorne.proxy.documents.applications import AllocationDocument, allocation_document
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.player import PlayedManager
 from licorne.proxy.transcripts.transcript import read_transcript
@@ -90,7 +89,7 @@ def test_documents_are_made_when_the_lock_has_been_released(monkeypatch: pytest.
     """A snapshot of many allocations keeps the partition from its work while they are copied, not longer."""
     seen: list[tuple[str, ...]] = []
 
-    def look(allocation: Allocation, *, preempted: bool) -> Document:
+    def look(allocation: Allocation, *, preempted: bool) -> AllocationDocument:
         seen.append(held())
         return allocation_document(allocation, preempted=preempted)
 

@@ -12,12 +12,12 @@ from ..schema import PartitionConfig, QueueConfig
 from . import limit_levels, limits, nodes, placement, queues, resources, structure
 
 if TYPE_CHECKING:
-    from ..documents import PartitionDocument
+    from ..documents import YamlPartition
 
 __all__ = ["validate_documents", "validate_partition"]
 
 
-def validate_documents(partitions: Sequence[PartitionDocument]) -> Iterator[RuleFinding]:
+def validate_documents(partitions: Sequence[YamlPartition]) -> Iterator[RuleFinding]:
     """Apply the rules about what is written before a configuration is made of it."""
     yield from structure.partition_names_are_unique(partitions)
     for partition in partitions:

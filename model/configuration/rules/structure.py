@@ -11,7 +11,7 @@ from ..problems import RuleFinding
 from ..schema import PartitionConfig
 
 if TYPE_CHECKING:
-    from ..documents import PartitionDocument
+    from ..documents import YamlPartition
 
 __all__ = [
     "limits_agree",
@@ -26,7 +26,7 @@ PARTITION_NAME_MAX: Final = 256
 _PLAIN_NAME: Final = re.compile(r"[^\[\]/\\\s\x00-\x1f\x7f]+")
 
 
-def partition_names_are_unique(partitions: Sequence[PartitionDocument]) -> Iterator[RuleFinding]:
+def partition_names_are_unique(partitions: Sequence[YamlPartition]) -> Iterator[RuleFinding]:
     """Refuse a second partition of one name, whatever the case; without a name it is the default one."""
     seen: set[str] = set()
     for partition in partitions:
@@ -37,7 +37,7 @@ def partition_names_are_unique(partitions: Sequence[PartitionDocument]) -> Itera
         seen.add(name)
 
 
-def partition_names_are_plain(partition: PartitionDocument) -> Iterator[RuleFinding]:
+def partition_names_are_plain(partition: YamlPartition) -> Iterator[RuleFinding]:
     """Refuse a long name, or one that reads as a path or as that of another RM: `[alice]default`."""
     name = partition_name(partition)
     if len(name) > PARTITION_NAME_MAX or not _PLAIN_NAME.fullmatch(name):
@@ -47,14 +47,14 @@ def partition_names_are_plain(partition: PartitionDocument) -> Iterator[RuleFind
         yield RuleFinding(position, f"{text}characters, and at most {PARTITION_NAME_MAX} characters")
 
 
-def queues_are_listed(partition: PartitionDocument) -> Iterator[RuleFinding]:
+def queues_are_listed(partition: YamlPartition) -> Iterator[RuleFinding]:
     """Refuse a partition without a list of queues; the list may be empty."""
     if partition.queues is None:
         position = partition.positions(closed=("limits",)).get("queues", partition.position)
         yield RuleFinding(position, "queue config is not set")
 
 
-def root_is_spelled_root(partition: PartitionDocument) -> Iterator[RuleFinding]:
+def root_is_spelled_root(partition: YamlPartition) -> Iterator[RuleFinding]:
     """Refuse a top queue called `Root` or `ROOT`.
 
     The recorded core's check accepts it, and then the partition cannot be made.
@@ -69,7 +69,7 @@ def root_is_spelled_root(partition: PartitionDocument) -> Iterator[RuleFinding]:
             )
 
 
-def root_has_no_resources(partition: PartitionDocument) -> Iterator[RuleFinding]:
+def root_has_no_resources(partition: YamlPartition) -> Iterator[RuleFinding]:
     """Refuse resources of the root queue, empty ones too: it has what the nodes have."""
     if not has_root(partition):
         return

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ..documents import Reading, SchedulerDocument
+from ..documents import Reading, YamlScheduler
 from ..positions import NOWHERE, Position
 from ..problems import RuleFinding
 from ..words import did_you_mean
@@ -24,9 +24,7 @@ _PARTITIONS: Final = re.compile(r"^[ \t]*partitions:", re.MULTILINE)
 _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 
 
-def read_document(
-    node: Node | None, errors: list[RuleFinding], warnings: list[RuleFinding]
-) -> SchedulerDocument:
+def read_document(node: Node | None, errors: list[RuleFinding], warnings: list[RuleFinding]) -> YamlScheduler:
     """Read the document of a file.
 
     A value of the wrong kind is noted in `errors` and read as null, an unknown key is noted and left out. So
@@ -40,13 +38,13 @@ def read_document(
     top: Node = node or _NOTHING
     reading = Reading()
     try:
-        document = SchedulerDocument.model_validate(top, context=reading)
+        document = YamlScheduler.model_validate(top, context=reading)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
         errors.extend(_finding(top, detail, reading) for detail in details)
         top = _without(top, [(detail["loc"], detail["type"] == _UNKNOWN_KEY) for detail in details])
         reading = Reading()
-        document = SchedulerDocument.model_validate(top, context=reading)
+        document = YamlScheduler.model_validate(top, context=reading)
     warnings.extend(reading.warnings)
     return document
 

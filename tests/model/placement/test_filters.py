@@ -107,8 +107,3 @@ def test_the_document_shows_names_and_expressions() -> None:
 
     assert {"type": "allow", "userList": ["alice", "bob"], "groupList": ["dev"]} == filter_document(lists)
     assert {"type": "deny", "userExp": "^bad.*", "groupExp": "x|y"} == filter_document(expressions)
-
-
-def test_an_empty_filter_has_no_document() -> None:
-    """Nothing is shown of a filter without entries."""
-    assert {} == filter_document(a_filter("deny"))

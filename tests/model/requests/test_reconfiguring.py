@@ -8,7 +8,7 @@ from support.model.attributes import attributes_of
 from support.model.builders import a_configuration
 from support.model.harness import Harness
 
-from licorne.model.configuration.documents import QueueDocument
+from licorne.model.configuration.documents import YamlQueue
 
 LEAF: Final = """\
 - name: a
@@ -42,6 +42,6 @@ def test_every_key_of_a_queue_is_given_back() -> None:
     changed = settings_of(partition)
     partition.partition.restore(savepoint)
 
-    assert [] == [key for key in QueueDocument.model_fields if f"{key}: " not in LEAF + PARENT]
+    assert [] == [key for key in YamlQueue.model_fields if f"{key}: " not in LEAF + PARENT]
     assert before != changed
     assert before == settings_of(partition)

@@ -14,7 +14,7 @@ from support.proxy.rest_scenario import RECORDED, rest_scenario
 from support.proxy.running_scheduler import begin, running
 
 from licorne import RequestError, ResourceManager, Scheduler
-from licorne.proxy.documents.applications import application_info
+from licorne.proxy.documents.applications import application_document
 from licorne.proxy.dumps import state_dump as dumping
 from licorne.proxy.dumps.state_dump import state_dump, state_dump_file
 from licorne.proxy.scheduler.scheduler import EngineName
@@ -64,7 +64,7 @@ def test_a_dump_that_fails_lets_the_next_one_be_made(monkeypatch: pytest.MonkeyP
 
     with rest_scenario() as scheduler:
         with monkeypatch.context() as patch:
-            patch.setattr(dumping, "application_info", fails)
+            patch.setattr(dumping, "application_document", fails)
             with pytest.raises(RuntimeError, match="no such document"):
                 state_dump(scheduler)
         assert state_dump(scheduler)["applications"]
@@ -79,9 +79,9 @@ def test_scheduling_goes_on_while_a_dump_is_made(monkeypatch: pytest.MonkeyPatch
         def between(shown: Any) -> Any:
             scheduler.update_allocation(ask_request("while"))
             listener.wait_for("placed while")
-            return application_info(shown)
+            return application_document(shown)
 
-        monkeypatch.setattr(dumping, "application_info", between)
+        monkeypatch.setattr(dumping, "application_document", between)
         dump: Any = state_dump(scheduler)
 
     assert ["app"] == [application["applicationID"] for application in dump["applications"]]

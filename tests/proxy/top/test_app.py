@@ -280,6 +280,7 @@ def test_an_application_says_why_it_waits(server: DocumentServer) -> None:
             "changes": ["raise the maximum by 3"],
         }
         return {
+            "applicationID": "app-1",
             "headline": "",
             "rejection": "",
             "waiting": [{"text": "ask a1-huge waits", "blockers": [blocker]}],

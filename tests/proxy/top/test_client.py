@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from pydantic import TypeAdapter
 from starlette.responses import JSONResponse, Response
 from support.proxy.certificates import Certificates
 from support.proxy.document_server import DocumentServer
 
 from licorne.proxy.top import client as client_module
-from licorne.proxy.top.client import RestClient, checked_address, tls_context
+from licorne.proxy.top.client import DocumentReader, RestClient, checked_address, tls_context
 from licorne.proxy.top.errors import MissingDocumentError, ServerReadError
 from licorne.proxy.top.reading import ServerReader
 from licorne.proxy.top.views import View
@@ -64,8 +63,8 @@ def error_of(address: str, *, timeout_seconds: float = 10.0) -> str:
             "wants another token (status 401: a token is wanted)",
         ),
         (Response("no", 403), "wants another token (status 403)"),
-        (Response("<html>", media_type="text/html"), "cannot be read: all: Invalid JSON"),
-        (JSONResponse({"name": "x"}), "cannot be read: all: Input should be a valid array"),
+        (Response("<html>", media_type="text/html"), "cannot be read: invalid JSON"),
+        (JSONResponse({"name": "x"}), "cannot be read: all: Input should be a valid list"),
         (JSONResponse([{"name": 5}]), "cannot be read: 0.name: Input should be a valid string"),
         (JSONResponse([{"name": "x", "totalNodes": "3"}]), "cannot be read: 0.totalNodes: "),
         (Response("gone", 418), "answered with status 418"),
@@ -149,7 +148,7 @@ def test_null_is_like_nothing(server: DocumentServer) -> None:
     )
 
     assert reading.queues is not None
-    assert ([], {}) == (reading.queues.children, reading.queues.max_resource)
+    assert {"queuename": "root"} == dict(reading.queues)
 
 
 def test_the_token_goes_with_each_question(server: DocumentServer) -> None:
@@ -169,7 +168,9 @@ def test_a_token_that_no_header_can_have_is_refused(token: str) -> None:
 
 def test_a_missing_document_is_an_error_of_its_own(server: DocumentServer) -> None:
     with pytest.raises(MissingDocumentError, match="status 404"):
-        asked(lambda: RestClient(server.address), lambda client: client.read(TypeAdapter(list[int]), "/none"))
+        asked(
+            lambda: RestClient(server.address), lambda client: client.read(DocumentReader(list[int]), "/none")
+        )
 
 
 def test_a_server_with_tls_is_read(tmp_path: Path) -> None:

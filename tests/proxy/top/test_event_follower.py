@@ -43,7 +43,7 @@ def followed(ring: Ring, *changes: Callable[[], None]) -> tuple[list[list[tuple[
         client, follower, found = RestClient(server.address), EventFollower(), []
         for change in (lambda: None, *changes):
             change()
-            found.append([(at, event.object_id) for at, event in await follower.read(client)])
+            found.append([(at, event["objectID"]) for at, event in await follower.read(client)])
         await client.close()
         return found
 
