@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input oracle corpus suites pykka-contract pictures compiled test-compiled clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -92,6 +92,10 @@ planted-faults: $(VENV)/.ready
 # Pykka's own tests, fetched from its source distribution, on our runtime.
 pykka-contract: $(VENV)/.ready
 	$(BIN)/python tests/actors/pykka_contract.py
+
+# Notes the public interface anew: names with signatures, paths and documents; the difference shows what users lose.
+api: $(VENV)/.ready
+	PYTHONPATH=tests $(BIN)/python -m support.public_api
 
 # The pictures of the README, by the commands that they show.
 pictures: $(VENV)/.ready chromium
