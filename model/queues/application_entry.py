@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .waiting import PreemptingAsk, RestKind
 
-__all__ = ["ApplicationEntry", "EntryKey", "SkipUntil"]
+__all__ = ["ApplicationEntry", "EntryKey", "SkipUntil", "wake"]
 
 EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str, ...]"
 
@@ -73,7 +73,7 @@ class ApplicationEntry:
             self.queue.entries.count_size(ask.resource, 1)
         for level in self.queue.above:
             level.add_pending(total)
-        self.queue.entries.skip_until = None
+        wake(self.queue)
 
     def remove_pending(self, ask: Ask) -> None:
         """Count an ask as waiting no longer."""
@@ -131,3 +131,9 @@ class SkipUntil:
         self.mixed = mixed
         self.changes = changes
         self.node_changes = node_changes
+
+
+def wake(leaf: Queue) -> None:
+    """Let the next cycle visit a leaf, whatever failed there before."""
+    leaf.entries.skip_until = None
+    leaf.awake.wake(leaf)

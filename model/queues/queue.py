@@ -30,6 +30,7 @@ from ..resources.resource import (
 )
 from ..values.object_state import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
+from .awake_leaves import AwakeLeaves
 from .order import ApplicationOrder, ChildOrder
 from .priorities import PriorityCounts
 from .template import QueueTemplate
@@ -41,7 +42,7 @@ _TAKEN_OVER: Final = (
     *("state", "children", "properties", "settings", "template", "submit_acl", "admin_acl", "guaranteed"),
     *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "held"),
     *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
-    *("quota_preemption_due_ns", "_claimed"),
+    *("quota_preemption_due_ns", "awake", "_claimed"),
 )
 """What a stand-in has of its queue besides what it is made with."""
 
@@ -114,6 +115,8 @@ class Queue:
         self.child_priorities = PriorityCounts()
         """What the children expose."""
         self.entries = ApplicationOrder()
+        self.awake: AwakeLeaves = AwakeLeaves() if parent is None else parent.awake
+        """The leaves of the whole tree that a cycle looks at."""
         self.quota_preemption_due_ns: int | None = None
         self._claimed = False
         """A cycle that shares the partition with others places something here, see `concurrent_placing`."""
@@ -286,7 +289,7 @@ class Queue:
         return list(order)
 
     def try_claim(self) -> bool:
-        """PreemptionClaim this leaf among the cycles that share the partition; return whether it was free."""
+        """Claim this leaf among the cycles that share the partition; return whether it was free."""
         claimed = self._claimed
         self._claimed = True
         return not claimed

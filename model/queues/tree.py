@@ -21,7 +21,7 @@ from .quota import fair_maximum
 from .ranks import waits
 from .template import QueueTemplate
 
-__all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree"]
+__all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree", "awake_in_order"]
 
 ROOT: Final = "root"
 RECOVERY_NAME: Final = "@recovery@"
@@ -228,6 +228,7 @@ class QueueTree:
             del self._by_path[queue.path]
             parent.child_order.place(queue, None)
             parent.child_order.stale.pop(queue.name, None)
+            queue.awake.forget(queue)
             self._fair_max.pop(queue.path, None)
             self.refresh(parent)
             self._events.note_queue(ChangeType.REMOVE, queue.path, managed=queue.managed)
@@ -251,14 +252,7 @@ class QueueTree:
             priority_changed = parent.refresh_child(level, priority_changed=priority_changed)
 
     def _place(self, parent: Queue, child: Queue) -> None:
-        if not waits(child):
-            parent.child_order.place(child, None)
-            return
-        if len(parent.children) == 1:
-            parent.child_order.place(child, _ONLY_CHILD)
-            return
-        key = child_key(child, self._fair_maximum(child), by_priority=parent.settings.priority_sorting)
-        parent.child_order.place(child, key)
+        parent.child_order.place(child, _key_in(self, parent, child) if waits(child) else None)
 
     def _fair_maximum(self, queue: Queue) -> Resource | None:
         try:
@@ -299,6 +293,29 @@ class QueueTree:
             counted = queue.entries.max_priority() if queue.is_leaf else queue.child_priorities.highest
             assert counted == highest, f"{queue}: priority {counted} is counted, it is {highest}"
             assert queue.priority >= INT32_MIN
+
+
+def awake_in_order(tree: QueueTree) -> Iterator[Queue]:
+    """Walk those of the leaves with something waiting that do not sleep, as the scheduler visits them."""
+    awake = tree.root.awake
+    if awake.are_all:
+        return tree.leaves_in_order()
+    if awake.are_few:
+        return iter(sorted(filter(waits, awake), key=lambda leaf: _keys_on_path(tree, leaf)))
+    return (leaf for leaf in tree.leaves_in_order() if not awake.is_asleep(leaf))
+
+
+def _keys_on_path(tree: QueueTree, leaf: Queue) -> list[ChildKey]:
+    """Return what orders leaves as a walk reaches them: the places on the path, from the root down."""
+    return [_key_in(tree, level.parent, level) for level in leaf.above[-2::-1] if level.parent is not None]
+
+
+def _key_in(tree: QueueTree, parent: Queue, child: Queue) -> ChildKey:
+    """Return the place of a child with something waiting."""
+    if len(parent.children) == 1:
+        return _ONLY_CHILD
+    fair_max = tree._fair_maximum(child)  # noqa: SLF001 - of this module: the class has methods enough
+    return child_key(child, fair_max, by_priority=parent.settings.priority_sorting)
 
 
 def _highest_in(queue: Queue) -> int:

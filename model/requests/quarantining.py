@@ -12,7 +12,7 @@ from contextlib import suppress
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
-from ..queues.application_entry import ApplicationEntry
+from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
 from ..resources.resource import EMPTY, Resource, add, take_away
 from ..state.charges import count_victim_ended, end_claim, leave_node, uncount
@@ -50,7 +50,7 @@ def quarantine_application(state: PartitionState, application_id: str, reason: s
     state.quarantine.note(state.name, BrokenKind.APPLICATION, application_id, reason, state.now_ns())
     entry.queue.entries.suspend(entry)
     state.tree.refresh(entry.queue)
-    entry.queue.entries.skip_until = None
+    wake(entry.queue)
     state.changes += 1
     return True
 

@@ -25,7 +25,7 @@ from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted, finish_placing
 from ..values.allocation import Allocation, Ask
-from .cycle import is_idle, may_skip
+from .cycle import is_idle, wake_stamp
 from .resting import conditions_in
 
 __all__ = ["ConcurrentOutcome", "place_concurrently"]
@@ -46,13 +46,14 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
     if state.reservations or state.claims.by_key or state.placed.placeholders:
         return ConcurrentOutcome.ALONE
     now_ns = state.now_ns()
+    awake, stamp = state.tree.root.awake, wake_stamp(state)
     taken = skipped = False
     for leaf in state.tree.leaves_snapshot():
         if not leaf.try_claim():
             taken = True
             continue
         try:
-            if not may_skip(state, leaf, now_ns):
+            if not awake.sleeps_on(leaf, stamp, now_ns):
                 return _place_first(state, leaf)
             skipped = True
         finally:

@@ -14,7 +14,9 @@ from typing import TypeVar
 from ..nodes.order import forget_closed
 from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
+from ..queues.awake_leaves import WakeStamp
 from ..queues.queue import Queue
+from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
 from ..state.cycle_times import TimedPart
 from ..state.partition_state import PartitionState
@@ -25,7 +27,7 @@ from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 from .resting import retries_of_resting
 
-__all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle"]
+__all__ = ["CycleOutcome", "is_idle", "may_skip", "run_cycle", "wake_stamp"]
 
 
 T = TypeVar("T")
@@ -105,21 +107,32 @@ def _regular(state: PartitionState) -> CycleOutcome:
         forget_closed(state.nodes, {size for queue in state.tree for size in queue.entries.sizes})
     times = state.times
     order_began_ns = times.stopwatch_ns() if times.detailed else None
-    for leaf in state.tree.leaves_in_order():
+    awake = state.tree.root.awake
+    awake.look(wake_stamp(state), now_ns)
+    for leaf in awake_in_order(state.tree):
         if order_began_ns is not None:
             times.add(TimedPart.QUEUE_ORDER, order_began_ns)
             order_began_ns = None
-        if may_skip(state, leaf, now_ns):
-            continue
-        if place_first(state, leaf, now_ns):
-            return CycleOutcome.RESULT
-        visit = LeafVisit(state, leaf, now_ns)
-        outcome = visit.run()
-        if outcome is not None:
-            return CycleOutcome.RESULT if outcome else CycleOutcome.PREPARED
-        if visit.ends_cycle:
-            break
+        if not may_skip(state, leaf, now_ns):
+            if place_first(state, leaf, now_ns):
+                return CycleOutcome.RESULT
+            visit = LeafVisit(state, leaf, now_ns)
+            outcome = visit.run()
+            if outcome is not None:
+                return CycleOutcome.RESULT if outcome else CycleOutcome.PREPARED
+            if visit.ends_cycle:
+                break
+            if not may_skip(state, leaf, now_ns):
+                continue
+        skip_until = leaf.entries.skip_until
+        if skip_until is not None and skip_until.placed is None:  # What is placed wakes no leaf.
+            awake.sleep(leaf, skip_until.until_ns)
     return CycleOutcome.NOTHING
+
+
+def wake_stamp(state: PartitionState) -> WakeStamp:
+    """Return the counts of the changes that wake leaves."""
+    return state.changes, state.node_changes, state.nodes.gains
 
 
 def _may_preempt_now(state: PartitionState, leaf: Queue, skip_until: SkipUntil, now_ns: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..preemption.quota import preempt_over_quota
 from ..queues.quota_timer import next_due_ns
+from ..queues.ranks import waits
 from ..state.applying import apply
 from ..state.charges import drop_asks, leave_swap
 from ..state.expiries import expire_due
@@ -68,14 +69,18 @@ def watch_quotas(state: PartitionState) -> None:
 
 
 def next_retry_ns(state: PartitionState) -> int | None:
-    """Return when time alone may let something be placed, `None` if only a change can, such as a first node.
+    """Return when time alone may let something be placed.
 
-    It also brings the orders of the queues up to date.
+    It is `None` if only a change can, such as a first node.
     """
     if is_idle(state):
         return None
-    skips = [leaf.entries.skip_until for leaf in state.tree.leaves_in_order()]
+    awake = state.tree.root.awake
+    skips = [leaf.entries.skip_until for leaf in awake if waits(leaf)]
     due = [skip.until_ns for skip in skips if skip is not None and skip.until_ns is not None]
+    asleep_due_ns = awake.next_due_ns()
+    if asleep_due_ns is not None:
+        due.append(asleep_due_ns)
     reserved = state.reserved_skip
     if reserved is not None and reserved.retry_ns is not None and state.reservations:
         due.append(reserved.retry_ns)

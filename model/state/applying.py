@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..applications.effects import Answer, ApplicationFacts, ReleaseWanted, StateEntered, TimerSet
 from ..applications.state import ApplicationState
-from ..queues.application_entry import ApplicationEntry
+from ..queues.application_entry import ApplicationEntry, wake
 from ..resources.comparisons import is_zero
 from ..resources.resource import EMPTY
 from ..values.events import ChangeDetail, ChangeType
@@ -124,7 +124,7 @@ def _entered(state: PartitionState, entry: ApplicationEntry, effect: StateEntere
             level.count_running(entry.application_id, 1)
     if effect.entered is ApplicationState.COMPLETING:
         _stop_counting_as_running(state, entry)
-    queue.entries.skip_until = None
+    wake(queue)
     announce_state(state, entry.application_id, effect)
 
 

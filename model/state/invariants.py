@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..applications.state import ApplicationState
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..queues.ranks import waits
 from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, fits, total_of
 from .partition_state import PartitionState
@@ -77,6 +78,10 @@ def _validate_queues(state: PartitionState) -> None:
             f"{queue}: pending {queue.pending!r} is not the sum {pending!r}"
         )
         _validate_running(queue)
+        if queue.is_leaf and waits(queue):
+            asleep = queue.awake.is_asleep(queue)
+            assert asleep != (queue in queue.awake), f"{queue} is neither awake nor asleep, or it is both"
+            assert not asleep or queue.entries.skip_until is not None, f"{queue} sleeps for no reason"
 
 
 def _entries(queue: Queue) -> list[ApplicationEntry]:

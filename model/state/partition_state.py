@@ -21,7 +21,7 @@ from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
 from ..placement.requests import RuleOutcome
-from ..queues.application_entry import ApplicationEntry
+from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
 from ..queues.tree import QueueTree
 from ..resources.combinations import prune
@@ -237,7 +237,7 @@ class PartitionState:
         self.serials[entry.application_id] = self._serial
         self.entries[entry.application_id] = entry
         queue.entries.add(entry)
-        queue.entries.skip_until = None
+        wake(queue)
         self.events.note(
             ChangeType.ADD, ChangeDetail.QUEUE_APP, queue.path, reference_id=entry.application_id
         )
@@ -317,7 +317,7 @@ class PartitionState:
         for queue in self.tree:
             queue.entries.rebuild()
             self.tree.refresh(queue)
-            queue.entries.skip_until = None
+            wake(queue)
         self.changes += 1
         self.node_changes += 1
 

@@ -125,6 +125,16 @@ def test_a_leaf_that_may_be_skipped_is_skipped() -> None:
     assert PLACED is place(h)
 
 
+def test_no_room_of_queues_is_asked_for_to_skip_a_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes the locks of queues, which a thread must not want that shares the partition."""
+    h = waiting("- name: a\n  resources: {max: {memory: 4}}\n- name: b")
+    h.cycle()
+    h.state.changes += 1
+    monkeypatch.setattr(Queue, "room", None)
+
+    assert ALONE is place(h)
+
+
 def test_swaps_go_first() -> None:
     """While a placeholder is placed, whole cycles look whether something takes its place."""
     h = waiting()

@@ -14,6 +14,7 @@ import pytest
 from support.model.builders import FakeChannel, a_resource
 from support.model.harness import Harness
 
+from licorne.model.queues.application_entry import wake
 from licorne.model.resources.resource import Resource, fits_undefined_unlimited
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.values.messages import AllocationPlaced, NodeAction, TerminationType
@@ -224,7 +225,7 @@ class RandomPartition:
             h.advance(1)  # What was not answered in time is tried again.
             self.settle()
         for queue in h.state.tree:
-            queue.entries.skip_until = None
+            wake(queue)
             queue.entries.rebuild()  # No application rests.
         h.state.reserved_skip = None
         h.state.nodes.closed.clear()

@@ -404,8 +404,8 @@ ROWS: Final = {
     "releasing beside held users": Row(held_users, release, limited_users, growth=LINEAR),
     "placing beside busy queues": Row(busy_queues, place, many_leaves),
     "releasing beside busy queues": Row(busy_queues, release, many_leaves),
-    # A cycle asks each leaf in which something waits whether it can be skipped.
-    "placing beside waiting queues": Row(waiting_queues, place, many_leaves, growth=LINEAR),
+    "placing beside waiting queues": Row(waiting_queues, place, many_leaves),
+    # What ends wakes all leaves in which something waits.
     "releasing beside waiting queues": Row(waiting_queues, release, many_leaves, growth=LINEAR),
     "placing beside busy users": Row(busy_users, place, limited_users),
     "submitting beside busy users": Row(busy_users, submit, limited_users),

@@ -163,6 +163,19 @@ FAULTS: Final = (
         "            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, placed_text))",
     ),
     Fault(
+        "leaves sleep on although a node has gained room",
+        "model/scheduling/cycle.py",
+        "    return state.changes, state.node_changes, state.nodes.gains",
+        "    return state.changes, state.node_changes, 0",
+    ),
+    Fault(
+        "a leaf sleeps on although an ask has come",
+        "model/queues/awake_leaves.py",
+        "        self._asleep.pop(leaf, None)\n        if leaf.is_leaf:\n"
+        "            self._awake[leaf] = None",
+        "        if leaf.is_leaf and leaf not in self._asleep:\n            self._awake[leaf] = None",
+    ),
+    Fault(
         "the reservation of a member that replaces a placeholder stays",
         "model/applications/swaps.py",
         "        return core.answer(reservations=reservations)",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from licorne.model.queues.awake_leaves import AwakeLeaves
 from licorne.model.queues.waiting import WaitingApplications
-from licorne.model.scheduling import concurrent_placing, cycle, reserved_pass
+from licorne.model.scheduling import cycle, reserved_pass
 from licorne.model.state.reserved_skip import ReservedSkip
 
 __all__ = ["forget_failures"]
@@ -19,7 +20,7 @@ def forget_failures(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WaitingApplications, "rest", lambda *_: None)
     patch.setattr(WaitingApplications, "is_unreservable", lambda *_: False)
     patch.setattr(cycle, "may_skip", lambda *_: False)
-    patch.setattr(concurrent_placing, "may_skip", lambda *_: False)
+    patch.setattr(AwakeLeaves, "sleeps_on", lambda *_: False)
     patch.setattr(ReservedSkip, "holds", lambda *_: False)
     patch.setattr(reserved_pass._WorthTrying, "__bool__", lambda _: True)
     patch.setattr(reserved_pass._WorthTrying, "has", lambda *_: True)

@@ -1,0 +1,106 @@
+"""Which leaves a cycle looks at: all but those that sleep.
+
+A leaf whose applications were all tried without result sleeps until one of these comes:
+
+* A change that may give room, let an application start, or let one preempt: the counts of such changes are
+  the *stamp*. When it has moved, all leaves are awake, and each is looked at once.
+* Its time: an ask is old enough for a reservation, an attempt to preempt is due, a back-off ends.
+* A change of the leaf itself: an ask, or an application in another state.
+
+So a cycle costs nothing for leaves that sleep, however many do. It decides the same: a leaf that sleeps would
+be skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from ..resources.resource import is_any_positive
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+__all__ = ["AwakeLeaves", "WakeStamp"]
+
+WakeStamp: TypeAlias = tuple[int, int, int]
+"""How often something ended or grew, a node could be reserved, and a node gained room."""
+
+
+@final
+class AwakeLeaves:
+    """The leaves of one queue tree that are awake, and those that sleep. Other queues are passed over."""
+
+    __slots__ = ("_asleep", "_awake", "_due", "_stamp")
+
+    def __init__(self) -> None:
+        self._awake: dict[Queue, None] = {}
+        self._asleep: dict[Queue, int | None] = {}
+        """With when time alone may give them something; `None`: it may not."""
+        self._due: list[tuple[int, str, Queue]] = []
+        """A heap of such times, with others of leaves that are awake since."""
+        self._stamp: WakeStamp = (0, 0, 0)
+
+    def __iter__(self) -> Iterator[Queue]:
+        """Walk those that are awake, in no order."""
+        return iter(self._awake)
+
+    def __contains__(self, leaf: Queue) -> bool:
+        return leaf in self._awake
+
+    def is_asleep(self, leaf: Queue) -> bool:
+        """Return whether a leaf slept at the last look, and has not been woken since."""
+        return leaf in self._asleep
+
+    def sleeps_on(self, leaf: Queue, stamp: WakeStamp, now_ns: int) -> bool:
+        """Return whether a leaf would sleep on after a look; it changes nothing, and threads may share it."""
+        if stamp != self._stamp or leaf not in self._asleep:
+            return False
+        until_ns = self._asleep[leaf]
+        return until_ns is None or until_ns > now_ns
+
+    @property
+    def are_few(self) -> bool:
+        """Whether so few are awake that to sort them costs less than to walk past the others."""
+        return 4 * len(self._awake) <= len(self._asleep)
+
+    @property
+    def are_all(self) -> bool:
+        """Whether none sleeps."""
+        return not self._asleep
+
+    def look(self, stamp: WakeStamp, now_ns: int) -> None:
+        """Wake all if the stamp has moved since the last look, otherwise those whose time has come."""
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._awake.update(dict.fromkeys(self._asleep))
+            self._asleep.clear()
+            self._due.clear()
+        while (due_ns := self.next_due_ns()) is not None and due_ns <= now_ns:
+            self.wake(heappop(self._due)[2])
+
+    def next_due_ns(self) -> int | None:
+        """Return when time alone may first give something to one that sleeps, `None` if it may not."""
+        due = self._due
+        while due and (self._asleep.get(due[0][2]) != due[0][0] or not is_any_positive(due[0][2].pending)):
+            heappop(due)  # It is awake since, or waits for nothing: then what it asks for next wakes it.
+        return due[0][0] if due else None
+
+    def sleep(self, leaf: Queue, until_ns: int | None) -> None:
+        """Let a leaf sleep, in the cycle of the last look, until that time at most."""
+        self._awake.pop(leaf, None)
+        self._asleep[leaf] = until_ns
+        if until_ns is not None:
+            heappush(self._due, (until_ns, leaf.path, leaf))
+
+    def wake(self, leaf: Queue) -> None:
+        """Let the next cycle look at a leaf."""
+        self._asleep.pop(leaf, None)
+        if leaf.is_leaf:
+            self._awake[leaf] = None
+
+    def forget(self, leaf: Queue) -> None:
+        """Forget a leaf that is removed."""
+        self._asleep.pop(leaf, None)
+        self._awake.pop(leaf, None)
