@@ -136,4 +136,6 @@ class SkipUntil:
 def wake(leaf: Queue) -> None:
     """Let the next cycle visit a leaf, whatever failed there before."""
     leaf.entries.skip_until = None
-    leaf.awake.wake(leaf)
+    awake = leaf.awake
+    if leaf not in awake.leaves:
+        awake.wake(leaf)

@@ -13,7 +13,7 @@ be skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias, final
 
@@ -32,75 +32,70 @@ WakeStamp: TypeAlias = tuple[int, int, int]
 class AwakeLeaves:
     """The leaves of one queue tree that are awake, and those that sleep. Other queues are passed over."""
 
-    __slots__ = ("_asleep", "_awake", "_due", "_stamp")
+    __slots__ = ("_due", "_stamp", "asleep", "leaves")
 
     def __init__(self) -> None:
-        self._awake: dict[Queue, None] = {}
-        self._asleep: dict[Queue, int | None] = {}
-        """With when time alone may give them something; `None`: it may not."""
+        self.leaves: dict[Queue, None] = {}
+        """Those that are awake, in no order; some may have nothing waiting any more."""
+        self.asleep: dict[Queue, int | None] = {}
+        """Those that sleep, with when time alone may give them something; `None`: it may not."""
         self._due: list[tuple[int, str, Queue]] = []
         """A heap of such times, with others of leaves that are awake since."""
         self._stamp: WakeStamp = (0, 0, 0)
 
-    def __iter__(self) -> Iterator[Queue]:
-        """Walk those that are awake, in no order."""
-        return iter(self._awake)
-
-    def __contains__(self, leaf: Queue) -> bool:
-        return leaf in self._awake
-
-    def is_asleep(self, leaf: Queue) -> bool:
-        """Return whether a leaf slept at the last look, and has not been woken since."""
-        return leaf in self._asleep
-
     def sleeps_on(self, leaf: Queue, stamp: WakeStamp, now_ns: int) -> bool:
         """Return whether a leaf would sleep on after a look; it changes nothing, and threads may share it."""
-        if stamp != self._stamp or leaf not in self._asleep:
+        if stamp != self._stamp or leaf not in self.asleep:
             return False
-        until_ns = self._asleep[leaf]
+        until_ns = self.asleep[leaf]
         return until_ns is None or until_ns > now_ns
 
     @property
     def are_few(self) -> bool:
         """Whether so few are awake that to sort them costs less than to walk past the others."""
-        return 4 * len(self._awake) <= len(self._asleep)
-
-    @property
-    def are_all(self) -> bool:
-        """Whether none sleeps."""
-        return not self._asleep
+        return 4 * len(self.leaves) <= len(self.asleep)
 
     def look(self, stamp: WakeStamp, now_ns: int) -> None:
-        """Wake all if the stamp has moved since the last look, otherwise those whose time has come."""
+        """Wake all if the stamp has moved since they fell asleep, otherwise those whose time has come."""
         if stamp != self._stamp:
-            self._stamp = stamp
-            self._awake.update(dict.fromkeys(self._asleep))
-            self._asleep.clear()
-            self._due.clear()
+            self._wake_all()
         while (due_ns := self.next_due_ns()) is not None and due_ns <= now_ns:
             self.wake(heappop(self._due)[2])
+
+    def _wake_all(self) -> None:
+        self.leaves.update(dict.fromkeys(self.asleep))
+        self.asleep.clear()
+        self._due.clear()
 
     def next_due_ns(self) -> int | None:
         """Return when time alone may first give something to one that sleeps, `None` if it may not."""
         due = self._due
-        while due and (self._asleep.get(due[0][2]) != due[0][0] or not is_any_positive(due[0][2].pending)):
+        while due and (self.asleep.get(due[0][2]) != due[0][0] or not is_any_positive(due[0][2].pending)):
             heappop(due)  # It is awake since, or waits for nothing: then what it asks for next wakes it.
         return due[0][0] if due else None
 
-    def sleep(self, leaf: Queue, until_ns: int | None) -> None:
-        """Let a leaf sleep, in the cycle of the last look, until that time at most."""
-        self._awake.pop(leaf, None)
-        self._asleep[leaf] = until_ns
-        if until_ns is not None:
-            heappush(self._due, (until_ns, leaf.path, leaf))
+    def sleep(self, leaves: Sequence[Queue], stamp: WakeStamp) -> None:
+        """Let leaves sleep that may be skipped, while the stamp is the one that they were looked at with."""
+        if stamp != self._stamp:
+            self._wake_all()
+            self._stamp = stamp
+        asleep, awake = self.asleep, self.leaves
+        for leaf in leaves:
+            skip_until = leaf.entries.skip_until
+            if skip_until is None or skip_until.placed is not None:
+                continue  # What is placed anywhere may give it something, and wakes no leaf.
+            awake.pop(leaf, None)
+            asleep[leaf] = due_ns = skip_until.until_ns
+            if due_ns is not None:
+                heappush(self._due, (due_ns, leaf.path, leaf))
 
     def wake(self, leaf: Queue) -> None:
         """Let the next cycle look at a leaf."""
-        self._asleep.pop(leaf, None)
+        self.asleep.pop(leaf, None)
         if leaf.is_leaf:
-            self._awake[leaf] = None
+            self.leaves[leaf] = None
 
     def forget(self, leaf: Queue) -> None:
         """Forget a leaf that is removed."""
-        self._asleep.pop(leaf, None)
-        self._awake.pop(leaf, None)
+        self.asleep.pop(leaf, None)
+        self.leaves.pop(leaf, None)

@@ -298,11 +298,9 @@ class QueueTree:
 def awake_in_order(tree: QueueTree) -> Iterator[Queue]:
     """Walk those of the leaves with something waiting that do not sleep, as the scheduler visits them."""
     awake = tree.root.awake
-    if awake.are_all:
-        return tree.leaves_in_order()
     if awake.are_few:
-        return iter(sorted(filter(waits, awake), key=lambda leaf: _keys_on_path(tree, leaf)))
-    return (leaf for leaf in tree.leaves_in_order() if not awake.is_asleep(leaf))
+        return iter(sorted(filter(waits, awake.leaves), key=lambda leaf: _keys_on_path(tree, leaf)))
+    return (leaf for leaf in tree.leaves_in_order() if leaf not in awake.asleep)
 
 
 def _keys_on_path(tree: QueueTree, leaf: Queue) -> list[ChildKey]:

@@ -7,7 +7,7 @@ applications in theirs, in each the asks in theirs, and for each the nodes in th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TypeVar
 
@@ -107,27 +107,39 @@ def _regular(state: PartitionState) -> CycleOutcome:
         forget_closed(state.nodes, {size for queue in state.tree for size in queue.entries.sizes})
     times = state.times
     order_began_ns = times.stopwatch_ns() if times.detailed else None
-    awake = state.tree.root.awake
-    awake.look(wake_stamp(state), now_ns)
-    for leaf in awake_in_order(state.tree):
+    skipped: list[Queue] = []
+    stamp = None
+    outcome = CycleOutcome.NOTHING
+    for leaf in _leaves(state, now_ns):
         if order_began_ns is not None:
             times.add(TimedPart.QUEUE_ORDER, order_began_ns)
             order_began_ns = None
-        if not may_skip(state, leaf, now_ns):
-            if place_first(state, leaf, now_ns):
-                return CycleOutcome.RESULT
-            visit = LeafVisit(state, leaf, now_ns)
-            outcome = visit.run()
-            if outcome is not None:
-                return CycleOutcome.RESULT if outcome else CycleOutcome.PREPARED
-            if visit.ends_cycle:
-                break
-            if not may_skip(state, leaf, now_ns):
-                continue
-        skip_until = leaf.entries.skip_until
-        if skip_until is not None and skip_until.placed is None:  # What is placed wakes no leaf.
-            awake.sleep(leaf, skip_until.until_ns)
-    return CycleOutcome.NOTHING
+        if may_skip(state, leaf, now_ns):
+            stamp = stamp or wake_stamp(state)
+            skipped.append(leaf)
+            continue
+        if place_first(state, leaf, now_ns):
+            outcome = CycleOutcome.RESULT
+            break
+        visit = LeafVisit(state, leaf, now_ns)
+        result = visit.run()
+        if result is not None:
+            outcome = CycleOutcome.RESULT if result else CycleOutcome.PREPARED
+        if result is not None or visit.ends_cycle:
+            break
+    if stamp is not None and stamp == wake_stamp(state):  # Nothing has changed since the first was skipped.
+        state.tree.root.awake.sleep(skipped, stamp)
+    return outcome
+
+
+def _leaves(state: PartitionState, now_ns: int) -> Iterator[Queue]:
+    """Walk the leaves that do not sleep, as they are to be visited."""
+    awake = state.tree.root.awake
+    if awake.asleep:
+        awake.look(wake_stamp(state), now_ns)
+        if awake.asleep:
+            return awake_in_order(state.tree)
+    return state.tree.leaves_in_order()
 
 
 def wake_stamp(state: PartitionState) -> WakeStamp:

@@ -76,7 +76,7 @@ def next_retry_ns(state: PartitionState) -> int | None:
     if is_idle(state):
         return None
     awake = state.tree.root.awake
-    skips = [leaf.entries.skip_until for leaf in awake if waits(leaf)]
+    skips = [leaf.entries.skip_until for leaf in awake.leaves if waits(leaf)]
     due = [skip.until_ns for skip in skips if skip is not None and skip.until_ns is not None]
     asleep_due_ns = awake.next_due_ns()
     if asleep_due_ns is not None:

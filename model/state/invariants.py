@@ -79,8 +79,8 @@ def _validate_queues(state: PartitionState) -> None:
         )
         _validate_running(queue)
         if queue.is_leaf and waits(queue):
-            asleep = queue.awake.is_asleep(queue)
-            assert asleep != (queue in queue.awake), f"{queue} is neither awake nor asleep, or it is both"
+            asleep = queue in queue.awake.asleep
+            assert asleep != (queue in queue.awake.leaves), f"{queue} is neither awake nor asleep, or both"
             assert not asleep or queue.entries.skip_until is not None, f"{queue} sleeps for no reason"
 
 

@@ -118,7 +118,7 @@ def test_no_leaf_is_passed_over_that_only_a_whole_cycle_can_judge() -> None:
 def test_a_leaf_that_may_be_skipped_is_skipped() -> None:
     """A whole cycle has found nothing there, and nothing has changed."""
     h = waiting("- name: a\n  resources: {max: {memory: 4}}\n- name: b")
-    h.cycle()
+    h.run_until_idle()
     h.ask("more", application_id="app-b", resource=a_resource(memory=1))
 
     assert leaf(h, "a").entries.skip_until is not None

@@ -171,9 +171,8 @@ FAULTS: Final = (
     Fault(
         "a leaf sleeps on although an ask has come",
         "model/queues/awake_leaves.py",
-        "        self._asleep.pop(leaf, None)\n        if leaf.is_leaf:\n"
-        "            self._awake[leaf] = None",
-        "        if leaf.is_leaf and leaf not in self._asleep:\n            self._awake[leaf] = None",
+        "        self._asleep.pop(leaf, None)\n        if leaf.is_leaf:\n",
+        "        if leaf.is_leaf and leaf not in self._asleep:\n",
     ),
     Fault(
         "the reservation of a member that replaces a placeholder stays",
