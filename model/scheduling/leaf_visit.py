@@ -17,7 +17,7 @@ from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..nodes.reservable import first_to_reserve
 from ..preemption.guarantee.attempt import preempt_for_queue
-from ..preemption.guarantee.attempt_budget import AttemptBudget
+from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, SkipUntil
 from ..queues.queue import Queue
@@ -377,25 +377,23 @@ class LeafVisit:
     ) -> bool | FailedTry:
         """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
         state = self.state
-        attempts = self.attempts
-        left = attempts.left
         began_ns = state.times.stopwatch_ns()
-        node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=attempts)
+        node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=self.attempts)
         state.times.add(TimedPart.PREEMPTION, began_ns)
-        if attempts.pending:
+        refused_attempt = node if isinstance(node, RefusedAttempt) else None
+        if refused_attempt is not None and refused_attempt.is_pending:
             return PASSED_OVER
         if candidate.triggered_preemption:
             self.has_own_answer = True
-        else:
-            refused_to = refused_preemption(entry, candidate, attempts, tried=attempts.left < left)
-            self.preemption.append(refused_to)
-        if attempts.left < left:
+        elif refused_attempt is not None:
+            self.preemption.append(refused_preemption(entry, candidate, refused_attempt))
+        if refused_attempt is None or refused_attempt.is_made:
             self.notes_before = state.notes.taken  # The attempt is not repeated in the next visit.
-        if node is None:
+        if isinstance(node, RefusedAttempt):
             self.mixed = True
-            if attempts.retry_ns is not None:
-                self._wake_at(attempts.retry_ns)
-            return FailedTry(preemption_refused_to_ns=attempts.refused_to_ns)
+            if node.retry_ns is not None:
+                self._wake_at(node.retry_ns)
+            return FailedTry(preemption_refused_to_ns=node.refused_to_ns)
         if candidate.reserved_node != node.node_id:
             if candidate.reserved_node:
                 unreserve(state, entry, candidate.ask.allocation_key)

@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
 
 from ..applications.ask_walk import AskWalk, Candidate
-from ..preemption.guarantee.attempt_budget import AttemptBudget
+from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -111,23 +111,22 @@ def rest_of_held(state: PartitionState, entry: ApplicationEntry) -> Rest:
 
 
 def refused_preemption(
-    entry: ApplicationEntry, candidate: Candidate, attempts: AttemptBudget, *, tried: bool
+    entry: ApplicationEntry, candidate: Candidate, attempt: RefusedAttempt
 ) -> PreemptionRefused:
     """Return what may let an ask preempt to which it was refused, and those that share its answer.
 
     Args:
         entry: Its application.
-        candidate: The ask.
-        attempts: What came of it; the ask has not preempted before.
-        tried: An attempt was made, and failed.
+        candidate: The ask; it has not preempted before.
+        attempt: Why it was refused.
     """
     ask, facts = candidate.ask, entry.facts
     is_alone = facts.first is not None and facts.pending == facts.first.resource
-    shares = tried and attempts.refused_to_ns is not None and not is_alone
-    if not (attempts.is_due or shares):
-        return PreemptionRefused(None, attempts.retry_ns)
+    shares = attempt.is_made and attempt.refused_to_ns is not None and not is_alone
+    if not (attempt.is_due or shares):
+        return PreemptionRefused(None, attempt.retry_ns)
     due = PreemptingAsk(ask.resource, ask.priority, candidate.reserved_node)
-    return PreemptionRefused(due, None if attempts.is_due else attempts.retry_ns)
+    return PreemptionRefused(due, None if attempt.is_due else attempt.retry_ns)
 
 
 def rest_after(

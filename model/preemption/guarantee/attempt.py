@@ -33,7 +33,7 @@ from ..acts import (
 )
 from ..claims import committed_resources
 from ..victims import Victim, described
-from .attempt_budget import AttemptBudget
+from .attempt_budget import AttemptBudget, RefusedAttempt
 from .candidate_nodes import PreemptibleReservations, find_candidate_nodes, preemptible_reservations
 from .candidate_victims import collect_victims
 from .decision import (
@@ -60,7 +60,7 @@ def preempt_for_queue(
     *,
     nodes_tried: bool,
     attempts: AttemptBudget,
-) -> NodeEntry | None:
+) -> NodeEntry | RefusedAttempt:
     """Ask the RM to end what stands in the way of an ask whose queue is entitled to more.
 
     Args:
@@ -68,38 +68,33 @@ def preempt_for_queue(
         entry: The application of the ask.
         candidate: The ask; the caller has found neither room nor, with `nodes_tried`, a node to reserve.
         nodes_tried: The queues have room for the ask, and every node has been tried without result.
-        attempts: What this visit of the leaf may still spend; takes the time of the next try after a refusal.
+        attempts: What this visit of the leaf may still spend.
 
     Returns:
-        The node to reserve for the ask, `None` if nothing was preempted.
+        The node to reserve for the ask, or why nothing was preempted.
     """
     now_ns = state.now_ns()
-    attempts.retry_ns = attempts.refused_to_ns = None
-    attempts.pending = attempts.is_due = False
-    refusal = _refusal(state, entry, candidate, attempts, now_ns, nodes_tried=nodes_tried)
-    if refusal:
-        _note(state, entry, candidate, refusal)
-        return None
+    refused = _refusal(state, entry, candidate, attempts, now_ns, nodes_tried=nodes_tried)
+    if refused is not None:
+        _note(state, entry, candidate, refused.text)
+        return refused
     attempts.left -= 1
     node = _attempt(state, entry, candidate, attempts.victims, nodes_tried=nodes_tried)
+    if not isinstance(node, NoPreemption):
+        return node
     if node is NoPreemption.PENDING:
-        attempts.pending = True
-        return None
-    if isinstance(node, NoPreemption):
-        if node is NoPreemption.TOO_LATE:
-            attempts.victims.clear()  # Another thread has ended some.
-        if node.holds_for_shape:
-            shape = _shape(entry, candidate, nodes_tried=nodes_tried)
-            state.failed_preemptions.note(shape, now_ns, change_stamp(state))
-            attempts.failed[
-                PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
-            ] = None
-            attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
-        attempts.retry_ns = now_ns + CHECK_INTERVAL_NS
-        entry.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
-        _note(state, entry, candidate, node.text)
-        return None
-    return node
+        return RefusedAttempt(node.text, is_made=True, is_pending=True)
+    if node is NoPreemption.TOO_LATE:
+        attempts.victims.clear()  # Another thread has ended some.
+    refused_to_ns = None
+    if node.holds_for_shape:
+        shape = _shape(entry, candidate, nodes_tried=nodes_tried)
+        state.failed_preemptions.note(shape, now_ns, change_stamp(state))
+        attempts.failed[_preempting(candidate)] = None
+        refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
+    entry.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
+    _note(state, entry, candidate, node.text)
+    return RefusedAttempt(node.text, now_ns + CHECK_INTERVAL_NS, refused_to_ns, is_made=True)
 
 
 def _refusal(
@@ -110,37 +105,32 @@ def _refusal(
     now_ns: int,
     *,
     nodes_tried: bool,
-) -> str:
-    """Return why no attempt is made now, the empty text if one is to be made. Cheap: most asks end here."""
+) -> RefusedAttempt | None:
+    """Return why no attempt is made now, `None` if one is to be made. Cheap: most asks end here."""
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
-        attempts.refused_to_ns = EVER_NS
-        return PRECONDITIONS
+        return RefusedAttempt(PRECONDITIONS, refused_to_ns=EVER_NS)
     if candidate.triggered_preemption and not _may_try_again(
         state, entry, candidate, nodes_tried=nodes_tried
     ):
-        return PRECONDITIONS
+        return RefusedAttempt(PRECONDITIONS)
     due = due_ns(candidate, entry.queue.settings.preemption_delay_ns)
     if now_ns < due:
-        attempts.retry_ns = due
-        if candidate.preemption_checked_ns is None:
-            attempts.refused_to_ns = EVER_NS  # Those behind it are younger.
-        return PRECONDITIONS
+        # Those behind it are younger.
+        refused_to_ns = EVER_NS if candidate.preemption_checked_ns is None else None
+        return RefusedAttempt(PRECONDITIONS, due, refused_to_ns)
     if attempts.left <= 0:
-        attempts.is_due = True
-        attempts.retry_ns = now_ns
-        attempts.refused_to_ns = EVER_NS
-        return EXHAUSTED
+        return RefusedAttempt(EXHAUSTED, now_ns, EVER_NS, is_due=True)
     shape = _shape(entry, candidate, nodes_tried=nodes_tried)
-    attempts.retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
-    if attempts.retry_ns is None:
-        return ""
-    attempts.is_due = True
-    attempts.failed[
-        PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
-    ] = None
-    attempts.refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
-    return NO_HELP
+    retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
+    if retry_ns is None:
+        return None
+    attempts.failed[_preempting(candidate)] = None
+    return RefusedAttempt(NO_HELP, retry_ns, _tried_for_ns(entry, candidate, now_ns), is_due=True)
+
+
+def _preempting(candidate: Candidate) -> PreemptingAsk:
+    return PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
 
 
 def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) -> int | None:
