@@ -19,13 +19,14 @@ from ..state.preemption_log import PreemptionRecord
 from ..values.allocation import Ask
 from ..values.object_state import ObjectState
 from ..values.refusals import RefusalReason
+from ..values.users import User
 from .asks import AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
 from .quotas import application_count_blockers
 from .values import AskExplanation, AskStatus, Explanation, Gang
 
-__all__ = ["described", "entry_blockers", "explain", "partition_blockers"]
+__all__ = ["described", "entry_blockers", "explain", "partition_blockers", "queue_and_user_of"]
 
 _ASK_ORDER = "the higher priority first, then the earlier creation"
 
@@ -151,6 +152,17 @@ def _preemptions(
 
 def _explain_past(state: PartitionState, application_id: str, only_key: str | None) -> Explanation | None:
     """Explain the last application of that id that was rejected or has ended."""
+    past = _last_past(state, application_id)
+    if past is None:
+        return None
+    application, rules = past
+    return replace(_basis(state, application, application.report(), only_key), rules=rules)
+
+
+def _last_past(
+    state: PartitionState, application_id: str
+) -> tuple[ApplicationHandle, tuple[RuleOutcome, ...]] | None:
+    """Return the last application of that id that was rejected or has ended, with what the rules said."""
     past: dict[int, tuple[ApplicationHandle, tuple[RuleOutcome, ...]]] = {
         serial: (ended.application, ())
         for serial, ended in state.completed.items()
@@ -159,11 +171,19 @@ def _explain_past(state: PartitionState, application_id: str, only_key: str | No
     rejected = state.rejected.get(application_id)
     if rejected is not None:
         past[rejected.serial] = (rejected.application, rejected.rules)
-    if not past:
-        return None
-    application, rules = past[max(past)]
-    report = application.report()
-    return replace(_basis(state, application, report, only_key), rules=rules)
+    return past[max(past)] if past else None
+
+
+def queue_and_user_of(state: PartitionState, application_id: str) -> tuple[str, User] | None:
+    """Return the path of the queue of an application that can be explained, and its user.
+
+    The path is empty for one that was rejected before it had a queue.
+    """
+    entry = state.entries.get(application_id)
+    if entry is not None:
+        return entry.queue.path, entry.user
+    past = _last_past(state, application_id)
+    return None if past is None else (past[0].report(only_key="").queue_path, past[0].user)
 
 
 def _basis(

@@ -201,12 +201,12 @@ def explain_ask(partitions: Sequence[Partition], application_id: str, allocation
 
 def queue_and_user(partitions: Sequence[Partition], application_id: str) -> QueueAndUser | None:
     """Return where an application is and whose, `None` if no partition has it."""
-    # No ask has an empty key: only the application itself is explained.
-    for _, known in ask_each(
-        partitions, lambda partition: partition.read(explaining.explain, application_id, only_key="")
+    for _, found in ask_each(
+        partitions, lambda each: each.read(explaining.queue_and_user_of, application_id)
     ):
-        if known is not None and known.queue_path:
-            return QueueAndUser(known.queue_path, known.user.name, known.user.groups)
+        if found is not None and found[0]:
+            queue_path, user = found
+            return QueueAndUser(queue_path, user.name, user.groups)
     return None
 
 
