@@ -109,7 +109,7 @@ def _items(value: object) -> tuple[Node, ...]:
     if _is_null(value):
         return ()
     if not isinstance(value, SequenceNode):
-        raise _refused(f"a list is wanted here, not {_kind(value)}")
+        raise _refused(f"expected a list, not {_kind(value)}")
     return value.items
 
 
@@ -121,7 +121,7 @@ def _entries(value: object) -> dict[str, Node]:
     if _is_null(value):
         return {}
     if not isinstance(value, MappingNode):
-        raise _refused(f"a mapping is wanted here, not {_kind(value)}")
+        raise _refused(f"expected a mapping, not {_kind(value)}")
     return {key: entry.value for key, entry in value.entries.items()}
 
 

@@ -1,4 +1,4 @@
-"""Everything that stands in the way of an ask, in the order in which a cycle would meet it."""
+"""Everything that blocks an ask, in the order in which a cycle would meet it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OWN_TEXTS: Final = frozenset(
 
 
 class AskObstacles(NamedTuple):
-    """What stands in the way of an ask, and what the nodes say; `None` where they are not asked."""
+    """What blocks an ask, and what the nodes say; `None` where they are not asked."""
 
     blockers: tuple[Blocker, ...]
     nodes: NodeSummary | None

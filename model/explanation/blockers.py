@@ -1,4 +1,4 @@
-"""What stands in the way, as values: which queue, user, group or node, what was asked, and what there is."""
+"""What blocks an ask or an application, as values: which queue, user, group or node, and what is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ APPLICATIONS = "applications"
 
 
 class SubjectKind(Enum):
-    """What kind of thing stands in the way."""
+    """What kind of thing blocks."""
 
     PARTITION = "partition"
     QUEUE = "queue"
@@ -51,7 +51,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """One thing that stands in the way of an ask or of a whole application.
+    """One thing that blocks an ask or a whole application.
 
     `queue_path` is the queue where a limit of a user or a group stands. `position` is the setting that the
     reason is about, where it is about no quantity. `since_ns` is when it began, where that is known, and

@@ -36,7 +36,7 @@ class DryRun:
 
     `rejection` is why the application or the ask would be rejected, the empty text if it would be accepted.
     `rules` are the placement rules that were asked, of a new application; the last one decided. `creates`
-    are the queues that would be made. `blockers` stand in the way of all asks of the application. `ask` is
+    are the queues that would be made. `blockers` block all asks of the application. `ask` is
     `None` if none was given or the application would be rejected.
     """
 

@@ -103,7 +103,7 @@ def _queue_blockers(leaf: Queue) -> Iterator[Blocker]:
 def entry_blockers(
     state: PartitionState, entry: ApplicationEntry, *, is_starting: bool = False
 ) -> Iterator[Blocker]:
-    """Walk what stands in the way of all asks of an application.
+    """Walk what blocks all asks of an application.
 
     Args:
         state: The partition.

@@ -88,7 +88,7 @@ class SkipUntil:
 
     After a walk without result, only these can change the answer: time (`until_ns`), a node with room for one
     of the sizes that wait, room in the queues for one of the sizes that had none there (`barred`), and, if
-    anything else stood in the way (`mixed`), any change at all in the partition. What the RM's predicates
+    anything else refused an ask (`mixed`), any change at all in the partition. What the RM's predicates
     refused (`denied`) may be allowed at any moment without notice to the scheduler: then the leaf is visited
     in every cycle.
     """

@@ -96,9 +96,9 @@ class LeafVisit:
         self.passed_over = False
         """The RM is being asked about an ask; the result is not known yet."""
         self.denied = False
-        """The RM's predicates stood in the way."""
+        """The RM's predicates refused an ask."""
         self.mixed = False
-        """Something other than a lack of room stood in the way."""
+        """An ask was refused for another reason than a lack of room."""
         self.until_ns: int | None = None
         """When time alone may change the answer."""
         self.rests: list[tuple[ApplicationEntry, ApplicationFacts, Rest | None]] = []
@@ -255,7 +255,7 @@ class LeafVisit:
         return placed
 
     def _note_walk(self, walk: AskWalk) -> None:
-        """Note from the walk when a retry is worthwhile, and what stood in the way."""
+        """Note from the walk when a retry is worthwhile, and what refused the asks."""
         self.passed_over = self.passed_over or walk.passed_over
         if walk.retry_ns is not None:
             self._wake_at(walk.retry_ns)

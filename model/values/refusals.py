@@ -1,6 +1,6 @@
 """Refusals of the scheduler, as values.
 
-A refusal names what was asked, what was available, and what stood in the way. The scheduling cycle makes
+A refusal names what was asked, what was available, and what blocked the ask. The scheduling cycle makes
 one and stops. `licorne.model.explanation` answers "why does my application wait?": it walks over all queues,
 limits and nodes a second time, with the checks of the cycle. That it agrees with the refusals is checked by
 `tests/proxy/transcripts/test_explanations_agree.py`.
@@ -46,7 +46,7 @@ class RefusalReason(Enum):
 class Refusal:
     """One refusal.
 
-    `subject` is the queue path, user or node that stands in the way; `asked` and `available` are what was
+    `subject` is the queue path, user or node that blocks; `asked` and `available` are what was
     compared, where the reason is about resources. `until_ns` is when time alone may change the answer.
     """
 

@@ -36,7 +36,7 @@ def whole_number(option: str, at_least: int | None = None) -> Callable[[str | in
         if number is None or (at_least is not None and number < at_least):
             least = "" if at_least is None else f" from {at_least:,} on"
             raise typer.BadParameter(
-                f"a whole number{least} is wanted, not {text!r}", param_hint=f"'{option}'"
+                f"expected a whole number{least}, not {text!r}", param_hint=f"'{option}'"
             )
         return number
 

@@ -289,7 +289,7 @@ def _seconds(option: str, text: str) -> float:
 
     seconds = parse_duration_ns(text) / 1e9
     if seconds < 0:
-        raise LicorneError(f"{option}: a time that is not negative is wanted, not {text!r}")
+        raise LicorneError(f"{option}: expected a time that is not negative, not {text!r}")
     return seconds
 
 

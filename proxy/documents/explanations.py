@@ -64,7 +64,7 @@ __all__ = [
 
 
 class BlockerDocument(TypedDict):
-    """What stands in the way."""
+    """What blocks an ask or an application, and what would have to change."""
 
     reason: str
     """Its name, such as `QUEUE_QUOTA`."""
@@ -226,7 +226,7 @@ class ExplainedDocument(TypedDict):
     rejection: str
     rules: list[RuleAnswerDocument]
     blockers: list[BlockerDocument]
-    """What stands in the way of all asks."""
+    """What blocks all asks."""
     places: list[PlaceDocument]
     gang: GangDocument | None
     asks: list[ExplainedAskDocument]
@@ -300,7 +300,7 @@ class WaitingDocument(TypedDict):
     key: str
     text: str
     free: bool
-    """Nothing stands in the way."""
+    """Nothing blocks them."""
     reserved: str
     """The node that is reserved for it; empty for none."""
     blockers: list[BlockerLineDocument]

@@ -95,7 +95,7 @@ def _dry_run_document(scheduler: Scheduler, body: bytes) -> DryRunDocument:
         wanted = _read_body(body)
         rm_id = wanted.get("rm")
         if rm_id is not None and not isinstance(rm_id, str):
-            raise MessageError(f"rm: a text is wanted, not {rm_id!r}")
+            raise MessageError(f"rm: expected a text, not {rm_id!r}")
         application = _message(wanted, "application", si.AddApplicationRequest)
         ask = _message(wanted, "ask", si.Allocation)
     except LicorneError as error:
@@ -119,7 +119,7 @@ def _read_body(body: bytes) -> dict[str, Json]:
     except UnicodeDecodeError as error:
         raise JsonError(f"no text in UTF-8: {error}") from error
     if not isinstance(wanted, dict):
-        raise MessageError(f"an object is wanted, not {wanted!r}")
+        raise MessageError(f"expected an object, not {wanted!r}")
     for key in wanted:
         if key not in _PARTS:
             raise MessageError(f"{key}: unknown key; those known are {', '.join(_PARTS)}")

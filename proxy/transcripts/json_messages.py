@@ -32,7 +32,7 @@ def read_message(kind: type[_MessageType], body: Json) -> _MessageType:
         MessageError: Something in it is unknown or of the wrong kind.
     """
     if not isinstance(body, dict):
-        raise MessageError(f"an object is wanted, not {body!r}")
+        raise MessageError(f"expected an object, not {body!r}")
     try:
         return ParseDict(body, kind())
     except (ParseError, ValueError, TypeError, AttributeError) as error:
@@ -44,7 +44,7 @@ def read_message(kind: type[_MessageType], body: Json) -> _MessageType:
 def _misfits(body: Json, kind: Message, path: str) -> Iterator[str]:
     """Yield what does not fit a message."""
     if not isinstance(body, dict):
-        yield f"{path}: an object is wanted, not {body!r}"
+        yield f"{path}: expected an object, not {body!r}"
         return
     # Protobuf's own types name two classes of descriptors, which have the same interface.
     found = cast("Sequence[FieldDescriptor]", kind.DESCRIPTOR.fields)
@@ -62,14 +62,14 @@ def _misfits_of_field(value: Json, field: FieldDescriptor, path: str) -> Iterato
     message = field.message_type
     if message is not None and message.GetOptions().map_entry:
         if not isinstance(value, dict):
-            yield f"{path}: an object is wanted, not {value!r}"
+            yield f"{path}: expected an object, not {value!r}"
             return
         for key, entry in value.items():
             yield from _misfits_of_text(key, path)
             yield from _misfits_of_one(entry, message.fields_by_name["value"], f"{path}[{key}]")
     elif _is_list(field):
         if not isinstance(value, list):
-            yield f"{path}: a list is wanted, not {value!r}"
+            yield f"{path}: expected a list, not {value!r}"
             return
         for index, entry in enumerate(value):
             yield from _misfits_of_one(entry, field, f"{path}[{index}]")
@@ -94,7 +94,7 @@ def _misfits_of_one(value: Json, field: FieldDescriptor, path: str) -> Iterator[
             yield f"{path}: {value!r} is none of {', '.join(names)}{hint}"
     elif field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
         if not isinstance(value, bool):
-            yield f"{path}: true or false is wanted, not {value!r}"
+            yield f"{path}: expected true or false, not {value!r}"
     elif field.cpp_type in _BITS:
         yield from _misfits_of_number(value, _BITS[field.cpp_type], path)
     else:
@@ -104,7 +104,7 @@ def _misfits_of_one(value: Json, field: FieldDescriptor, path: str) -> Iterator[
 def _misfits_of_text(value: Json, path: str) -> Iterator[str]:
     """Yield what does not fit a text: JSON can have halves of characters, a message can not."""
     if not isinstance(value, str):
-        yield f"{path}: a text is wanted, not {value!r}"
+        yield f"{path}: expected a text, not {value!r}"
     elif any("\ud800" <= character <= "\udfff" for character in value):
         yield f"{path}: half a character stands in {value!r}"
 
@@ -113,7 +113,7 @@ def _misfits_of_number(value: Json, bits: int, path: str) -> Iterator[str]:
     """Yield what does not fit a signed number; as in JSON of protobuf, it may be in quotes."""
     number = _whole(value)
     if number is None:
-        yield f"{path}: a whole number is wanted, not {value!r}"
+        yield f"{path}: expected a whole number, not {value!r}"
     elif not -(1 << bits - 1) <= number < 1 << bits - 1:
         yield f"{path}: {value!r} is out of the range of {bits} bits"
 

@@ -94,7 +94,7 @@ def read_recording(rows: Iterable[Row], note: Callable[[str], None]) -> Iterator
             if line.header().file != files:
                 raise TranscriptError(
                     f"{row.source}:{row.number}: this is file {line.header().file} of a recording, "
-                    f"and file {files} is wanted here"
+                    f"expected file {files}"
                 )
         elif not files:
             raise TranscriptError(f"{row.source}:{row.number}: a recording begins with the line `recording`")

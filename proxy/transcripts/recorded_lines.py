@@ -137,7 +137,7 @@ def read_header(body: Json) -> Header:
         LicorneError: a value is of the wrong kind, or the format is another one.
     """
     if not isinstance(body, dict):
-        raise LicorneError(f"an object is wanted, not {body!r}")
+        raise LicorneError(f"expected an object, not {body!r}")
     if body.get("version") != FORMAT_VERSION:
         raise LicorneError(f"version {body.get('version')!r}: this program reads {FORMAT_VERSION}")
     return Header(_number(body.get("file"), "file"), _of(body, "reservations", bool, default=True))
@@ -223,7 +223,7 @@ def _read(read: Callable[[Json], T], value: Json, key: str) -> T:
 
 def _number(value: Json, place: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise LicorneError(f"{place}: a whole number is wanted, not {value!r}")
+        raise LicorneError(f"{place}: expected a whole number, not {value!r}")
     return value
 
 

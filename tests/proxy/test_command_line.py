@@ -244,13 +244,13 @@ def test_a_command_that_is_interrupted_ends_with_130(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["replay", "-", "--threads", "x"], "'--threads': a whole number is wanted, not 'x'"),
-        (["simulate", "a", "--threads", "1_0"], "'--threads': a whole number is wanted, not '1_0'"),
-        (["simulate", "a", "--seed", "1.5"], "'--seed': a whole number is wanted, not '1.5'"),
-        (["explain", "a", "-i", "b", "--after", "x"], "'--after': a whole number is wanted, not 'x'"),
-        (["dry-run", "-i", "b", "--priority", "high"], "'--priority': a whole number is wanted, not 'high'"),
-        (["bench", "--repeat", "0"], "'--repeat': a whole number from 1 on is wanted, not '0'"),
-        (["bench", "--threads", "9" * 99], "'--threads': a whole number from 1 on is wanted, not '9"),
+        (["replay", "-", "--threads", "x"], "'--threads': expected a whole number, not 'x'"),
+        (["simulate", "a", "--threads", "1_0"], "'--threads': expected a whole number, not '1_0'"),
+        (["simulate", "a", "--seed", "1.5"], "'--seed': expected a whole number, not '1.5'"),
+        (["explain", "a", "-i", "b", "--after", "x"], "'--after': expected a whole number, not 'x'"),
+        (["dry-run", "-i", "b", "--priority", "high"], "'--priority': expected a whole number, not 'high'"),
+        (["bench", "--repeat", "0"], "'--repeat': expected a whole number from 1 on, not '0'"),
+        (["bench", "--threads", "9" * 99], "'--threads': expected a whole number from 1 on, not '9"),
         (["bench", "--engine", "warp"], "'--engine': 'warp' is unknown, there are actors, direct, threads"),
     ],
 )

@@ -76,7 +76,7 @@ def read_text(node: Node) -> str:
         ScalarError: The node is a list or a mapping.
     """
     if not isinstance(node, ScalarNode):
-        raise ScalarError(f"a text is wanted here, not {kind_of(node)}")
+        raise ScalarError(f"expected a text, not {kind_of(node)}")
     return "" if node.tag is ScalarTag.NULL else node.text
 
 
@@ -91,7 +91,7 @@ def read_flag(node: Node) -> tuple[bool, str | None]:
     """
     text = node.text if isinstance(node, ScalarNode) else None
     if text is None or not isinstance(node, ScalarNode):
-        raise ScalarError(f"true or false is wanted here, not {kind_of(node)}")
+        raise ScalarError(f"expected true or false, not {kind_of(node)}")
     if node.tag is ScalarTag.NULL:
         return False, None
     if node.tag is ScalarTag.BOOLEAN and text in _TRUE | _FALSE:
@@ -100,7 +100,7 @@ def read_flag(node: Node) -> tuple[bool, str | None]:
         word = "true" if text in _OLD_TRUE else "false"
         return text in _OLD_TRUE, f"{text!r} is text in YAML 1.2; it is taken for {word}, better write that"
     hint = f"; did you mean {text.lower()}, without quotes?" if text.lower() in _TRUE | _FALSE else ""
-    raise ScalarError(f"true or false is wanted here, not {kind_of(node)}{hint}")
+    raise ScalarError(f"expected true or false, not {kind_of(node)}{hint}")
 
 
 def read_count(node: Node) -> tuple[int, str | None]:
@@ -119,8 +119,8 @@ def read_count(node: Node) -> tuple[int, str | None]:
         if count is not None and 0 <= count <= UINT64_MAX:
             return count, warning
         if not node.plain and re.fullmatch("[0-9]+", node.text):
-            raise ScalarError(f"a whole number is wanted here, not {kind_of(node)}: write it without quotes")
-    raise ScalarError(f"a whole number from 0 to {UINT64_MAX} is wanted here, not {kind_of(node)}")
+            raise ScalarError(f"expected a whole number, not {kind_of(node)}: write it without quotes")
+    raise ScalarError(f"expected a whole number from 0 to {UINT64_MAX}, not {kind_of(node)}")
 
 
 def read_number(node: Node) -> float:
@@ -138,7 +138,7 @@ def read_number(node: Node) -> float:
         number = float(node.text) if node.tag is ScalarTag.FLOAT and _FLOAT.fullmatch(node.text) else math.nan
         if math.isfinite(number):
             return number
-    raise ScalarError(f"a finite number is wanted here, not {kind_of(node)}")
+    raise ScalarError(f"expected a finite number, not {kind_of(node)}")
 
 
 def _whole(node: ScalarNode) -> tuple[int | None, str | None]:

@@ -61,7 +61,7 @@ def preempt_for_queue(
     nodes_tried: bool,
     attempts: AttemptBudget,
 ) -> NodeEntry | RefusedAttempt:
-    """Ask the RM to end what stands in the way of an ask whose queue is entitled to more.
+    """Ask the RM to end what takes the room of an ask whose queue is entitled to more.
 
     Args:
         state: The partition.

@@ -71,7 +71,7 @@ def _text(value: object) -> str:
         return value
     if type(value) is int:
         return str(value)
-    raise _refused(f"a text is wanted here, not {shown(value)}")
+    raise _refused(f"expected a text, not {shown(value)}")
 
 
 def _duration_ns(value: object) -> int:

@@ -9,16 +9,16 @@ from pydantic_core import ErrorDetails
 __all__ = ["shown", "text_of"]
 
 _WANTED: Final = {
-    "int_type": "a whole number is wanted here",
-    "string_type": "a text is wanted here",
-    "list_type": "a list is wanted here",
-    "dict_type": "a mapping is wanted here",
-    "model_type": "a mapping is wanted here",
-    "too_short": "at least one entry is wanted here",
-    "string_too_short": "a text is wanted here",
-    "literal_error": "{expected} is wanted here",
-    "greater_than_equal": "a number from {ge:,} on is wanted here",
-    "less_than_equal": "a number up to {le:,} is wanted here",
+    "int_type": "expected a whole number",
+    "string_type": "expected a text",
+    "list_type": "expected a list",
+    "dict_type": "expected a mapping",
+    "model_type": "expected a mapping",
+    "too_short": "expected at least one entry",
+    "string_too_short": "expected a text",
+    "literal_error": "expected {expected}",
+    "greater_than_equal": "expected a number from {ge:,} on",
+    "less_than_equal": "expected a number up to {le:,}",
 }
 _SHOWN_MAX: Final = 60
 
@@ -26,7 +26,7 @@ _SHOWN_MAX: Final = 60
 def text_of(detail: ErrorDetails) -> str:
     """Return the expected kind of a value, and the value that is there."""
     value = detail["input"]
-    wanted = _WANTED.get(detail["type"], "something else is wanted here").format(**detail.get("ctx", {}))
+    wanted = _WANTED.get(detail["type"], "expected something else").format(**detail.get("ctx", {}))
     needs_quotes = detail["type"] == "string_type" and isinstance(value, bool | int | float)
     return f"{wanted}, not {shown(value)}" + (": write it in quotes" if needs_quotes else "")
 

@@ -62,15 +62,13 @@ def test_an_error_has_its_problems_as_values() -> None:
     with pytest.raises(ConfigurationError) as refused:
         load("partitions: 3")
 
-    assert (
-        Problem("queues.yaml", 1, 13, "partitions", "a list is wanted here, not 3"),
-    ) == refused.value.problems
+    assert (Problem("queues.yaml", 1, 13, "partitions", "expected a list, not 3"),) == refused.value.problems
     assert isinstance(refused.value, LicorneError)
 
 
 def test_a_problem_with_the_whole_file_is_one_of_the_document() -> None:
     """Where nothing has a path."""
-    assert ["1:1: document: a mapping is wanted here, not the text 'a'"] == errors_of("a\n")
+    assert ["1:1: document: expected a mapping, not the text 'a'"] == errors_of("a\n")
 
 
 def test_an_error_can_be_sent_elsewhere() -> None:

@@ -100,7 +100,7 @@ def test_a_recording_without_one_of_its_files_is_refused(tmp_path: Path) -> None
     status, _, said = replay(tmp_path)
 
     assert 2 == status
-    assert f"{files[2]}:1: this is file 3 of a recording, and file 2 is wanted here" in " ".join(said.split())
+    assert f"{files[2]}:1: this is file 3 of a recording, expected file 2" in " ".join(said.split())
 
 
 TURN: Final[dict[str, Any]] = {"at": 1, "partition": 1}
@@ -113,7 +113,7 @@ TURN: Final[dict[str, Any]] = {"at": 1, "partition": 1}
         ({**TURN}, "a line has one verb, not none"),
         ({**TURN, "schedule": 1, "node": {}}, "a line has one verb, not schedule, node"),
         ({**TURN, "schedule": 1}, "there is no partition 1"),
-        ({**TURN, "at": "now", "schedule": 1}, "at: a whole number is wanted, not 'now'"),
+        ({**TURN, "at": "now", "schedule": 1}, "at: expected a whole number, not 'now'"),
         ({**TURN, "schedule": 1, "answers": [[]]}, "answers: no answer of a predicate: []"),
         ({**TURN, "schedule": 1, "groups": {"ada": 1}}, "groups[ada]: a list, or why the look-up `failed`"),
         ({**TURN, "schedule": 1, "halted": 1}, "halted: 1 is no bool"),
@@ -124,7 +124,7 @@ TURN: Final[dict[str, Any]] = {"at": 1, "partition": 1}
         ({"at": 1, "answer": {}}, "answer: an object with the rmID of a resource manager is wanted: {}"),
         ({"timer": "Expiry"}, "unknown verb 'timer'"),
         ({"recording": {"version": 2}}, "recording: version 2: this program reads 1"),
-        ({"recording": {"version": 1, "file": 1}}, "this is file 1 of a recording, and file 2 is wanted"),
+        ({"recording": {"version": 1, "file": 1}}, "this is file 1 of a recording, expected file 2"),
     ],
 )
 def test_a_line_that_is_wrong_ends_the_replay(line: dict[str, Any], said: str) -> None:

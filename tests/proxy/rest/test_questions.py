@@ -141,10 +141,10 @@ def test_a_question_that_cannot_be_answered_is_an_error(
     [
         (b"", "the body of the request: expecting value"),
         (b"\xff", "the body of the request: no text in UTF-8"),
-        ([], "an object is wanted, not []"),
+        ([], "expected an object, not []"),
         ({"asks": {}}, "asks: unknown key; those known are rm, application, ask"),
-        ({"rm": 1}, "rm: a text is wanted, not 1"),
-        ({"ask": {"priority": "high"}}, "ask: priority: a whole number is wanted, not 'high'"),
+        ({"rm": 1}, "rm: expected a text, not 1"),
+        ({"ask": {"priority": "high"}}, "ask: priority: expected a whole number, not 'high'"),
         ({"ask": {"nodeId": "n1"}}, "ask: nodeId: unknown field; did you mean 'nodeID'?"),
         ({}, "a dry run needs an application, an ask, or both"),
         ({"ask": {**NEW_ASK, "applicationID": "none"}}, "application 'none' is not active"),

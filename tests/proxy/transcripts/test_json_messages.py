@@ -27,15 +27,15 @@ def test_what_protobuf_writes_is_read() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ([], "an object is wanted, not []"),
+        ([], "expected an object, not []"),
         ({"nodez": []}, "nodez: unknown field; did you mean 'nodes'?"),
-        ({"rmID": 1}, "rmID: a text is wanted, not 1"),
+        ({"rmID": 1}, "rmID: expected a text, not 1"),
         ({"rmID": "\ud800"}, r"rmID: half a character stands in '\ud800'"),
-        ({"nodes": {}}, "nodes: a list is wanted, not {}"),
-        ({"nodes": [None]}, "nodes[0]: an object is wanted, not None"),
-        ({"nodes": [{}, {"nodeID": []}]}, "nodes[1].nodeID: a text is wanted, not []"),
-        ({"nodes": [{"attributes": []}]}, "nodes[0].attributes: an object is wanted, not []"),
-        ({"nodes": [{"attributes": {"a": 1}}]}, "nodes[0].attributes[a]: a text is wanted, not 1"),
+        ({"nodes": {}}, "nodes: expected a list, not {}"),
+        ({"nodes": [None]}, "nodes[0]: expected an object, not None"),
+        ({"nodes": [{}, {"nodeID": []}]}, "nodes[1].nodeID: expected a text, not []"),
+        ({"nodes": [{"attributes": []}]}, "nodes[0].attributes: expected an object, not []"),
+        ({"nodes": [{"attributes": {"a": 1}}]}, "nodes[0].attributes[a]: expected a text, not 1"),
         (
             {"nodes": [{"attributes": {"\udc00": ""}}]},
             r"nodes[0].attributes: half a character stands in '\udc00'",
@@ -53,10 +53,10 @@ def test_what_does_not_fit_is_named_with_its_place(body: Json, said: str) -> Non
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("x", "a whole number is wanted, not 'x'"),
-        (1.5, "a whole number is wanted, not 1.5"),
-        (float("inf"), "a whole number is wanted, not inf"),
-        (True, "a whole number is wanted, not True"),
+        ("x", "expected a whole number, not 'x'"),
+        (1.5, "expected a whole number, not 1.5"),
+        (float("inf"), "expected a whole number, not inf"),
+        (True, "expected a whole number, not True"),
         (2**31, "2147483648 is out of the range of 32 bits"),
         ("-99999999999", "'-99999999999' is out of the range of 32 bits"),
     ],
@@ -73,5 +73,5 @@ def test_a_word_that_is_none_of_several_is_named_with_all_of_them() -> None:
     """Such as an action of a node; a flag is true or false."""
     with pytest.raises(MessageError, match=r"action: 'CREAT' is none of .*; did you mean 'CREATE'\?"):
         read_message(si.NodeInfo, {"action": "CREAT"})
-    with pytest.raises(MessageError, match="placeholder: true or false is wanted, not 1"):
+    with pytest.raises(MessageError, match="placeholder: expected true or false, not 1"):
         read_message(si.Allocation, {"placeholder": 1})

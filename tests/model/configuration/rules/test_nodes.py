@@ -61,4 +61,4 @@ def test_weights_are_finite_numbers(weight: str, kind: str) -> None:
     """An infinite weight would leave the others without any."""
     text = below_root("", f"nodesortpolicy: {{resourceweights: {{memory: §{weight}}}}}")
 
-    assert [f"a finite number is wanted here, not {kind}"] == errors_at_marks(text)
+    assert [f"expected a finite number, not {kind}"] == errors_at_marks(text)

@@ -98,7 +98,7 @@ def test_a_child_whose_maximum_cannot_be_read_is_not_reported_to_have_none() -> 
 
     (said,) = errors_at_marks(text)
 
-    assert said == "a whole number is wanted here, not the text '2': write it without quotes"
+    assert said == "expected a whole number, not the text '2': write it without quotes"
 
 
 def test_a_parent_without_a_maximum_does_not_hand_down_another() -> None:

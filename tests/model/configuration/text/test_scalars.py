@@ -61,7 +61,7 @@ def test_null_is_the_empty_text() -> None:
 @pytest.mark.parametrize(("node", "kind"), [(A_LIST, "a list"), (A_MAPPING, "a mapping")])
 def test_a_list_or_mapping_is_no_text(node: Node, kind: str) -> None:
     """A field for text says what stands there instead."""
-    with pytest.raises(ScalarError, match=f"^a text is wanted here, not {kind}$"):
+    with pytest.raises(ScalarError, match=f"^expected a text, not {kind}$"):
         read_text(node)
 
 
@@ -85,19 +85,19 @@ def test_flags_of_yaml_1_1_are_read_with_a_warning(text: str, flag: bool) -> Non
 @pytest.mark.parametrize(
     ("node", "said"),
     [
-        (plain("maybe"), "true or false is wanted here, not the text 'maybe'"),
-        (plain("1"), "true or false is wanted here, not 1"),
-        (quoted("yes"), "true or false is wanted here, not the text 'yes'"),
+        (plain("maybe"), "expected true or false, not the text 'maybe'"),
+        (plain("1"), "expected true or false, not 1"),
+        (quoted("yes"), "expected true or false, not the text 'yes'"),
         (
             quoted("true"),
-            "true or false is wanted here, not the text 'true'; did you mean true, without quotes?",
+            "expected true or false, not the text 'true'; did you mean true, without quotes?",
         ),
         (
             plain("tRue"),
-            "true or false is wanted here, not the text 'tRue'; did you mean true, without quotes?",
+            "expected true or false, not the text 'tRue'; did you mean true, without quotes?",
         ),
-        (A_LIST, "true or false is wanted here, not a list"),
-        (ScalarNode("x", ScalarTag.BOOLEAN, NOWHERE), "true or false is wanted here, not x"),
+        (A_LIST, "expected true or false, not a list"),
+        (ScalarNode("x", ScalarTag.BOOLEAN, NOWHERE), "expected true or false, not x"),
     ],
 )
 def test_what_is_no_flag_is_refused(node: Node, said: str) -> None:
@@ -150,9 +150,7 @@ def test_what_is_no_count_is_refused(text: str) -> None:
     with pytest.raises(ScalarError) as refused:
         read_count(plain(text))
 
-    assert f"a whole number from 0 to {UINT64_MAX} is wanted here, not {kind_of(plain(text))}" == str(
-        refused.value
-    )
+    assert f"expected a whole number from 0 to {UINT64_MAX}, not {kind_of(plain(text))}" == str(refused.value)
 
 
 def test_a_quoted_count_is_refused_with_advice() -> None:
@@ -179,4 +177,4 @@ def test_what_is_no_finite_number_is_refused(node: Node) -> None:
     with pytest.raises(ScalarError) as refused:
         read_number(node)
 
-    assert f"a finite number is wanted here, not {kind_of(node)}" == str(refused.value)
+    assert f"expected a finite number, not {kind_of(node)}" == str(refused.value)

@@ -51,19 +51,19 @@ def test_a_misspelt_key_comes_with_the_key_that_was_meant(text: str, error: str)
 @pytest.mark.parametrize(
     ("queue", "error"),
     [
-        ("name: [a]", "name: a text is wanted here, not a list"),
-        ("parent: maybe", "parent: true or false is wanted here, not the text 'maybe'"),
+        ("name: [a]", "name: expected a text, not a list"),
+        ("parent: maybe", "parent: expected true or false, not the text 'maybe'"),
         (
             "maxapplications: -1",
-            "maxapplications: a whole number from 0 to 18446744073709551615 is wanted here, not -1",
+            "maxapplications: expected a whole number from 0 to 18446744073709551615, not -1",
         ),
-        ("properties: [a]", "properties: a mapping is wanted here, not a list"),
-        ("queues: {a: b}", "queues: a list is wanted here, not a mapping"),
-        ("queues: ''", "queues: a list is wanted here, not the text ''"),
-        ("resources: 3", "resources: a mapping is wanted here, not 3"),
-        ("limits: [bob]", "limits[0]: a mapping is wanted here, not the text 'bob'"),
-        ("resources: {max: {memory: [1]}}", "resources.max.memory: a text is wanted here, not a list"),
-        ("childtemplate: [a]", "childtemplate: a mapping is wanted here, not a list"),
+        ("properties: [a]", "properties: expected a mapping, not a list"),
+        ("queues: {a: b}", "queues: expected a list, not a mapping"),
+        ("queues: ''", "queues: expected a list, not the text ''"),
+        ("resources: 3", "resources: expected a mapping, not 3"),
+        ("limits: [bob]", "limits[0]: expected a mapping, not the text 'bob'"),
+        ("resources: {max: {memory: [1]}}", "resources.max.memory: expected a text, not a list"),
+        ("childtemplate: [a]", "childtemplate: expected a mapping, not a list"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused(queue: str, error: str) -> None:
@@ -146,7 +146,7 @@ def test_a_key_given_twice_is_one_error_and_the_first_value_counts() -> None:
 
 def test_braces_in_a_value_come_through_to_the_message() -> None:
     """Messages show what stands in the file, whatever it is."""
-    assert [f"6:25: {BELOW}[0].parent: true or false is wanted here, not the text '{{text}}'"] == errors_of(
+    assert [f"6:25: {BELOW}[0].parent: expected true or false, not the text '{{text}}'"] == errors_of(
         below_root("- {name: a, parent: '{text}'}")
     )
 

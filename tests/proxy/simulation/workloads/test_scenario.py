@@ -139,8 +139,12 @@ def test_an_application_may_be_a_gang(tmp_path: Path) -> None:
     [
         ("prefix: n", "prefixx: n", "day.yaml:2:5: nodes[0].prefix: the key 'prefix' is missing"),
         ("priority", "prioritty", "day.yaml:18:9: applications[0].tasks[0].prioritty: unknown key"),
-        ("count: 2\n    res", "count: 0\n    res", "day.yaml:3:12: nodes[0].count: a number from 1 on is"),
-        ("count: 3", "count: three", "day.yaml:8:12: applications[0].count: a whole number is wanted"),
+        (
+            "count: 2\n    res",
+            "count: 0\n    res",
+            "day.yaml:3:12: nodes[0].count: expected a number from 1 on",
+        ),
+        ("count: 3", "count: three", "day.yaml:8:12: applications[0].count: expected a whole number"),
         ("500m", "500 Mb", "day.yaml:16:20: applications[0].tasks[0].resources: invalid quantity: '500 Mb'"),
         ("{vcore: 1}", "{}", "day.yaml:19:20: applications[0].tasks[1].resources: quantities by"),
         ("{vcore: 1}", "{vcore: 0}", "day.yaml:19:20: applications[0].tasks[1].resources: at least one"),
@@ -150,8 +154,8 @@ def test_an_application_may_be_a_gang(tmp_path: Path) -> None:
         ("root.Batch.day", "batch", "day.yaml:9:12: applications[0].queue: 'batch' is no path of a queue"),
         ("root.Batch.day", "root.a b", "day.yaml:9:12: applications[0].queue: invalid queue name, max 64 "),
         ("prefix: n", "prefix: -n", "day.yaml:2:13: nodes[0].prefix: '-n' is no name: 1 to 64 letters"),
-        ("prefix: n", "prefix: 7", "day.yaml:2:13: nodes[0].prefix: a text is wanted here, not 7: write it"),
-        ("user: anna", "user: [anna]", "day.yaml:10:11: applications[0].user: a text is wanted here"),
+        ("prefix: n", "prefix: 7", "day.yaml:2:13: nodes[0].prefix: expected a text, not 7: write it"),
+        ("user: anna", "user: [anna]", "day.yaml:10:11: applications[0].user: expected a text"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
@@ -203,8 +207,8 @@ def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     [
         ("nodes: [", "day.yaml:2:1: document: not YAML: "),
         ("nodes: []\nnodes: []\n", "day.yaml:2:1: nodes: the key 'nodes' stands here twice, first on line 1"),
-        ("- a list\n", "day.yaml:1:1: document: a mapping is wanted here, not"),
-        ("", "day.yaml:1:1: document: a mapping is wanted here, not"),
+        ("- a list\n", "day.yaml:1:1: document: expected a mapping, not"),
+        ("", "day.yaml:1:1: document: expected a mapping, not"),
     ],
 )
 def test_what_is_no_scenario_at_all_is_refused(tmp_path: Path, text: str, expected: str) -> None:
