@@ -14,12 +14,20 @@ from .quota import fair_maximum
 if TYPE_CHECKING:
     from .tree import QueueTree
 
-__all__ = ["ranked_children", "ranked_leaves", "waits"]
+__all__ = ["is_reached", "ranked_children", "ranked_leaves", "waits"]
 
 
 def waits(queue: Queue) -> bool:
     """Return whether something waits in a queue that the scheduler visits."""
     return is_any_positive(queue.pending) and queue.state is not ObjectState.STOPPED
+
+
+def is_reached(leaf: Queue) -> bool:
+    """Return whether something waits in a leaf that a walk of the tree comes to.
+
+    It does not where a queue above is stopped, or is a leaf itself since a configuration made it one.
+    """
+    return waits(leaf) and all(waits(level) and not level.is_leaf for level in leaf.above[1:-1])
 
 
 def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:

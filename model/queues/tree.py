@@ -18,7 +18,7 @@ from ..values.users import User
 from .order import ChildKey, child_key
 from .queue import Queue
 from .quota import fair_maximum
-from .ranks import waits
+from .ranks import is_reached, waits
 from .template import QueueTemplate
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree", "awake_in_order"]
@@ -299,7 +299,7 @@ def awake_in_order(tree: QueueTree) -> Iterator[Queue]:
     """Walk those of the leaves with something waiting that do not sleep, as the scheduler visits them."""
     awake = tree.root.awake
     if awake.are_few:
-        return iter(sorted(filter(waits, awake.leaves), key=lambda leaf: _keys_on_path(tree, leaf)))
+        return iter(sorted(filter(is_reached, awake.leaves), key=lambda leaf: _keys_on_path(tree, leaf)))
     return (leaf for leaf in tree.leaves_in_order() if leaf not in awake.asleep)
 
 

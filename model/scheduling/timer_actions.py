@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..preemption.quota import preempt_over_quota
 from ..queues.quota_timer import next_due_ns
-from ..queues.ranks import waits
+from ..queues.ranks import is_reached
 from ..state.applying import apply
 from ..state.charges import drop_asks, leave_swap
 from ..state.expiries import expire_due
@@ -76,7 +76,7 @@ def next_retry_ns(state: PartitionState) -> int | None:
     if is_idle(state):
         return None
     awake = state.tree.root.awake
-    skips = [leaf.entries.skip_until for leaf in awake.leaves if waits(leaf)]
+    skips = [leaf.entries.skip_until for leaf in awake.leaves if is_reached(leaf)]
     due = [skip.until_ns for skip in skips if skip is not None and skip.until_ns is not None]
     asleep_due_ns = awake.next_due_ns()
     if asleep_due_ns is not None:
