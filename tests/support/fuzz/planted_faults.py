@@ -163,16 +163,16 @@ FAULTS: Final = (
         "            effects.append(ReleaseWanted(key, TerminationType.TIMEOUT, placed_text))",
     ),
     Fault(
-        "leaves sleep on although a node has gained room",
-        "model/scheduling/cycle.py",
-        "    return state.changes, state.node_changes, state.nodes.gains",
-        "    return state.changes, state.node_changes, 0",
+        "a leaf sleeps on although its time has come",
+        "model/queues/awake_leaves.py",
+        "            self.wake(heappop(self._due)[2])\n",
+        "            heappop(self._due)\n",
     ),
     Fault(
         "a leaf sleeps on although an ask has come",
         "model/queues/awake_leaves.py",
-        "        self._asleep.pop(leaf, None)\n        if leaf.is_leaf:\n",
-        "        if leaf.is_leaf and leaf not in self._asleep:\n",
+        "        self.asleep.pop(leaf, None)\n        if leaf.is_leaf:\n",
+        "        if leaf.is_leaf and leaf not in self.asleep:\n",
     ),
     Fault(
         "the reservation of a member that replaces a placeholder stays",
