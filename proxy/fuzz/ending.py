@@ -149,13 +149,12 @@ class RunEnding:
             manager.record.check(snapshot)
             if self._are_maxima_kept:
                 check_maxima(snapshot)
-            passing = {
-                name: application.state
-                for name, application in manager.record.applications.items()
-                if application.state in _PASSING
-            }
-            if passing:
-                raise RecordError(f"applications that should be over, or run again: {passing}")
+            passing = _passing(manager)
+            if passing:  # A dynamic leaf keeps its maximum of applications: they end in turn.
+                self._quiet(_QUIET_SECONDS)
+            stuck = {name: state for name, state in _passing(manager).items() if passing.get(name) == state}
+            if stuck:
+                raise RecordError(f"applications that should be over, or run again: {stuck}")
             self._check_that_what_waits_is_held_back(manager)
 
     def _be_quiet_for_a_moment(self) -> None:
@@ -174,6 +173,15 @@ class RunEnding:
             for ask in () if found.blockers else found.asks:
                 if ask.status is AskStatus.WAITING and not ask.blockers:
                     raise RecordError(f"{ask.allocation_key} waits for no reason: {found}")
+
+
+def _passing(manager: SimulatedManager) -> dict[str, str]:
+    """Return the applications that leave their states by themselves, with these."""
+    return {
+        name: application.state
+        for name, application in manager.record.applications.items()
+        if application.state in _PASSING
+    }
 
 
 def _without_limits(configuration: Configuration) -> Configuration:
