@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
 
 from ..applications.ask_walk import AskWalk, Candidate
-from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
+from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -120,13 +120,12 @@ def refused_preemption(
         candidate: The ask; it has not preempted before.
         attempt: Why it was refused.
     """
-    ask, facts = candidate.ask, entry.facts
+    facts = entry.facts
     is_alone = facts.first is not None and facts.pending == facts.first.resource
     shares = attempt.is_made and attempt.refused_to_ns is not None and not is_alone
     if not (attempt.is_due or shares):
         return PreemptionRefused(None, attempt.retry_ns)
-    due = PreemptingAsk(ask.resource, ask.priority, candidate.reserved_node)
-    return PreemptionRefused(due, None if attempt.is_due else attempt.retry_ns)
+    return PreemptionRefused(preempting_ask(candidate), None if attempt.is_due else attempt.retry_ns)
 
 
 def rest_after(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
+from pkgutil import iter_modules
 from typing import Any, Final
 
 import yaml
@@ -13,19 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..documents import (
-    applications,
-    clusters,
-    configurations,
-    events,
-    explanations,
-    monitoring,
-    nodes,
-    pages,
-    queues,
-    rules,
-    usages,
-)
+from .. import documents
 
 __all__ = ["ROUTES", "description"]
 
@@ -33,19 +22,6 @@ _TYPE: Final = "application/yaml"
 _SUFFIX: Final = "Document"
 _REFERENCE: Final = "#/components/schemas/"
 _CONFIG: Final = ConfigDict(use_attribute_docstrings=True)
-_ROOMS: Final = (
-    applications,
-    clusters,
-    configurations,
-    events,
-    explanations,
-    monitoring,
-    nodes,
-    pages,
-    queues,
-    rules,
-    usages,
-)
 
 
 @cache
@@ -60,8 +36,9 @@ def description() -> bytes:
 
 def _schemas(named: set[str]) -> dict[str, Any]:
     """Return the schemas of documents, and of those that are in them, by name."""
+    rooms = [import_module(f"{documents.__name__}.{each.name}") for each in iter_modules(documents.__path__)]
     declared = {
-        name: getattr(room, name) for room in _ROOMS for name in room.__all__ if name.endswith(_SUFFIX)
+        name: getattr(room, name) for room in rooms for name in room.__all__ if name.endswith(_SUFFIX)
     }
     types: Any = [list[declared[name + _SUFFIX]] for name in sorted(named)]  # type: ignore[misc] # found by name
     adapters: list[Any] = [(each, "validation", TypeAdapter(each, config=_CONFIG)) for each in types]

@@ -75,7 +75,7 @@ def explanation_lines(explanation: SentencesDocument) -> list[str]:
 
 def _blockers(blockers: Iterable[BlockerLineDocument], indent: str) -> Iterator[str]:
     for blocker in blockers:
-        setting = blocker.get("setting", None)
+        setting = blocker.get("setting")
         where = f" (line {setting.get('line', 0)}: {setting.get('text', '')})" if setting else ""
         yield f"{indent}{blocker.get('text', '')}{where}"
         yield from (f"{indent}  {lack.get('text', '')}" for lack in blocker.get("lacks", []))

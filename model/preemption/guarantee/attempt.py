@@ -13,7 +13,6 @@ from ...applications.ask_walk import Candidate
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...nodes.block import NodeEntry
 from ...queues.application_entry import ApplicationEntry
-from ...queues.waiting import PreemptingAsk
 from ...resources.quantity_texts import resource_text
 from ...resources.resource import total_of
 from ...state.partition_state import PartitionState
@@ -33,7 +32,7 @@ from ..acts import (
 )
 from ..claims import committed_resources
 from ..victims import Victim, described
-from .attempt_budget import AttemptBudget, RefusedAttempt
+from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from .candidate_nodes import PreemptibleReservations, find_candidate_nodes, preemptible_reservations
 from .candidate_victims import collect_victims
 from .decision import (
@@ -90,7 +89,7 @@ def preempt_for_queue(
     if node.holds_for_shape:
         shape = _shape(entry, candidate, nodes_tried=nodes_tried)
         state.failed_preemptions.note(shape, now_ns, change_stamp(state))
-        attempts.failed[_preempting(candidate)] = None
+        attempts.failed[preempting_ask(candidate)] = None
         refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
     entry.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
     _note(state, entry, candidate, node.text)
@@ -125,12 +124,8 @@ def _refusal(
     retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
     if retry_ns is None:
         return None
-    attempts.failed[_preempting(candidate)] = None
+    attempts.failed[preempting_ask(candidate)] = None
     return RefusedAttempt(NO_HELP, retry_ns, _tried_for_ns(entry, candidate, now_ns), is_due=True)
-
-
-def _preempting(candidate: Candidate) -> PreemptingAsk:
-    return PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
 
 
 def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) -> int | None:

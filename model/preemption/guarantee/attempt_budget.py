@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, final
 
+from ...applications.ask_walk import Candidate
 from ...queues.waiting import PreemptingAsk
 from ..victims import Victim
 
-__all__ = ["ATTEMPTS_MAX", "AttemptBudget", "RefusedAttempt"]
+__all__ = ["ATTEMPTS_MAX", "AttemptBudget", "RefusedAttempt", "preempting_ask"]
 
 ATTEMPTS_MAX: Final = 10
 """Attempts during one visit of a leaf; the next visit has as many again."""
@@ -44,3 +45,8 @@ class RefusedAttempt(NamedTuple):
     """An attempt was made, and failed."""
     is_pending: bool = False
     """The attempt was broken off without a trace, since the RM has not answered yet."""
+
+
+def preempting_ask(candidate: Candidate) -> PreemptingAsk:
+    """Return what decides an attempt to preempt for a candidate, besides its leaf."""
+    return PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
