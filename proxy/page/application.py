@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,7 +18,8 @@ from starlette.routing import Route
 
 from ...model.errors import LicorneError, RequestError
 from ...model.resources.resource import Resource
-from ..documents.pages import TimelineDocument
+from ..documents.operations import JSON, Operation, Parameter, numbered, text
+from ..documents.pages import PageNodeDocument, TimelineDocument
 from ..scheduler.answering.asking import NotKnownError
 from ..scheduler.answering.live_view import LiveQueues, LiveView
 from .answers import node_document
@@ -37,12 +39,16 @@ _MILLISECONDS: Final = re.compile(r"[0-9]{1,18}")
 _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
+_KEPT_PARTITION: Final = text("partition", "Its name", required=True)
+_KEPT_MANAGER: Final = text("rm", "The resource manager", required=True)
+
+
 @final
 class Page:
     """The page of a scheduler: its files, its live data, and what keeps the timeline.
 
     Attributes:
-        routes: The routes of the live data, below `/licorne/v1/`.
+        operations: `OPERATIONS`, with endpoints of this page.
         files: The application with the files, at `/`.
 
     Args:
@@ -57,12 +63,7 @@ class Page:
         self._scheduler = scheduler
         self._feed = LiveFeed(scheduler)
         self._timeline = Timeline(scheduler.monitoring.live_view)
-        self.routes = [
-            Route("/licorne/v1/live", self._live),
-            Route("/licorne/v1/page/node", self._node),
-            Route("/licorne/v1/page/reasons", self._reasons),
-            Route("/licorne/v1/page/timeline", self._timeline_of),
-        ]
+        self.operations = [each._replace(endpoint=partial(each.endpoint, self)) for each in self.OPERATIONS]
         files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
         self.files = Starlette(routes=[Route("/{path:path}", files.respond)])
 
@@ -86,7 +87,7 @@ class Page:
             return error_response(503, str(error))
         return StreamingResponse(self._feed.messages(), media_type="text/event-stream", headers=_STREAM)
 
-    def _node(self, request: Request) -> Response:
+    def _page_node(self, request: Request) -> Response:
         """Say what a node has and what runs on it; may wait for a partition."""
 
         def read(rm_id: str, partition: str) -> Response:
@@ -98,7 +99,7 @@ class Page:
 
         return _of_partition(request, read)
 
-    def _reasons(self, request: Request) -> Response:
+    def _page_reasons(self, request: Request) -> Response:
         """Say in few words why applications wait; may wait for a partition."""
         applications = request.query_params.getlist("application")
         if len(applications) > REASONS_MAX:
@@ -112,7 +113,7 @@ class Page:
 
         return _of_partition(request, read)
 
-    async def _timeline_of(self, request: Request) -> Response:
+    async def _page_timeline(self, request: Request) -> Response:
         """Return what queues used in the last hour."""
         self._timeline.start()
         wanted = request.query_params
@@ -125,6 +126,70 @@ class Page:
             return error_response(400, f"since={since_ms!r} is no time in milliseconds")
         document = self._timeline.document(partition, wanted.get("parent", "root"), int(since_ms))
         return JSONResponse(document, headers=_NOT_KEPT)
+
+    OPERATIONS: ClassVar[Sequence[Operation]] = [
+        Operation(
+            "/licorne/v1/live",
+            _live,
+            "page",
+            "Everything that the page shows, then what changes, as server-sent events without end",
+            "The events",
+            {"text/event-stream": str},
+        ),
+        Operation(
+            "/licorne/v1/page/node",
+            _page_node,
+            "page",
+            "What a node has and what runs there, as a person reads it",
+            "The node",
+            {JSON: PageNodeDocument},
+            parameters=[_KEPT_MANAGER, _KEPT_PARTITION, text("node", "The id of the node", required=True)],
+            refusals=[400, 404],
+        ),
+        Operation(
+            "/licorne/v1/page/reasons",
+            _page_reasons,
+            "page",
+            "In few words, why applications wait",
+            "What was noted most often on the first waiting ask of each; those without are left out",
+            {JSON: dict[str, str]},
+            parameters=[
+                _KEPT_MANAGER,
+                _KEPT_PARTITION,
+                Parameter(
+                    "application",
+                    f"The ids of the applications, {REASONS_MAX} at most",
+                    {"type": "array", "items": {"type": "string"}},
+                ),
+            ],
+            refusals=[400, 404],
+        ),
+        Operation(
+            "/licorne/v1/page/timeline",
+            _page_timeline,
+            "page",
+            "What a queue and those right below it used in the last hour",
+            "The points",
+            {JSON: TimelineDocument},
+            parameters=[
+                text(
+                    "partition",
+                    "Its full name, `[rm]default`; one that is unknown has no points",
+                    required=True,
+                ),
+                Parameter("parent", "The queue", {"type": "string", "default": "root"}),
+                numbered(
+                    "since",
+                    "Points after this time alone, milliseconds since 1970",
+                    least=0,
+                    most=10**18 - 1,
+                    default=0,
+                ),
+            ],
+            refusals=[400],
+        ),
+    ]
+    """The operations of a page; their endpoints take the page first."""
 
 
 class _BadRequestError(LicorneError):

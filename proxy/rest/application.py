@@ -55,7 +55,7 @@ def rest_app(
     """
     pace = Pace(scheduler.monitoring.is_busy, scheduler.monitoring.announced)
     page = Page(scheduler, ui_dir=ui_dir)
-    routes = all_routes(page.routes)
+    routes = all_routes(page.operations)
     application = Starlette(
         routes=routes,
         middleware=[

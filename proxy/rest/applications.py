@@ -7,34 +7,34 @@ from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ...model.views.shown import ListedApplication
-from ..documents.applications import application_document
+from ..documents.applications import ApplicationDocument, application_document
+from ..documents.operations import JSON, Operation, Parameter
 from .errors import RestError
 from .pages import paged_response
 from .requests import partition_of, queue_path_of, views_of
 from .responses import json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 _BELOW: Final = "/ws/v1/partition/{partition}"
 _STATUSES: Final = ("new", "accepted", "running", "completing", "failing", "resuming")
 
 
-def _of_queue(request: Request) -> Response:
+def _applications_of_queue(request: Request) -> Response:
     partition, queue = partition_of(request), _known_queue(request)
     return _active(request, partition, queue=queue)
 
 
-def _active_of_queue(request: Request) -> Response:
+def _active_applications_of_queue(request: Request) -> Response:
     partition, queue = partition_of(request), _known_queue(request)
     if request.path_params["state"].lower() != "active":
         raise RestError(HTTPStatus.BAD_REQUEST, "Only following application states are allowed: active")
     return _active(request, partition, queue=queue, status=_status(request))
 
 
-def _in_state(request: Request) -> Response:
+def _applications(request: Request) -> Response:
     partition, views = partition_of(request), views_of(request)
     state = request.path_params["state"].lower()
     if state == "active":
@@ -106,10 +106,65 @@ def _one(request: Request, partition: str, queue: str | None = None) -> Response
 
 _QUEUE: Final = f"{_BELOW}/queue/{{queue}}"
 
-ROUTES = [
-    Route(f"{_QUEUE}/applications", _of_queue),
-    Route(f"{_QUEUE}/applications/{{state}}", _active_of_queue),
-    Route(f"{_QUEUE}/application/{{application}}", _application_of_queue),
-    Route(f"{_BELOW}/application/{{application}}", _application),
-    Route(f"{_BELOW}/applications/{{state}}", _in_state),
+_MANY: Final = "The applications; those that end while the list is made are left out"
+_STATUS: Final = Parameter(
+    "status",
+    "Of active applications only those in this status, in any case of letters; all if it is empty. "
+    "Ignored for others",
+    {"type": "string", "enum": ["", *_STATUSES]},
+)
+
+
+def _state(*states: str) -> Parameter:
+    schema = {"type": "string", "enum": [*states]}
+    return Parameter("state", "Which applications, in any case of letters", schema, "path", required=True)
+
+
+OPERATIONS = [
+    Operation(
+        f"{_BELOW}/applications/{{state}}",
+        _applications,
+        "partition",
+        "The applications that are active, have ended within three days, or were rejected",
+        _MANY,
+        {JSON: list[ApplicationDocument]},
+        parameters=[_state("active", "completed", "rejected"), _STATUS],
+        refusals=[400],
+    ),
+    Operation(
+        f"{_QUEUE}/applications",
+        _applications_of_queue,
+        "partition",
+        "The active applications of a leaf",
+        _MANY,
+        {JSON: list[ApplicationDocument]},
+        refusals=[400],
+    ),
+    Operation(
+        f"{_QUEUE}/applications/{{state}}",
+        _active_applications_of_queue,
+        "partition",
+        "The active applications of a leaf, also those in one status",
+        _MANY,
+        {JSON: list[ApplicationDocument]},
+        parameters=[_state("active"), _STATUS],
+        refusals=[400],
+    ),
+    Operation(
+        f"{_BELOW}/application/{{application}}",
+        _application,
+        "partition",
+        "An active application with its asks, allocations and states",
+        "The application",
+        {JSON: ApplicationDocument},
+    ),
+    Operation(
+        f"{_QUEUE}/application/{{application}}",
+        _application_of_queue,
+        "partition",
+        "An active application, if it is in this leaf",
+        "The application",
+        {JSON: ApplicationDocument},
+        refusals=[400],
+    ),
 ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from ..documents.clusters import cluster_document, partition_document
+from ..documents.clusters import ClusterDocument, PartitionDocument, cluster_document, partition_document
+from ..documents.operations import JSON, Operation
 from .requests import views_of
 from .responses import json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 
 def _clusters(request: Request) -> Response:
@@ -25,7 +25,21 @@ def _partitions(request: Request) -> Response:
     return json_response([partition_document(values) for values in views_of(request).partitions()])
 
 
-ROUTES = [
-    Route("/ws/v1/clusters", _clusters),
-    Route("/ws/v1/partitions", _partitions),
+OPERATIONS = [
+    Operation(
+        "/ws/v1/clusters",
+        _clusters,
+        "cluster",
+        "The partitions, with the resource managers and what they said of their programs",
+        "One entry a partition",
+        {JSON: list[ClusterDocument]},
+    ),
+    Operation(
+        "/ws/v1/partitions",
+        _partitions,
+        "cluster",
+        "The partitions with their capacity, their use, and how many applications are in each state",
+        "The partitions, by resource manager and name",
+        {JSON: list[PartitionDocument]},
+    ),
 ]

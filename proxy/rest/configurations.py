@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import yaml
 from anyio.to_thread import run_sync
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ...model.configuration.reader import ConfigurationError, load
 from ...model.configuration.schema import SchedulerConfig
-from ..documents.configurations import configuration_document
+from ..documents.configurations import ConfigurationDocument, configuration_document
 from ..documents.monitoring import ValidationDocument
+from ..documents.operations import JSON, YAML, Operation
 from .requests import checks_of, scheduler_of, views_of
 from .responses import JSON_TYPE, json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 _YAML_TYPE = "application/x-yaml; charset=UTF-8"
 
@@ -32,7 +35,7 @@ def _config(request: Request) -> Response:
     return Response(text, headers={"Content-Type": _YAML_TYPE})
 
 
-async def _validate(request: Request) -> Response:
+async def _validate_configuration(request: Request) -> Response:
     """Return whether the configuration in the body could be used; one is checked at a time."""
     body = await request.body()
     return json_response(await run_sync(_outcome, body, limiter=checks_of(request)))
@@ -48,7 +51,27 @@ def _outcome(body: bytes) -> ValidationDocument:
     return {"allowed": True}
 
 
-ROUTES = [
-    Route("/ws/v1/config", _config),
-    Route("/ws/v1/validate-conf", _validate, methods=["POST"]),
+OPERATIONS = [
+    Operation(
+        "/ws/v1/config",
+        _config,
+        "configuration",
+        "The configuration of the first resource manager",
+        "The configuration in effect",
+        {
+            JSON: ConfigurationDocument,
+            YAML: Annotated[dict[str, object], Field(description="The same in the names of the YAML file")],
+        },
+        description="JSON if the header `Accept` is exactly `application/json`, otherwise YAML.",
+    ),
+    Operation(
+        "/ws/v1/validate-conf",
+        _validate_configuration,
+        "configuration",
+        "Say whether a configuration could be used; it does not come into effect",
+        "Whether it could be used, and if not, why",
+        {JSON: ValidationDocument},
+        body={YAML: Any},
+        body_note="The configuration as YAML, whatever its type is said to be; anything is checked",
+    ),
 ]

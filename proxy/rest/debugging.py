@@ -9,15 +9,15 @@ from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
+from ..documents.operations import Operation
 from .errors import error_response
 from .unrouted import redirect
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 _PROFILES = (
-    *("heap", "threadcreate", "goroutine", "allocs", "block"),
+    *("", "heap", "threadcreate", "goroutine", "allocs", "block"),
     *("mutex", "cmdline", "profile", "symbol", "trace"),
 )
 
@@ -45,10 +45,32 @@ def _profile(_: Request) -> Response:
     return error_response(HTTPStatus.NOT_IMPLEMENTED, text)
 
 
-ROUTES = [
-    Route("/debug/stack", _stack),
-    Route("/ws/v1/stack", _stack_moved),
-    Route("/ws/v1/fullstatedump", _state_dump_moved),
-    Route("/debug/pprof/", _profile),
-    *(Route(f"/debug/pprof/{name}", _profile) for name in _PROFILES),
+OPERATIONS = [
+    Operation(
+        "/debug/stack",
+        _stack,
+        "debugging",
+        "Where each thread of the process stands",
+        "The threads",
+        {"text/plain": str},
+    ),
+    Operation("/ws/v1/stack", _stack_moved, "debugging", "Redirects to `/debug/stack`", refusals=[301]),
+    Operation(
+        "/ws/v1/fullstatedump",
+        _state_dump_moved,
+        "monitoring",
+        "Redirects to `/debug/fullstatedump`",
+        refusals=[301],
+    ),
+    *(
+        Operation(
+            f"/debug/pprof/{name}",
+            _profile,
+            "debugging",
+            "A profile of Go, which there is not",
+            refusals=[501],
+            name=f"profile_{name}" if name else "profiles",
+        )
+        for name in _PROFILES
+    ),
 ]

@@ -8,9 +8,9 @@ from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from ..documents.events import batch_document
+from ..documents.events import EventBatchDocument, EventDocument, EventStreamDocument, batch_document
+from ..documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
 from ..events.log import EventLog, TooManyStreamsError
 from ..events.streams import EventStream
 from .errors import RestError
@@ -18,9 +18,8 @@ from .event_streams import EventStreamResponse, EventTexts, line_of, message_of
 from .requests import pace_of, scheduler_of
 from .responses import JSON_TYPE, json_bytes, json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
-_UINT64_MAX: Final = 2**64 - 1
 _DIGITS: Final = re.compile("[0-9]+")
 _PARSING: Final = "strconv.ParseUint: parsing"
 
@@ -33,7 +32,7 @@ def _number(request: Request, name: str, default: int) -> int:
     shown = str(json_bytes([text]), "utf-8")[1:-1]
     if not _DIGITS.fullmatch(text):
         raise RestError(400, f"{_PARSING} {shown}: invalid syntax")
-    if len(text) > 40 or int(text) > _UINT64_MAX:
+    if len(text) > 40 or int(text) > UINT64_MAX:
         raise RestError(400, f"{_PARSING} {shown}: value out of range")
     return int(text)
 
@@ -46,7 +45,7 @@ def _tracked(request: Request) -> EventLog:
     return log
 
 
-def _batch(request: Request) -> Response:
+def _event_batch(request: Request) -> Response:
     log = _tracked(request)
     size_max = log.batch_size_max
     count = _number(request, "count", size_max)
@@ -66,7 +65,7 @@ def _opened(request: Request, log: EventLog, history: int, start: int | None = N
         raise RestError(503, "Too many streaming connections") from error
 
 
-async def _stream(request: Request) -> Response:
+async def _event_stream(request: Request) -> Response:
     """Answer with lines: the instance first, then one an event."""
     log = _tracked(request)
     stream = _opened(request, log, _number(request, "count", 0))
@@ -74,7 +73,7 @@ async def _stream(request: Request) -> Response:
     return _response(request, stream, begin, line_of, JSON_TYPE)
 
 
-async def _server_sent(request: Request) -> Response:
+async def _server_sent_events(request: Request) -> Response:
     """Answer with server-sent events; a client that comes again goes on after the last id that it has."""
     log = _tracked(request)
     last = request.headers.get("Last-Event-ID", "")
@@ -99,8 +98,70 @@ def _response(
     )
 
 
-ROUTES = [
-    Route("/ws/v1/events/batch", _batch),
-    Route("/ws/v1/events/stream", _stream),
-    Route("/licorne/v1/events", _server_sent),
+_HISTORY: Final = numbered(
+    "count",
+    "With how many of the newest events that are kept the stream begins",
+    least=0,
+    most=UINT64_MAX,
+    default=0,
+)
+
+OPERATIONS = [
+    Operation(
+        "/ws/v1/events/batch",
+        _event_batch,
+        "events",
+        "Events by their ids",
+        "The events, with the ids that there are",
+        {JSON: EventBatchDocument},
+        parameters=[
+            numbered(
+                "count",
+                "How many at most; not 0. The server has a bound of its own, "
+                "1,000 unless configured otherwise",
+                least=1,
+                most=UINT64_MAX,
+            ),
+            numbered(
+                "start",
+                "The id of the first event wanted; an event that is no longer kept is left out",
+                least=0,
+                most=UINT64_MAX,
+                default=0,
+            ),
+        ],
+        refusals=[400, 500],
+    ),
+    Operation(
+        "/ws/v1/events/stream",
+        _event_stream,
+        "events",
+        "Events as they happen, without end",
+        "The lines, as they come",
+        {JSON: EventStreamDocument | EventDocument},
+        description="Lines of JSON. The first one is an object with `InstanceUUID`, each other one an event.",
+        parameters=[_HISTORY],
+        refusals=[400, 500],
+    ),
+    Operation(
+        "/licorne/v1/events",
+        _server_sent_events,
+        "events",
+        "The same as server-sent events, without end",
+        "The events, as they come",
+        {"text/event-stream": str},
+        description="The first one has the type `instance` and as data an object with `InstanceUUID`. "
+        "Each other one has its id,\nand as data an event.\n",
+        parameters=[
+            _HISTORY,
+            Parameter(
+                "Last-Event-ID",
+                "The last id that the client has; the stream goes on after it. "
+                "What is no number counts as none",
+                {"type": "string"},
+                "header",
+            ),
+        ],
+        refusals=[400, 500],
+    ),
 ]

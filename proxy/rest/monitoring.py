@@ -10,12 +10,18 @@ from typing import IO, Final
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from ...model.values.manager_state import ManagerState
 from ...model.values.messages import short_partition_name
 from ...model.views.figures import PartitionFigures
-from ..documents.monitoring import ManagerDocument
+from ..documents.monitoring import (
+    ApplicationCountDocument,
+    ContainerCountDocument,
+    HealthDocument,
+    ManagerDocument,
+    StateDumpDocument,
+)
+from ..documents.operations import JSON, Operation
 from ..dumps.state_dump import state_dump_file
 from ..health.report import health_document
 from ..metrics.exporter import exposition
@@ -24,7 +30,7 @@ from .errors import RestError
 from .requests import scheduler_of
 from .responses import JSON_TYPE, json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 _PIECE: Final = 2**16
 """How many bytes of a state dump are sent at once."""
@@ -118,11 +124,54 @@ def _pieces(file: IO[bytes], kept: ExitStack) -> Iterator[bytes]:
             yield piece
 
 
-ROUTES = [
-    Route("/ws/v1/metrics", _metrics),
-    Route("/ws/v1/history/apps", _application_history),
-    Route("/ws/v1/history/containers", _container_history),
-    Route("/ws/v1/scheduler/healthcheck", _health),
-    Route("/licorne/v1/managers", _managers),
-    Route("/debug/fullstatedump", _state_dump),
+OPERATIONS = [
+    Operation(
+        "/ws/v1/metrics",
+        _metrics,
+        "monitoring",
+        "The metrics, as Prometheus reads them",
+        "The text for Prometheus",
+        {"text/plain": str},
+    ),
+    Operation(
+        "/ws/v1/scheduler/healthcheck",
+        _health,
+        "monitoring",
+        "The report of the last health check",
+        "The report, also if a check has failed",
+        {JSON: HealthDocument},
+        refusals=[404],
+    ),
+    Operation(
+        "/ws/v1/history/apps",
+        _application_history,
+        "monitoring",
+        "How many applications there were, minute by minute, for a day",
+        "The oldest entry first; empty at first",
+        {JSON: list[ApplicationCountDocument]},
+    ),
+    Operation(
+        "/ws/v1/history/containers",
+        _container_history,
+        "monitoring",
+        "How many allocations there were, minute by minute, for a day",
+        "The oldest entry first; empty at first",
+        {JSON: list[ContainerCountDocument]},
+    ),
+    Operation(
+        "/licorne/v1/managers",
+        _managers,
+        "questions",
+        "The resource managers that have registered, those that have stopped last",
+        "The resource managers",
+        {JSON: list[ManagerDocument]},
+    ),
+    Operation(
+        "/debug/fullstatedump",
+        _state_dump,
+        "monitoring",
+        "All documents of the scheduler as one; 503 while another one is made",
+        "The dump",
+        {JSON: StateDumpDocument},
+    ),
 ]

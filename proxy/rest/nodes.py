@@ -6,16 +6,16 @@ from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ...model.values.messages import short_partition_name
-from ..documents.nodes import node_document, utilizations_document
+from ..documents.nodes import NodeDocument, UtilizationsDocument, node_document, utilizations_document
+from ..documents.operations import JSON, Operation
 from .errors import RestError
 from .pages import paged_response
 from .requests import partition_of, views_of
 from .responses import json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 _BELOW = "/ws/v1/partition/{partition}"
 
@@ -31,7 +31,7 @@ def _node(request: Request) -> Response:
     return json_response(node_document(node))
 
 
-def _utilizations(request: Request) -> Response:
+def _node_utilizations(request: Request) -> Response:
     views = views_of(request)
     return json_response(
         [
@@ -45,8 +45,29 @@ def _utilizations(request: Request) -> Response:
     )
 
 
-ROUTES = [
-    Route(f"{_BELOW}/nodes", _nodes),
-    Route(f"{_BELOW}/node/{{node}}", _node),
-    Route("/ws/v1/scheduler/node-utilizations", _utilizations),
+OPERATIONS = [
+    Operation(
+        f"{_BELOW}/nodes",
+        _nodes,
+        "partition",
+        "All nodes, by id, with what runs on them",
+        "The nodes; those that go while the list is made are left out",
+        {JSON: list[NodeDocument]},
+    ),
+    Operation(
+        f"{_BELOW}/node/{{node}}",
+        _node,
+        "partition",
+        "A node, with what runs on it",
+        "The node",
+        {JSON: NodeDocument},
+    ),
+    Operation(
+        "/ws/v1/scheduler/node-utilizations",
+        _node_utilizations,
+        "cluster",
+        "Which nodes are how full, for each partition and resource type, in ten classes",
+        "One entry a partition",
+        {JSON: list[UtilizationsDocument]},
+    ),
 ]

@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ...model.configuration.positions import Position
 from ...model.configuration.words import did_you_mean
@@ -18,9 +17,17 @@ from ...model.explanation.next_asks import NEXT_ASKS_MAX
 from ...model.values.documents import Json
 from ..documents.explanations import (
     DryRunDocument,
+    DryRunRequestDocument,
     ExplanationDocument,
     NextAsksDocument,
     SentencesDocument,
+)
+from ..documents.monitoring import LocksDocument
+from ..documents.operations import (
+    JSON,
+    Operation,
+    numbered,
+    text,
 )
 from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run_text import dry_run_document
@@ -35,7 +42,7 @@ from .errors import RestError
 from .requests import pace_of, scheduler_of
 from .responses import json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 T = TypeVar("T")
 M = TypeVar("M", si.AddApplicationRequest, si.Allocation)
@@ -64,7 +71,7 @@ def _explain(request: Request) -> Response:
     return json_response(_answered(scheduler, answer))
 
 
-def _sentences(request: Request) -> Response:
+def _explain_in_sentences(request: Request) -> Response:
     """Say why an application waits, as a person reads it."""
     wanted = parameters_of(request, needed=("application",), optional=_WHICH)
     scheduler, application = scheduler_of(request), wanted["application"]
@@ -190,12 +197,72 @@ def _lines_of(scheduler: Scheduler, partition: str) -> ConfigurationLines:
     return ConfigurationLines(scheduler.configuration_text(partition[1:].rpartition("]")[0]))
 
 
-ROUTES = [
-    Route("/licorne/v1/explain", _explain),
-    Route("/licorne/v1/explain/sentences", _sentences),
-    Route("/licorne/v1/dry-run", _dry_run, methods=["POST"]),
-    Route("/licorne/v1/next-asks", _next_asks),
-    Route("/licorne/v1/locks", _locks),
+_APPLICATION_ASKED: Final = text("application", "Its id", required=True)
+_MANAGER: Final = text("rm", "The resource manager that is meant")
+_PARTITION_ASKED: Final = text("partition", "The partition that is meant: its short or full name")
+
+OPERATIONS = [
+    Operation(
+        "/licorne/v1/explain",
+        _explain,
+        "questions",
+        "Why an application waits, or one ask of it",
+        "The explanation",
+        {JSON: ExplanationDocument},
+        description="All that blocks it, and what would be preempted for it. Unknown parameters are refused.",
+        parameters=[
+            _APPLICATION_ASKED,
+            text("ask", "The allocation key of the one ask to explain"),
+            _MANAGER,
+            _PARTITION_ASKED,
+        ],
+        refusals=[400, 404],
+    ),
+    Operation(
+        "/licorne/v1/explain/sentences",
+        _explain_in_sentences,
+        "questions",
+        "Why an application waits, as a person reads it",
+        "The explanation; each reason has the line of the configuration behind it",
+        {JSON: SentencesDocument},
+        parameters=[_APPLICATION_ASKED, _MANAGER, _PARTITION_ASKED],
+        refusals=[400, 404],
+    ),
+    Operation(
+        "/licorne/v1/dry-run",
+        _dry_run,
+        "questions",
+        "Where a new application or ask would go if it came now; nothing changes",
+        "Where it would go, or why not",
+        {JSON: DryRunDocument},
+        description="The predicates of the resource manager are not asked. "
+        "The body is read as JSON, whatever its type is.",
+        body={JSON: DryRunRequestDocument},
+        refusals=[400],
+    ),
+    Operation(
+        "/licorne/v1/next-asks",
+        _next_asks,
+        "questions",
+        "The asks that the next cycles would try, in order",
+        "One entry a partition",
+        {JSON: list[NextAsksDocument]},
+        parameters=[
+            numbered("count", "How many of each partition", least=1, most=NEXT_ASKS_MAX, default=_NEXT_ASKS),
+            _MANAGER,
+            _PARTITION_ASKED,
+        ],
+        refusals=[400, 404],
+    ),
+    Operation(
+        "/licorne/v1/locks",
+        _locks,
+        "questions",
+        "The graph of the locks of the engine `threads`",
+        "The declared order, and what was observed of it",
+        {JSON: LocksDocument},
+        refusals=[400, 404],
+    ),
 ]
 
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from ...model.configuration.names import is_group_name, is_user_name
 from ...model.limits.limits import HolderKind
 from ...model.limits.usage_tree import UsageView
 from ...model.values.messages import short_partition_name
-from ..documents.queues import queue_document
-from ..documents.rules import rule_document
-from ..documents.usages import group_document, user_document
+from ..documents.operations import JSON, Operation, Parameter
+from ..documents.queues import QueueDocument, queue_document
+from ..documents.rules import RuleDocument, rule_document
+from ..documents.usages import GroupUsageDocument, UserUsageDocument, group_document, user_document
 from ..scheduler.answering.views import UnknownPartitionError
 from .errors import RestError
 from .requests import partition_of, queue_path_of, unescaped, views_of
 from .responses import json_response
 
-__all__ = ["ROUTES"]
+__all__ = ["OPERATIONS"]
 
 _BELOW = "/ws/v1/partition/{partition}"
 
@@ -41,7 +42,7 @@ def _queue(request: Request) -> Response:
     return json_response(queue_document(path, own_maximum=True))
 
 
-def _rules(request: Request) -> Response:
+def _placement_rules(request: Request) -> Response:
     rules = views_of(request).placement_rules(partition_of(request))
     return json_response([*map(rule_document, rules)])
 
@@ -89,12 +90,75 @@ def _whose(request: Request) -> Sequence[str]:
         return views.partition_names()
 
 
-ROUTES = [
-    Route(f"{_BELOW}/queues", _queues),
-    Route(f"{_BELOW}/queue/{{queue}}", _queue),
-    Route(f"{_BELOW}/placementrules", _rules),
-    Route(f"{_BELOW}/usage/users", _users),
-    Route(f"{_BELOW}/usage/user/{{user}}", _user),
-    Route(f"{_BELOW}/usage/groups", _groups),
-    Route(f"{_BELOW}/usage/group/{{group}}", _group),
+_ALL: Final = "Its short or its full name; one that is unknown stands for all partitions"
+_PARTITION_OR_ALL: Final = Parameter("partition", _ALL, {"type": "string"}, "path", required=True)
+_SUBTREE: Final = "With it, whatever its value, all queues below are shown as well"
+
+OPERATIONS = [
+    Operation(
+        f"{_BELOW}/queues",
+        _queues,
+        "partition",
+        "The root queue with all queues below it",
+        "The root",
+        {JSON: QueueDocument},
+    ),
+    Operation(
+        f"{_BELOW}/queue/{{queue}}",
+        _queue,
+        "partition",
+        "A queue",
+        "The queue",
+        {JSON: QueueDocument},
+        parameters=[
+            Parameter("subtree", _SUBTREE, {"type": "string"}, further={"allowEmptyValue": True}),
+        ],
+        refusals=[400],
+    ),
+    Operation(
+        f"{_BELOW}/placementrules",
+        _placement_rules,
+        "partition",
+        "The placement rules, in order",
+        "The rules",
+        {JSON: list[RuleDocument]},
+    ),
+    Operation(
+        f"{_BELOW}/usage/users",
+        _users,
+        "partition",
+        "What users have and may have, queue by queue",
+        "The users, by name",
+        {JSON: list[UserUsageDocument]},
+        parameters=[_PARTITION_OR_ALL],
+    ),
+    Operation(
+        f"{_BELOW}/usage/user/{{user}}",
+        _user,
+        "partition",
+        "What a user has and may have, queue by queue",
+        "The user",
+        {JSON: UserUsageDocument},
+        parameters=[_PARTITION_OR_ALL],
+        refusals=[400],
+    ),
+    Operation(
+        f"{_BELOW}/usage/groups",
+        _groups,
+        "partition",
+        "What groups have and may have, queue by queue",
+        "The groups that have a limit, by name",
+        {JSON: list[GroupUsageDocument]},
+        parameters=[_PARTITION_OR_ALL],
+    ),
+    Operation(
+        f"{_BELOW}/usage/group/{{group}}",
+        _group,
+        "partition",
+        "What a group has and may have, queue by queue",
+        "The group",
+        {JSON: GroupUsageDocument},
+        parameters=[_PARTITION_OR_ALL],
+        refusals=[400],
+    ),
 ]

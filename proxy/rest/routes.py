@@ -1,25 +1,28 @@
 """All routes of the REST interface; here those of the parts are put together.
 
-A module with routes has a list `ROUTES`, of `starlette.routing.Route`, whose endpoints find the scheduler by
-`requests.scheduler_of`. An endpoint that is no coroutine runs on a thread: it may wait for the scheduler.
+A module with endpoints has a table `OPERATIONS`; its endpoints find the scheduler by `requests.scheduler_of`.
+An endpoint that is no coroutine runs on a thread: it may wait for the scheduler.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from inspect import iscoroutinefunction
+from typing import Final
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
+from ..documents.operations import Operation
+from ..page.application import Page
 from . import (
     applications,
     clusters,
     configurations,
     debugging,
-    description,
     events,
     monitoring,
     nodes,
@@ -27,42 +30,62 @@ from . import (
     queues,
 )
 from .cross_origin import SHARED, CrossOrigin
+from .description import description_of
 from .requests import pace_of
 from .unrouted import allowed_methods
 
-__all__ = ["all_routes"]
+__all__ = ["all_routes", "description"]
 
-_PARTS: Sequence[Sequence[Route]] = [
-    clusters.ROUTES,
-    configurations.ROUTES,
-    queues.ROUTES,
-    nodes.ROUTES,
-    applications.ROUTES,
-    events.ROUTES,
-    questions.ROUTES,
-    debugging.ROUTES,
-    description.ROUTES,
-    monitoring.ROUTES,
+
+@cache
+def description() -> bytes:
+    """Return the description of all operations, OpenAPI 3.1 as YAML in UTF-8."""
+    return description_of([*_OPERATIONS, *Page.OPERATIONS])
+
+
+async def _description(_: Request) -> Response:
+    return Response(description(), headers={"Content-Type": _TYPE})
+
+
+_TYPE: Final = "application/yaml"
+_OPERATIONS: Final[Sequence[Operation]] = [
+    Operation(
+        "/openapi.yaml",
+        _description,
+        "cluster",
+        "This description",
+        "The description",
+        {_TYPE: dict[str, object]},
+        is_open=True,
+    ),
+    *clusters.OPERATIONS,
+    *configurations.OPERATIONS,
+    *queues.OPERATIONS,
+    *nodes.OPERATIONS,
+    *applications.OPERATIONS,
+    *events.OPERATIONS,
+    *questions.OPERATIONS,
+    *debugging.OPERATIONS,
+    *monitoring.OPERATIONS,
 ]
 
 
-def all_routes(others: Sequence[Route]) -> list[Route]:
-    """Return fresh routes of all parts, with the headers for pages of other origins, and without HEAD.
+def all_routes(others: Sequence[Operation]) -> list[Route]:
+    """Return fresh routes of all operations, with the headers for pages of other origins, and without HEAD.
 
     Args:
-        others: The routes that are made for one application.
+        others: The operations whose endpoints are made for one application.
     """
-    return [_prepared(route) for part in (*_PARTS, others) for route in part]
+    return [_route(each) for each in (*_OPERATIONS, *others)]
 
 
-def _prepared(route: Route) -> Route:
-    methods = sorted((route.methods or {"GET"}) - {"HEAD"})
-    made = Route(route.path, _counted(route.endpoint), methods=methods, name=route.name)
-    assert made.methods is not None, f"{route.path} has no methods: please report"
+def _route(operation: Operation) -> Route:
+    made = Route(operation.path, _counted(operation.endpoint), methods=[operation.method])
+    assert made.methods is not None, f"{operation.path} has no methods: please report"
     made.methods.discard("HEAD")
     # Starlette's `$` also matches before a newline, which would be cut off.
     made.path_regex = re.compile(made.path_regex.pattern.removesuffix("$") + r"\Z")
-    if route.path.startswith(SHARED):
+    if operation.path.startswith(SHARED):
         made.app = CrossOrigin(made.app, allowed_methods(made.methods))
     return made
 

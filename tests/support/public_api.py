@@ -15,7 +15,7 @@ import yaml
 
 import licorne
 from licorne.lockcheck import __all__ as lockcheck_names
-from licorne.proxy.rest.description import description
+from licorne.proxy.rest.routes import description
 
 __all__ = ["FOLDER", "texts"]
 

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from starlette.applications import Starlette
 
-from licorne.proxy.rest.description import description
+from licorne.proxy.rest.routes import description
 
 __all__ = ["described", "operations", "resolved", "route_of", "undescribed"]
 
