@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from ..marks import Marks
-from ..resources.resource import Resource
+from ..resources.resource import Resource, add
 from ..values.allocation import Allocation
 from ..values.messages import TerminationType
 from . import gang
@@ -30,6 +30,7 @@ class ApplicationAllocations:
             "recover",
             "remove",
             "remove_all",
+            "put_back",
             "resize",
             "mark_released",
             "mark_preempted",
@@ -129,6 +130,26 @@ class ApplicationAllocations:
         answer.swaps = swaps
         answer.ended = leaving or event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL)
         return answer
+
+    def put_back(self, allocation_key: str, now_ns: int) -> Answer | None:
+        """Have the ask of an allocation wait again, in its old place; `None` if it has to end instead.
+
+        It ends if there is no such allocation, if it is ending already, or if the application is failing.
+        """
+        core = self._core
+        placed = core.holdings.placed.get(allocation_key)
+        record = core.asks.get(allocation_key)
+        if placed is None or record is None or placed.is_leaving or placed.swap is not None:
+            return None
+        if core.life.state is ApplicationState.FAILING:
+            return None
+        core.asks.displace(record)
+        core.pending = add(core.pending, record.ask.resource)
+        effects: list[Effect] = []
+        allocation, _ = core.end_allocation(
+            allocation_key, TerminationType.SCHEDULING_FAILED_ON_RM, now_ns, effects
+        )
+        return core.answer(effects, asks=(record,), allocations=(allocation,))
 
     def _everything_ended(self, *, leaving: bool) -> ApplicationEvent | None:
         """Return the event that the end of all allocations is: the same as if they end one by one."""

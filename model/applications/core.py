@@ -168,7 +168,9 @@ class ApplicationCore:
         if self.execution is not None:
             self.execution.end(allocation_key)
         if allocation.ask.placeholder:
-            gang.count_end(self.task_groups, allocation.ask, termination)
+            record = self.asks.get(allocation_key)
+            if record is None or record.placed:  # Otherwise it waits again.
+                gang.count_end(self.task_groups, allocation.ask, termination)
             event = self._placeholder_ended()
         else:
             event = self._real_ended()

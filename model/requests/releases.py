@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ..queues.application_entry import ApplicationEntry
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..state.partition_state import PartitionState
+from ..values.facts import AsksAddedFact
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -98,8 +100,28 @@ def _release_quarantined(state: PartitionState, release: Release) -> None:
             _echo(state, entry, keys, release.termination)
 
 
+def _put_back(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> bool:
+    """Have an ask wait again that the RM could not start; return `False` if it has to end instead."""
+    answer = entry.application.allocations.put_back(allocation_key, state.now_ns())
+    if answer is None:
+        return entry.application.allocations.get(allocation_key) is None  # It waits already, or is gone.
+    for allocation in answer.allocations:
+        leave_node(state, allocation)
+        state.avoid_node(allocation_key, allocation.node_id)
+    count_ended(state, entry, answer, TerminationType.SCHEDULING_FAILED_ON_RM)
+    asks = tuple(record.ask for record in answer.asks)
+    entry.add_pending(*asks)
+    if state.events.are_kept:
+        added = AsksAddedFact(len(asks), state.rm_id, state.now_ns(), asks)
+        answer.happened = (*answer.happened, added)
+    apply(state, entry, answer)
+    return True
+
+
 def _release_one(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
     key = release.allocation_key
+    if release.termination is TerminationType.SCHEDULING_FAILED_ON_RM and _put_back(state, entry, key):
+        return
     _cancel_swap_of(state, entry, key)
     with_ask = release.termination is not TerminationType.TIMEOUT
     answer = entry.application.allocations.remove(key, release.termination, state.now_ns(), with_ask=with_ask)
@@ -134,6 +156,10 @@ def _cancel_swap_of(state: PartitionState, entry: ApplicationEntry, placeholder_
 
 def _release_all(state: PartitionState, entry: ApplicationEntry, release: Release) -> None:
     now_ns = state.now_ns()
+    if release.termination is TerminationType.SCHEDULING_FAILED_ON_RM:
+        for placed in entry.application.allocations.all():
+            _release_one(state, entry, replace(release, allocation_key=placed.allocation.ask.allocation_key))
+        return
     if release.termination is TerminationType.TIMEOUT:
         for placed in entry.application.allocations.all():
             if placed.swap is not None:  # Asks are kept: the member waits again.

@@ -18,6 +18,7 @@ from ..queues.awake_leaves import WakeStamp
 from ..queues.queue import Queue
 from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
+from ..state.avoided_nodes import AvoidedNodes
 from ..state.cycle_times import TimedPart
 from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
@@ -47,6 +48,8 @@ def run_cycle(state: PartitionState) -> CycleOutcome:
     if checks is None:
         return _run_passes(state)
     checks.begin(state.now_ns())
+    if isinstance(checks, AvoidedNodes) and checks.are_none:
+        state.node_checks = checks.checks
     state.notes.begin()
     outcome = _run_passes(state)
     changed = outcome is not CycleOutcome.NOTHING

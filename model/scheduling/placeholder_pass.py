@@ -108,7 +108,7 @@ def _swap_elsewhere(state: PartitionState, entry: ApplicationEntry, offer: SwapO
 
 def _first_allowed(state: PartitionState, ask: Ask, *, without: str) -> NodeEntry | None:
     if state.node_checks is not None:
-        return state.node_checks.first_allowed(ask, state.nodes, without=without).node
+        return state.node_checks.first_allowed(ask, state.nodes, without=(without,)).node
     fitting = state.nodes.fitting(ask.resource)
     return next((node for node in fitting if node.node_id != without), None)
 

@@ -300,7 +300,7 @@ class DeferredChecks:
 
     # ---------------------------------------------------------------------------------- the checks
 
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: str = "") -> NodeSearch:
+    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Search by what is known; ask if it is not enough."""
         answers = self._answers.get(ask.allocation_key)
         if answers is None:
@@ -321,7 +321,7 @@ class DeferredChecks:
             elif node.node_id not in asked:
                 self._ask_about_first(ask, nodes, answers, passed)
                 return PENDING_SEARCH
-            elif node.node_id != without:
+            elif node.node_id not in without:
                 self._passed_nodes = max(passed, self._passed_nodes * 7 // 8)
                 refusals = Counter(refused.values())
                 return NodeSearch(node, refusals, next(reversed(refusals), ""))

@@ -59,8 +59,8 @@ class NodeChecks(Protocol):
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks that a cycle passes over; they may become more while it runs."""
 
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: str = "") -> NodeSearch:
-        """Search the usable nodes with room in order, except the one with the id `without`."""
+    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
+        """Search the usable nodes with room in order, except those with the ids `without`."""
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
         """Return why a node is refused, `None` if it is not; `allocate` is false for a reservation.
@@ -104,12 +104,12 @@ class ImmediateChecks:
         """Return the keys of asks about which another cycle is asking the RM."""
         return self._keys_of_others()
 
-    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: str = "") -> NodeSearch:
+    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Ask about one node after the other until one is allowed."""
         refusals: dict[str, int] = {}
         denied = ""
         for node in nodes.fitting(ask.resource):
-            if node.node_id == without:
+            if node.node_id in without:
                 continue
             reason = self._predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
             if reason is None:

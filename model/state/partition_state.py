@@ -31,6 +31,7 @@ from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import EventReports, LeftFact
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
+from .avoided_nodes import AvoidedNodes
 from .claims import PreemptionClaims
 from .cycle_times import CycleTimes
 from .deferred_checks import DeferredChecks
@@ -198,8 +199,8 @@ class PartitionState:
         self.preemptions = PreemptionLog()
         self.failed_preemptions = FailedAttempts()
         self.quarantine = Quarantine()
-        self.node_checks = checks_of(host)
-        """The RM's predicates; `None` if it takes every node."""
+        self.node_checks: NodeChecks | None = checks_of(host)
+        """The RM's predicates, and the nodes that asks avoid; `None` if every node is taken."""
         self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.claims = PreemptionClaims()
@@ -225,6 +226,12 @@ class PartitionState:
     def now_ns(self) -> int:
         """Return the time, nanoseconds since 1970."""
         return self.host.now_ns()
+
+    def avoid_node(self, allocation_key: str, node_id: str) -> None:
+        """Have an ask avoid a node for a while."""
+        if not isinstance(self.node_checks, AvoidedNodes):
+            self.node_checks = AvoidedNodes(self.node_checks)
+        self.node_checks.avoid(allocation_key, node_id, self.now_ns())
 
     # ---------------------------------------------------------------------------------- applications
 

@@ -69,6 +69,8 @@ class TerminationType(Enum):
     TIMEOUT = 2
     PREEMPTED_BY_SCHEDULER = 3
     PLACEHOLDER_REPLACED = 4
+    SCHEDULING_FAILED_ON_RM = 5
+    """The RM could not start it on its node: its ask waits again."""
 
 
 def full_partition_name(name: str, rm_id: str) -> str:

@@ -35,6 +35,7 @@ _ENDS: Final = {
     TerminationType.TIMEOUT: ChangeDetail.ALLOC_TIMEOUT,
     TerminationType.PREEMPTED_BY_SCHEDULER: ChangeDetail.ALLOC_PREEMPT,
     TerminationType.PLACEHOLDER_REPLACED: ChangeDetail.ALLOC_REPLACED,
+    TerminationType.SCHEDULING_FAILED_ON_RM: ChangeDetail.ALLOC_CANCEL,
 }
 _ADD: Final = ChangeType.ADD
 _REMOVE: Final = ChangeType.REMOVE

@@ -7,6 +7,7 @@ agree with it.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
@@ -248,6 +249,20 @@ class ClusterRecord:
             if key in self.running:
                 self.to_hear.add(key)
             self.end([key])
+
+    def fail_starts(self, rng: random.Random) -> list[tuple[str, str, str]]:
+        """Note that some of what runs could not be started, and waits again.
+
+        Returns:
+            The application, the key and the partition of each.
+        """
+        rows = []
+        for task in [*self.running.values()]:
+            if task.key not in self.to_confirm and task.node in self.nodes and rng.random() < 0.2:
+                self.waiting[task.key] = self.running.pop(task.key)
+                task.node = ""
+                rows.append((task.application, task.key, task.partition))
+        return rows
 
     def forget_what_has_lost_its_place(self) -> None:
         """End what is to end, what was on nodes that are gone, and what is of applications that are over."""

@@ -381,6 +381,11 @@ class SimulatedManager(ResourceManager):
         keys = [key for key in self.record.running if key not in self.record.to_confirm]
         self.release([key for key in keys if rng.random() < 0.3], _STOPPED)
 
+    def fail_starts(self, rng: random.Random) -> None:
+        """Say of some of what was placed that it could not be started on its node."""
+        rows = self.record.fail_starts(rng)
+        self._send_releases([(*row, si.SCHEDULING_FAILED_ON_RM) for row in rows])
+
     def withdraw(self, rng: random.Random) -> None:
         """Want some of what waits no more."""
         tasks = [*self.record.waiting.values()]

@@ -44,6 +44,7 @@ _MANAGER_WEIGHTS: Final = {
     "submit": 10,
     "finish": 12,
     "withdraw": 4,
+    "fail starts": 4,
     "confirm": 8,
     "report foreign": 3,
     "add node": 6,

@@ -102,6 +102,10 @@ class GangStory:
         waits = application.allocations.get(ask.allocation_key) is None
         for _ in range(self._draw.randint(1, 2)):
             self.h.release(ask.allocation_key, termination=termination)
+        if termination is TerminationType.SCHEDULING_FAILED_ON_RM and application.asks.knows(
+            ask.allocation_key
+        ):
+            return  # It waits, as before or again.
         if ask.placeholder and waits and termination is not TerminationType.TIMEOUT:
             self.taken_back[ask.task_group_name] += 1
         self.members.discard(ask.allocation_key)

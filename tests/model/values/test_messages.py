@@ -78,4 +78,5 @@ def test_termination_types_have_the_numbers_of_the_interface() -> None:
         "TIMEOUT": 2,
         "PREEMPTED_BY_SCHEDULER": 3,
         "PLACEHOLDER_REPLACED": 4,
+        "SCHEDULING_FAILED_ON_RM": 5,
     } == {kind.name: kind.value for kind in TerminationType}

@@ -185,6 +185,7 @@ ENUMS: Final = {
         "TIMEOUT": 2,
         "PREEMPTED_BY_SCHEDULER": 3,
         "PLACEHOLDER_REPLACED": 4,
+        "SCHEDULING_FAILED_ON_RM": 5,
     },
     "NodeInfo.ActionFromRM": {
         "UNKNOWN_ACTION_FROM_RM": 0,

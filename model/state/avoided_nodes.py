@@ -1,0 +1,139 @@
+"""Nodes that asks avoid for a while, because the RM could not start them there.
+
+While an ask avoids a node, the checks of its partition refuse that node for it, as the RM's predicates might.
+All else follows from that: the ask is tried on other nodes, and again from time to time if none takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple, final
+
+from ..nodes.order import NodeOrder
+from ..resources.resource import fits
+from ..values.allocation import Ask
+from .node_checks import NodeChecks, NodeSearch, Pending
+
+__all__ = ["AVOIDANCE_NS", "AvoidedNodes"]
+
+AVOIDANCE_NS: Final = 30_000_000_000
+"""How long an ask avoids a node on which the RM could not start it."""
+
+
+class _Avoidance(NamedTuple):
+    node_id: str
+    until_ns: int
+
+
+@final
+class AvoidedNodes:
+    """The checks of a partition in which asks avoid nodes.
+
+    Args:
+        checks: The checks by the RM's predicates, `None` if it takes every node.
+    """
+
+    def __init__(self, checks: NodeChecks | None) -> None:
+        self.checks: Final = checks
+        self._by_key: dict[str, _Avoidance] = {}
+        """By the key of the ask; those that end first come first, since all last as long."""
+
+    def avoid(self, allocation_key: str, node_id: str, now_ns: int) -> None:
+        """Have an ask avoid a node from now on."""
+        self._by_key.pop(allocation_key, None)
+        self._by_key[allocation_key] = _Avoidance(node_id, now_ns + AVOIDANCE_NS)
+
+    @property
+    def are_none(self) -> bool:
+        """Whether no ask avoids a node any more."""
+        return not self._by_key
+
+    @property
+    def ends_cycle(self) -> bool:
+        """Whether the cycle goes no further, by the RM's predicates."""
+        return self.checks is not None and self.checks.ends_cycle
+
+    @property
+    def may_overtake(self) -> bool:
+        """Whether an ask may overtake another one whose answer is pending."""
+        return self.checks is None or self.checks.may_overtake
+
+    def begin(self, now_ns: int) -> None:
+        """Begin a cycle: drop what is over."""
+        while self._by_key:
+            oldest = next(iter(self._by_key))
+            if now_ns < self._by_key[oldest].until_ns:
+                break
+            del self._by_key[oldest]
+        if self.checks is not None:
+            self.checks.begin(now_ns)
+
+    def end(self, *, changed: bool) -> None:
+        """End a cycle."""
+        if self.checks is not None:
+            self.checks.end(changed=changed)
+
+    def keys_to_skip(self) -> Collection[str]:
+        """Return the keys of asks that a cycle passes over."""
+        return () if self.checks is None else self.checks.keys_to_skip()
+
+    def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
+        """Search without the node that the ask avoids."""
+        avoided = self._node_of(ask.allocation_key)
+        if avoided is not None:
+            without = (*without, avoided)
+        if self.checks is not None:
+            search = self.checks.first_allowed(ask, nodes, without=without)
+        else:
+            fitting = nodes.fitting(ask.resource)
+            search = NodeSearch(next((node for node in fitting if node.node_id not in without), None), {}, "")
+        if avoided is None or search.node is not None or search.pending:
+            return search
+        node = nodes.get(avoided)
+        if node is None or not fits(node.available, ask.resource):
+            return search
+        text = _text(avoided)
+        return NodeSearch(None, {**search.refusals, text: 1}, search.denied or text)
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
+        """Return why a node is refused, `None` if it is not."""
+        if node_id == self._node_of(allocation_key):
+            return _text(node_id)
+        return None if self.checks is None else self.checks.refuse(allocation_key, node_id, allocate=allocate)
+
+    def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
+        """Ask the RM about nodes."""
+        assert self.checks is not None, "without predicates no answer is pending: please report"
+        self.checks.ask_about(allocation_key, node_ids, allocate=allocate)
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | Pending | None:
+        """Return the index of the last victim that must end, `None` if the node is refused."""
+        if node_id == self._node_of(allocation_key):
+            return None
+        if self.checks is None:
+            return start_index
+        return self.checks.preemption_index(allocation_key, node_id, victim_keys, start_index)
+
+    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
+        """Drop what is known of asks and nodes that are gone, come again or have changed."""
+        keys = [*keys]
+        for key in keys:
+            self._by_key.pop(key, None)
+        if node_ids:
+            self._by_key = {key: each for key, each in self._by_key.items() if each.node_id not in node_ids}
+        if self.checks is not None:
+            self.checks.forget(keys=keys, node_ids=node_ids)
+
+    def next_due_ns(self) -> int | None:
+        """Return when the first open question has been open for too long, `None` if none is open."""
+        return None if self.checks is None else self.checks.next_due_ns()
+
+    def _node_of(self, allocation_key: str) -> str | None:
+        avoidance = self._by_key.get(allocation_key)
+        return None if avoidance is None else avoidance.node_id
+
+
+def _text(node_id: str) -> str:
+    return f"the resource manager could not start it on {node_id} a short time ago"
