@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from licorne.proxy.client.errors import ConnectionLostError
     from licorne.proxy.client.recovery import Recovery
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
+    from licorne.proxy.explanation.one_line import explanation_line
     from licorne.proxy.recording.recording import Recording
     from licorne.proxy.rest.application import rest_app
     from licorne.proxy.scheduler.managers.callback_failures import CallbackFailure
@@ -34,6 +35,7 @@ __all__ = [
     "Scheduler",
     "SchedulerAPI",
     "__version__",
+    "explanation_line",
     "rest_app",
 ]
 
@@ -49,6 +51,7 @@ _PLACES = {
     "ResourceManagerCallback": "licorne.proxy.si.api",
     "Scheduler": "licorne.proxy.scheduler.scheduler",
     "SchedulerAPI": "licorne.proxy.si.api",
+    "explanation_line": "licorne.proxy.explanation.one_line",
     "rest_app": "licorne.proxy.rest.application",
 }
 

@@ -6,7 +6,7 @@ Others call the marked methods; each runs to its end before the next begins. The
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from .configuration.schema import PartitionConfig
@@ -55,6 +55,7 @@ class Partition:
             "update_nodes",
             "update_applications",
             "update_allocations",
+            "reconsider",
             "reconfigure",
             "restore",
             "shut_down",
@@ -91,6 +92,22 @@ class Partition:
         return function(self._state, *args, **kwargs)
 
     # ---------------------------------------------------------------------------------- from the RM
+
+    def reconsider(
+        self, allocation_keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Try again what the RM's predicates refused: what they said of these is out of date.
+
+        Args:
+            allocation_keys: The keys of asks.
+            node_ids: Nodes.
+            classes: Classes of asks; with none of the three, everything is meant.
+        """
+        state = self._state
+        if state.node_checks is not None:
+            state.node_checks.reconsider(keys=allocation_keys, node_ids=node_ids, classes=classes)
+        state.changes += 1
+        state.node_changes += 1
 
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
         """Create, change, drain and remove nodes, in order; the RM is answered, see `requests.nodes`."""

@@ -6,7 +6,7 @@ writing, also those that only read: they see the partition as it is at one momen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
@@ -160,6 +160,13 @@ class GuardedPartition(Guard):
         with self.holding() as partition:
             self._forget(keys=[entry.allocation_key for entry in submissions])
             partition.update_allocations(submissions, *others)
+
+    def reconsider(self, *named: Collection[str]) -> None:
+        """Try again what the RM refused; all cached answers are dropped."""
+        with self.holding() as partition:
+            if self._predicate_cache is not None:
+                self._predicate_cache.clear()
+            partition.reconsider(*named)
 
     def cycle(self) -> CycleOutcome:
         """Run one cycle."""

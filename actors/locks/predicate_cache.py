@@ -91,6 +91,11 @@ class CycleAnswers:
         if pending is not None and _is_about(pending, keys, node_ids):
             self._pending = None
 
+    def clear(self) -> None:
+        """Drop all answers, also one under way."""
+        self._given.clear()
+        self._pending = None
+
     def inherit(self, other: CycleAnswers) -> None:
         """Take over the asks and answers of a cycle that ended without result."""
         for question, (_, answer) in other._given.items():
@@ -186,6 +191,11 @@ class PredicateCache:
         """Drop the answers about asks that were added again or changed, and nodes that were added again."""
         for answers in self._open:
             answers.forget(keys, node_ids)
+
+    def clear(self) -> None:
+        """Drop all answers: the RM says that they may have changed."""
+        for answers in self._open:
+            answers.clear()
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return why the node is refused, `None` if it is not.

@@ -254,8 +254,10 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
 def _pass_over(
     walk: AskWalk, record: AskRecord, group: AskGroup, kind: CandidateKind | None, refused_to_ns: int | None
 ) -> None:
-    """Skip an ask about which the RM is being asked; the next one of its shape is checked by itself."""
+    """Skip an ask about which the RM is being asked; with a class, all of its shape are skipped."""
     walk.passed_over = True
+    if group.shape.predicate_class:
+        return
     following = group.first_after(record.order)
     if following is not None and kind is None:
         _push(walk, (following.order, None, group, refused_to_ns))

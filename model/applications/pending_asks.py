@@ -47,7 +47,7 @@ _new: Final = tuple.__new__
 
 
 class AskShape(NamedTuple):
-    """What decides the answer for an ask, apart from its age and the RM's predicates."""
+    """What decides the answer for an ask, apart from its age and, without a class, the RM's predicates."""
 
     resource: Resource
     priority: int
@@ -55,6 +55,7 @@ class AskShape(NamedTuple):
     task_group_name: str
     placeholder: bool
     allow_preempt_other: bool
+    predicate_class: str
 
 
 @final
@@ -121,6 +122,7 @@ def shape_of(ask: Ask) -> AskShape:
             ask.task_group_name,
             ask.placeholder,
             ask.allow_preempt_other,
+            ask.predicate_class,
         ),
     )
 

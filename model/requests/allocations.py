@@ -17,7 +17,14 @@ from ..state.charges import count_placed, drop_reservations, end_claim, report_p
 from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
-from ..values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG, Allocation, Ask
+from ..values.allocation import (
+    CREATION_TIME_TAG,
+    FOREIGN_TAG,
+    PREDICATE_CLASS_TAG,
+    REQUIRED_NODE_TAG,
+    Allocation,
+    Ask,
+)
 from ..values.facts import AsksAddedFact
 from ..values.identifiers import id_refusal
 from ..values.messages import (
@@ -212,12 +219,13 @@ def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
     """Make the ask of a submission; its age counts from now unless its tags say otherwise."""
     tags = submission.tags
     created_at_ns = now_ns
-    required_node = ""
+    required_node = predicate_class = ""
     if tags:
         created = tags.get(CREATION_TIME_TAG, "")
         if re.fullmatch(r"[0-9]{1,10}", created):
             created_at_ns = int(created) * _SECOND_NS
         required_node = tags.get(REQUIRED_NODE_TAG, "")
+        predicate_class = tags.get(PREDICATE_CLASS_TAG, "")
     return Ask(  # In the order of its arguments: keywords take three times as long.
         submission.allocation_key,
         submission.application_id,
@@ -231,6 +239,7 @@ def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
         submission.allow_preempt_self,
         submission.allow_preempt_other,
         required_node,
+        predicate_class,
     )
 
 

@@ -48,8 +48,11 @@ def run_cycle(state: PartitionState) -> CycleOutcome:
     if checks is None:
         return _run_passes(state)
     checks.begin(state.now_ns())
-    if isinstance(checks, AvoidedNodes) and checks.are_none:
-        state.node_checks = checks.checks
+    if isinstance(checks, AvoidedNodes):
+        state.changes += checks.ended
+        checks.ended = 0
+        if checks.are_none:
+            state.node_checks = checks.checks
     state.notes.begin()
     outcome = _run_passes(state)
     changed = outcome is not CycleOutcome.NOTHING

@@ -26,7 +26,7 @@ from ..state.charges import user_headroom
 from ..state.cycle_times import TimedPart
 from ..state.event_rates import report_unschedulable
 from ..state.headroom_reports import report_checks, set_runnable
-from ..state.node_checks import Pending
+from ..state.node_checks import NO_ROOM, NodeSearch, Pending
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
@@ -260,8 +260,8 @@ class LeafVisit:
         if walk.retry_ns is not None:
             self._wake_at(walk.retry_ns)
         for refusal in walk.refusals:
-            if refusal.reason is RefusalReason.PREDICATES:
-                self.denied = True
+            if refusal.reason is RefusalReason.PREDICATES and refusal.until_ns is not None:
+                self.denied = True  # Otherwise the RM says when it may be allowed.
             elif refusal.reason not in LACKS_ROOM:
                 self.mixed = True
             if refusal.until_ns is not None:
@@ -300,13 +300,13 @@ class LeafVisit:
             began_ns = times.stopwatch_ns()
             outcome = self._search_nodes(entry, candidate)
             times.add(TimedPart.NODE_SEARCH, began_ns)
-        return self._make_room(entry, candidate, outcome) if isinstance(outcome, str) else outcome
+        return self._make_room(entry, candidate, outcome) if isinstance(outcome, NodeSearch) else outcome
 
-    def _search_nodes(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry | str:
-        """Return the outcome; if no node takes the ask, why the RM refused one, or an empty text."""
+    def _search_nodes(self, entry: ApplicationEntry, candidate: Candidate) -> bool | FailedTry | NodeSearch:
+        """Return the outcome; if no node takes the ask, what the search found."""
         ask = candidate.ask
         nodes = self.state.nodes
-        denied = ""
+        search = NO_ROOM
         if self.checks is None:
             node = nodes.first_fit(ask.resource)
             if node is not None and commit(self.state, entry, ask, node):
@@ -315,19 +315,20 @@ class LeafVisit:
             search = self.checks.first_allowed(ask, nodes)
             if search.pending:
                 return PASSED_OVER
-            denied = search.denied
             if search.refusals:
                 report_unschedulable(self.state, ask, search.refusals)
             for reason, times in search.refusals.items():
                 self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns, times)
             if search.node is not None and commit(self.state, entry, ask, search.node):
                 return True
-        return denied
+        return search
 
-    def _make_room(self, entry: ApplicationEntry, candidate: Candidate, denied: str) -> bool | FailedTry:
-        """Reserve a node, or preempt, for an ask that no node takes; `denied` is why the RM refused one."""
-        ask = candidate.ask
-        holds_for_shape = not denied and ask.resource in self.state.nodes.closed
+    def _make_room(
+        self, entry: ApplicationEntry, candidate: Candidate, search: NodeSearch
+    ) -> bool | FailedTry:
+        """Reserve a node, or preempt, for an ask that no node takes."""
+        ask, denied = candidate.ask, search.denied
+        holds_for_shape = search.for_class if denied else ask.resource in self.state.nodes.closed
         failed = self._try_reservation(entry, candidate)
         if not isinstance(failed, FailedTry) or failed.passed_over:
             return failed
@@ -338,7 +339,7 @@ class LeafVisit:
                 return preempted
             refused_to_ns = preempted.preemption_refused_to_ns
         if denied:
-            refusal = denied_by_rm(ask, "", denied, self.now_ns)
+            refusal = denied_by_rm(ask, "", denied, self.now_ns, for_class=search.for_class)
         else:
             until_ns = self._reservation_due(candidate)
             refusal = refused(RefusalReason.NO_NODE_FITS, "", ask, None, until_ns=until_ns)
@@ -368,7 +369,11 @@ class LeafVisit:
         if isinstance(reason, Pending):
             return PASSED_OVER
         if reason is not None:
-            self.denied = self.has_own_answer = True
+            self.has_own_answer = True
+            if ask.predicate_class:
+                self.mixed = True  # The RM says when it may be allowed.
+            else:
+                self.denied = True
             return FailedTry(reservation_refused=True)
         return False if reserve(self.state, entry, ask, node, required=False) else _FAILED
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from ..applications.gang import SwapOffer, SwapWalk
 from ..nodes.block import NodeEntry
@@ -40,7 +40,7 @@ def _try_application(state: PartitionState, entry: ApplicationEntry) -> bool:
     first: SwapOffer | None = None
     checks = state.node_checks
     keys_to_skip = () if checks is None else checks.keys_to_skip()
-    unknown: dict[str, list[str]] = {}
+    unknown: dict[str, tuple[Ask, list[str]]] = {}
     waits = False
     while (offer := entry.application.swaps.next(walk)) is not None:
         key = offer.ask.allocation_key
@@ -55,28 +55,28 @@ def _try_application(state: PartitionState, entry: ApplicationEntry) -> bool:
         node = state.nodes.get(offer.placeholder.node_id)
         if node is None:
             continue
-        refusal = None if checks is None else checks.refuse(key, node.node_id, allocate=False)
+        refusal = None if checks is None else checks.refuse(offer.ask, node.node_id, allocate=False)
         if isinstance(refusal, Pending):
-            unknown.setdefault(key, []).append(node.node_id)
+            unknown.setdefault(key, (offer.ask, []))[1].append(node.node_id)
         elif refusal is None and not _must_wait(key, unknown, checks) and _swap(state, entry, offer, node):
             return True
-    for key, node_ids in unknown.items():
-        _ask_about(checks, key, node_ids)
+    for ask, node_ids in unknown.values():
+        _ask_about(checks, ask, node_ids)
     # The first member goes elsewhere if no placeholder will do: which one that is may not be known yet.
     if first is None or waits or first.ask.allocation_key in unknown:
         return False
     return _swap_elsewhere(state, entry, first)
 
 
-def _must_wait(key: str, unknown: Mapping[str, list[str]], checks: NodeChecks | None) -> bool:
+def _must_wait(key: str, unknown: Collection[str], checks: NodeChecks | None) -> bool:
     """Return whether an answer is pending that goes first: for another placeholder, or for another member."""
     return key in unknown or (bool(unknown) and checks is not None and not checks.may_overtake)
 
 
-def _ask_about(checks: NodeChecks | None, allocation_key: str, node_ids: list[str]) -> None:
+def _ask_about(checks: NodeChecks | None, ask: Ask, node_ids: list[str]) -> None:
     """Ask about the placeholders that go first; some may be on one node."""
     assert checks is not None, "without predicates nothing is unknown: please report"
-    checks.ask_about(allocation_key, list(dict.fromkeys(node_ids))[:NODES_PER_STEP], allocate=False)
+    checks.ask_about(ask, list(dict.fromkeys(node_ids))[:NODES_PER_STEP], allocate=False)
 
 
 def _real(state: PartitionState, offer: SwapOffer, node: NodeEntry) -> Allocation:

@@ -65,15 +65,15 @@ def refusal_of(
     """Return why the RM refuses a node, `None` if it does not; if that is pending, it is asked."""
     if checks is None:
         return None
-    reason = checks.refuse(ask.allocation_key, node.node_id, allocate=allocate)
+    reason = checks.refuse(ask, node.node_id, allocate=allocate)
     if isinstance(reason, Pending):
-        checks.ask_about(ask.allocation_key, (node.node_id,), allocate=allocate)
+        checks.ask_about(ask, (node.node_id,), allocate=allocate)
     return reason
 
 
-def denied_by_rm(ask: Ask, node_id: str, text: str, now_ns: int) -> Refusal:
+def denied_by_rm(ask: Ask, node_id: str, text: str, now_ns: int, *, for_class: bool = False) -> Refusal:
     """Return the refusal of an ask whose nodes the RM refused, in the words of the RM."""
-    until_ns = now_ns + _WAITS_FOR_TIME_NS
+    until_ns = None if for_class else now_ns + _WAITS_FOR_TIME_NS
     return refused(RefusalReason.PREDICATES, node_id, ask, None, detail=text, until_ns=until_ns)
 
 

@@ -260,10 +260,10 @@ class _Visit:
             return False
         checks = state.node_checks
         if checks is not None:
-            reason = checks.refuse(ask.allocation_key, node.node_id, allocate=True)
+            reason = checks.refuse(ask, node.node_id, allocate=True)
             if isinstance(reason, Pending):
                 self.always_retry = self._pending = self.waits = True
-                checks.ask_about(ask.allocation_key, (node.node_id,), allocate=True)
+                checks.ask_about(ask, (node.node_id,), allocate=True)
                 return False
             if reason is not None:
                 self._note(entry, ask, {reason: 1})

@@ -37,6 +37,8 @@ class AvoidedNodes:
         self.checks: Final = checks
         self._by_key: dict[str, _Avoidance] = {}
         """By the key of the ask; those that end first come first, since all last as long."""
+        self.ended = 0
+        """How many asks have avoided a node for long enough."""
 
     def avoid(self, allocation_key: str, node_id: str, now_ns: int) -> None:
         """Have an ask avoid a node from now on."""
@@ -65,6 +67,7 @@ class AvoidedNodes:
             if now_ns < self._by_key[oldest].until_ns:
                 break
             del self._by_key[oldest]
+            self.ended += 1
         if self.checks is not None:
             self.checks.begin(now_ns)
 
@@ -95,16 +98,16 @@ class AvoidedNodes:
         text = _text(avoided)
         return NodeSearch(None, {**search.refusals, text: 1}, search.denied or text)
 
-    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
+    def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
         """Return why a node is refused, `None` if it is not."""
-        if node_id == self._node_of(allocation_key):
+        if node_id == self._node_of(ask.allocation_key):
             return _text(node_id)
-        return None if self.checks is None else self.checks.refuse(allocation_key, node_id, allocate=allocate)
+        return None if self.checks is None else self.checks.refuse(ask, node_id, allocate=allocate)
 
-    def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
+    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
         """Ask the RM about nodes."""
         assert self.checks is not None, "without predicates no answer is pending: please report"
-        self.checks.ask_about(allocation_key, node_ids, allocate=allocate)
+        self.checks.ask_about(ask, node_ids, allocate=allocate)
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -126,9 +129,18 @@ class AvoidedNodes:
         if self.checks is not None:
             self.checks.forget(keys=keys, node_ids=node_ids)
 
+    def reconsider(
+        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Drop what the RM has answered; nodes are avoided as long as before."""
+        if self.checks is not None:
+            self.checks.reconsider(keys=keys, node_ids=node_ids, classes=classes)
+
     def next_due_ns(self) -> int | None:
-        """Return when the first open question has been open for too long, `None` if none is open."""
-        return None if self.checks is None else self.checks.next_due_ns()
+        """Return when an ask has avoided a node for long enough, or a question was open for too long."""
+        due_ns = next((each.until_ns for each in self._by_key.values()), None)
+        unanswered_ns = None if self.checks is None else self.checks.next_due_ns()
+        return min((each for each in (due_ns, unanswered_ns) if each is not None), default=None)
 
     def _node_of(self, allocation_key: str) -> str | None:
         avoidance = self._by_key.get(allocation_key)

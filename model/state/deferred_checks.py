@@ -23,10 +23,9 @@ A question that is not answered in time counts as a refusal of everything for as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from heapq import nsmallest
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from ..nodes.order import NodeOrder
 from ..resources.resource import Resource
@@ -41,10 +40,10 @@ from ..values.predicate_questions import (
     VictimsAnswer,
 )
 from .host import QuestionChannel
-from .node_checks import PENDING_SEARCH, NodeSearch, Pending
+from .kept_answers import Answers, KeptRefusals, refused_by
+from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
 
 __all__ = [
-    "AGAIN_MAX",
     "ASKS_KEPT_MAX",
     "FRESH_NS",
     "NODES_PER_STEP",
@@ -52,73 +51,6 @@ __all__ = [
     "ROUNDS_MAX",
     "DeferredChecks",
 ]
-
-AGAIN_MAX: Final = 32
-"""How many questions are open at most when one is asked again: the others are for asks that are new."""
-
-
-class _Refusal(NamedTuple):
-    """How an ask was refused everywhere."""
-
-    search: NodeSearch
-    since_ns: int
-    gains: int
-    """Those of the node order at that time: with more of them another node may have room."""
-    idle_count: int
-    """How often the partition had been idle at that time."""
-
-
-@final
-class KeptRefusals:
-    """The refusals of one partition."""
-
-    def __init__(self) -> None:
-        self._by_key: dict[str, _Refusal] = {}
-        self._idle_count = 0
-        self._old_ns = 0
-        """Refusals up to then are too old."""
-        self._missed: dict[str, int] = {}
-        """The asks that this cycle came to and did not ask about, with the times of their refusals."""
-        self._chosen: Collection[str] | None = None
-        """Those whose turn it is in this cycle, `None` if it is any that comes first."""
-
-    def begin(self, old_ns: int) -> None:
-        """Begin a cycle, in which refusals up to `old_ns` are too old: choose whom to ask about again."""
-        self._old_ns = old_ns
-        missed, self._missed = self._missed, {}
-        self._chosen = frozenset(nsmallest(AGAIN_MAX, missed, key=missed.__getitem__)) if missed else None
-
-    def note_idle(self) -> None:
-        """Note that the partition is idle: all are to be asked about again."""
-        self._idle_count += 1
-
-    def keep(self, key: str, search: NodeSearch, since_ns: int, gains: int) -> None:
-        """Keep how an ask was refused."""
-        self._by_key[key] = _Refusal(search, since_ns, gains, self._idle_count)
-
-    def drop(self, key: str) -> None:
-        """Forget an ask: the RM has answered about it, or it has changed."""
-        self._by_key.pop(key, None)
-
-    def find(self, key: str, gains: int | None, open_count: int) -> NodeSearch | None:
-        """Return how an ask is refused for now, `None` if the RM is to be asked.
-
-        Args:
-            key: The key of the ask.
-            gains: Those of the node order now; `None` if one node alone is meant.
-            open_count: How many questions are open.
-        """
-        refusal = self._by_key.get(key)
-        if refusal is None:
-            return None
-        is_old = refusal.since_ns <= self._old_ns or refusal.idle_count != self._idle_count
-        if not is_old and gains in (None, refusal.gains):
-            return refusal.search
-        if open_count < AGAIN_MAX and (self._chosen is None or key in self._chosen):
-            return None
-        self._missed[key] = refusal.since_ns
-        return refusal.search
-
 
 FRESH_NS: Final = 1_000_000_000
 """How long an answer is used."""
@@ -136,77 +68,24 @@ ROUNDS_MAX: Final = 16
 faster than it answers, the attempt fails, and is repeated as after any refusal."""
 
 
-_NONE: Final[tuple[frozenset[str], Mapping[str, str]]] = (frozenset(), {})
-
-
-@final
-class _Answers:
-    """What the RM has answered about one ask."""
-
-    __slots__ = (
-        *("concluded_at", "conclusion", "last_round", "nodes", "rounds", "since_ns", "unanswered", "victims"),
-    )
-
-    def __init__(self, since_ns: int) -> None:
-        self.since_ns = since_ns
-        self.nodes: dict[bool, tuple[frozenset[str], Mapping[str, str]]] = {True: _NONE, False: _NONE}
-        """For a placement, and for a reservation: the nodes that were asked about, and those refused."""
-        self.victims: dict[PreemptionQuestion, int | None] = {}
-        self.rounds = 0
-        """In how many cycles questions about victims followed these answers."""
-        self.last_round = 0
-        """The number of the last such cycle."""
-        self.unanswered = False
-        """The RM did not answer in time."""
-        self.conclusion: NodeSearch | None = None
-        """The result of a search that found every node refused."""
-        self.concluded_at = 0
-        """The gains of the node order at that time: until there are more, the result is the same."""
-
-    def add(self, asked: frozenset[str], refused: Mapping[str, str], *, allocate: bool) -> None:
-        """Take an answer."""
-        known, known_refused = self.nodes[allocate]
-        if known:
-            asked, refused = known | asked, {**known_refused, **refused}
-        self.nodes[allocate] = (asked, refused)
-
-    def find(self, node_id: str, *, allocate: bool) -> str | Pending | None:
-        """Return why a node is refused, `None` if it is not."""
-        asked, refused = self.nodes[allocate]
-        return refused.get(node_id) if node_id in asked else Pending.PENDING
-
-    def conclude(self, ask: Ask, nodes: NodeOrder) -> NodeSearch:
-        """Return that all nodes with room are refused, and keep that until another one may have room."""
-        _, refused = self.nodes[True]
-        found = [refused.get(node.node_id) for node in nodes.fitting(ask.resource)]
-        self.concluded_at = nodes.gains
-        self.conclusion = _refused_by([reason for reason in found if reason is not None])
-        return self.conclusion
-
-    def is_about(self, node_ids: Collection[str]) -> bool:
-        """Return whether any answer is about one of these nodes."""
-        if any(question.node_id in node_ids for question in self.victims):
-            return True
-        return any(not asked.isdisjoint(node_ids) for asked, _ in self.nodes.values())
-
-
-def _refused_by(reasons: Sequence[str]) -> NodeSearch:
-    """Return the result of a search in which every node was refused, with these reasons."""
-    return NodeSearch(None, Counter(reasons), reasons[-1] if reasons else "")
-
-
 @final
 class _Open:
     """A question that is open."""
 
-    __slots__ = ("asked_ns", "node_ids", "question")
+    __slots__ = ("asked_ns", "node_ids", "predicate_class", "question")
 
     def __init__(
-        self, question: PredicateQuestion | PreemptionQuestion, node_ids: frozenset[str], asked_ns: int
+        self,
+        question: PredicateQuestion | PreemptionQuestion,
+        node_ids: frozenset[str],
+        asked_ns: int,
+        predicate_class: str,
     ) -> None:
         self.question = question
         self.node_ids = node_ids
         self.asked_ns = asked_ns
+        self.predicate_class = predicate_class
+        """The answer is for all asks of this class; the empty text: for the one ask."""
 
 
 @final
@@ -233,8 +112,12 @@ class DeferredChecks:
         self._open_by_key: dict[str, int] = {}
         """How many questions are open about an ask, if any."""
         self._unsent: list[NumberedQuestion] = []
-        self._answers: dict[str, _Answers] = {}
+        self._answers: dict[str, Answers] = {}
         """By the key of the ask, the one with the first answer at the front."""
+        self._by_class: dict[str, Answers] = {}
+        """The answers for classes of asks, which stay until the RM says that they change."""
+        self._open_classes: Counter[str] = Counter()
+        """How many questions are open about a class, if any."""
         self._refusals = KeptRefusals()
         self._windows: dict[tuple[Resource, int], tuple[tuple[str, ...], frozenset[str]]] = {}
         """The first nodes with room for a resource, as of this cycle."""
@@ -290,7 +173,7 @@ class DeferredChecks:
         elif search is None:
             asked, refused = answers.nodes[True]
             if len(refused) == len(asked) > 0:
-                search, gains = _refused_by(list(refused.values())), -1  # Other nodes may have room already.
+                search, gains = refused_by(list(refused.values())), -1  # Other nodes may have room already.
         if search is not None:
             self._refusals.keep(key, search, answers.since_ns, gains)
 
@@ -302,17 +185,18 @@ class DeferredChecks:
 
     def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Search by what is known; ask if it is not enough."""
-        answers = self._answers.get(ask.allocation_key)
+        answers = self._known(ask)
         if answers is None:
-            kept = self._refusals.find(ask.allocation_key, nodes.gains, len(self._open))
+            kept = self._kept(ask, nodes.gains)
             if kept is not None:
                 return kept
             self._ask_about_first(ask, nodes, None, 0)
             return PENDING_SEARCH
         if answers.unanswered:
             return NodeSearch(None, {self._no_answer: 1}, self._no_answer)
-        if answers.conclusion is not None and answers.concluded_at == nodes.gains:
-            return answers.conclusion
+        concluded = answers.concluded(ask, nodes)
+        if concluded is not None:
+            return concluded
         asked, refused = answers.nodes[True]
         passed = 0
         for node in nodes.fitting(ask.resource, refused):
@@ -327,19 +211,37 @@ class DeferredChecks:
                 return NodeSearch(node, refusals, next(reversed(refusals), ""))
         return answers.conclude(ask, nodes)
 
-    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
+    def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
         """Return what is known; it does not ask."""
-        answers = self._answers.get(allocation_key)
+        answers = self._known(ask)
         if answers is None:
-            kept = self._refusals.find(allocation_key, None, len(self._open))
+            kept = self._kept(ask, None)
             return Pending.PENDING if kept is None else kept.denied
         return self._no_answer if answers.unanswered else answers.find(node_id, allocate=allocate)
 
-    def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
+    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
         """Ask about nodes."""
-        if not self._is_full:
+        if not self._must_not_ask(ask):
             names = tuple(node_ids)
-            self._ask(PredicateQuestion(allocation_key, names, allocate), frozenset(names))
+            question = PredicateQuestion(ask.allocation_key, names, allocate)
+            self._ask(question, frozenset(names), ask.predicate_class)
+
+    def _known(self, ask: Ask) -> Answers | None:
+        """Return what is known about an ask, or about its class."""
+        answers = self._answers.get(ask.allocation_key)
+        if ask.predicate_class and (answers is None or not answers.unanswered):
+            return self._by_class.get(ask.predicate_class)
+        return answers
+
+    def _kept(self, ask: Ask, gains: int | None) -> NodeSearch | None:
+        """Return how an ask without a class is refused for now."""
+        return (
+            None if ask.predicate_class else self._refusals.find(ask.allocation_key, gains, len(self._open))
+        )
+
+    def _must_not_ask(self, ask: Ask) -> bool:
+        """Return whether too many questions are open, or another one about the class of the ask."""
+        return self._is_full or ask.predicate_class in self._open_classes
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -373,7 +275,24 @@ class DeferredChecks:
         if node_ids:
             for key in [key for key, answers in self._answers.items() if answers.is_about(node_ids)]:
                 del self._answers[key]
+            for answers in self._by_class.values():
+                answers.drop(node_ids)
             self._close_all(n for n, each in self._open.items() if not each.node_ids.isdisjoint(node_ids))
+
+    def reconsider(
+        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Drop answers and open questions about asks, nodes and classes; all of them if none is named."""
+        if not (keys or node_ids or classes):
+            self._answers.clear()
+            self._by_class.clear()
+            self._close_all([*self._open])
+        self.forget(keys=keys, node_ids=node_ids)
+        for name in classes:
+            self._by_class.pop(name, None)
+        self._close_all(n for n, each in self._open.items() if each.predicate_class in classes)
+        if not keys and not classes:  # A node that was refused may be allowed now.
+            self._refusals = KeptRefusals()
 
     def next_due_ns(self) -> int | None:
         """Return when the first open question counts as refused."""
@@ -383,9 +302,9 @@ class DeferredChecks:
 
     # ------------------------------------------------------------------------ questions and answers
 
-    def _ask_about_first(self, ask: Ask, nodes: NodeOrder, answers: _Answers | None, passed: int) -> None:
+    def _ask_about_first(self, ask: Ask, nodes: NodeOrder, answers: Answers | None, passed: int) -> None:
         """Ask about the first nodes with room, more the more asks will be placed before this one."""
-        if self._is_full:
+        if self._must_not_ask(ask):
             return
         count = NODES_PER_STEP // 2 + self._passed_nodes + len(self._open)
         if answers is not None:
@@ -395,7 +314,8 @@ class DeferredChecks:
             asked, _ = answers.nodes[True]
             names = tuple(name for name in names if name not in asked)
             as_set = frozenset(names)
-        self._ask(PredicateQuestion(ask.allocation_key, names, allocate=True), as_set)
+        question = PredicateQuestion(ask.allocation_key, names, allocate=True)
+        self._ask(question, as_set, ask.predicate_class)
 
     def _window(
         self, resource: Resource, nodes: NodeOrder, count: int
@@ -407,10 +327,17 @@ class DeferredChecks:
             window = self._windows[resource, size] = names, frozenset(names)
         return window
 
-    def _ask(self, question: PredicateQuestion | PreemptionQuestion, node_ids: frozenset[str]) -> None:
+    def _ask(
+        self,
+        question: PredicateQuestion | PreemptionQuestion,
+        node_ids: frozenset[str],
+        predicate_class: str = "",
+    ) -> None:
         self._number += 1
         key = question.allocation_key
-        self._open[self._number] = _Open(question, node_ids, self._now_ns)
+        self._open[self._number] = _Open(question, node_ids, self._now_ns, predicate_class)
+        if predicate_class:
+            self._open_classes[predicate_class] += 1
         self._open_by_key[key] = self._open_by_key.get(key, 0) + 1
         self._unsent.append(NumberedQuestion(self._number, question))
 
@@ -424,10 +351,15 @@ class DeferredChecks:
             self._fail(answer.number)
             return
         self._close(answer.number)
-        answers = self._answers.get(question.allocation_key)
+        store, key = self._answers, question.allocation_key
+        if asked.predicate_class:
+            store, key = self._by_class, asked.predicate_class
+            if key not in store and len(store) >= CLASSES_MAX:
+                del store[next(iter(store))]
+        answers = store.get(key)
         if answers is None:
             self._refusals.drop(question.allocation_key)
-            answers = self._answers[question.allocation_key] = _Answers(self._now_ns)
+            answers = store[key] = Answers(self._now_ns)
         if isinstance(question, PreemptionQuestion):
             assert isinstance(answer, VictimsAnswer), f"{question} got {answer}: please report"
             answers.victims[question] = answer.index
@@ -440,7 +372,7 @@ class DeferredChecks:
         key = self._close(number).question.allocation_key
         self._answers.pop(key, None)
         self._refusals.drop(key)
-        failed = self._answers[key] = _Answers(self._now_ns)
+        failed = self._answers[key] = Answers(self._now_ns)
         failed.unanswered = True
 
     def _close(self, number: int) -> _Open:
@@ -449,6 +381,9 @@ class DeferredChecks:
         self._open_by_key[key] -= 1
         if not self._open_by_key[key]:
             del self._open_by_key[key]
+        if closed.predicate_class:
+            self._open_classes[closed.predicate_class] -= 1
+            self._open_classes += Counter()  # Without those that have none left.
         return closed
 
     def _close_all(self, numbers: Iterable[int]) -> None:

@@ -12,10 +12,19 @@ from typing import Final, NamedTuple, Protocol, final
 
 from ..nodes.block import NodeEntry
 from ..nodes.order import NodeOrder
+from ..resources.resource import Resource
 from ..values.allocation import Ask
 from .host import Predicates
 
-__all__ = ["PENDING_SEARCH", "ImmediateChecks", "NodeChecks", "NodeSearch", "Pending"]
+__all__ = [
+    "CLASSES_MAX",
+    "NO_ROOM",
+    "PENDING_SEARCH",
+    "ImmediateChecks",
+    "NodeChecks",
+    "NodeSearch",
+    "Pending",
+]
 
 
 class Pending(Enum):
@@ -34,8 +43,11 @@ class NodeSearch(NamedTuple):
     denied: str
     """Why the last refused node before the allowed one was refused; the empty text if none was."""
     pending: bool = False
+    for_class: bool = False
+    """Whether it holds for all asks of the class, until the RM says that its answers change."""
 
 
+NO_ROOM: Final = NodeSearch(None, {}, "")
 PENDING_SEARCH: Final = NodeSearch(None, {}, "", pending=True)
 
 
@@ -62,13 +74,13 @@ class NodeChecks(Protocol):
     def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Search the usable nodes with room in order, except those with the ids `without`."""
 
-    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
+    def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
         """Return why a node is refused, `None` if it is not; `allocate` is false for a reservation.
 
         If that is pending and is to be known later, `ask_about` asks.
         """
 
-    def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
+    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
         """Ask about nodes for which `refuse` returned that the answer is pending."""
 
     def preemption_index(
@@ -79,8 +91,35 @@ class NodeChecks(Protocol):
     def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
         """Drop what is known of asks and nodes that are gone, come again or have changed."""
 
+    def reconsider(
+        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Drop what the RM has answered about asks, nodes and classes; all of it if none is named."""
+
     def next_due_ns(self) -> int | None:
         """Return when the first open question has been open for too long, `None` if none is open."""
+
+
+CLASSES_MAX: Final = 4_096
+"""For how many classes answers are kept; those of the first one are dropped to take in another one."""
+
+
+@final
+class _ClassAnswers:
+    """What predicates that answer at once have answered about one class of asks."""
+
+    __slots__ = ("reasons", "searches")
+
+    def __init__(self) -> None:
+        self.reasons: dict[tuple[str, bool], str | None] = {}
+        """Why a node is refused, `None` if it is not: for a placement, and for a reservation."""
+        self.searches: dict[Resource, tuple[int, NodeSearch]] = {}
+        """The searches that found every node refused, with the gains of the node order at that time."""
+
+    def forget(self, node_ids: Collection[str]) -> None:
+        """Drop the answers about nodes."""
+        self.reasons = {key: reason for key, reason in self.reasons.items() if key[0] not in node_ids}
+        self.searches.clear()
 
 
 @final
@@ -93,6 +132,7 @@ class ImmediateChecks:
     def __init__(self, predicates: Predicates, keys_of_others: Callable[[], Collection[str]] = tuple) -> None:
         self._predicates = predicates
         self._keys_of_others = keys_of_others
+        self._by_class: dict[str, _ClassAnswers] = {}
 
     def begin(self, now_ns: int) -> None:
         """Do nothing: nothing is kept."""
@@ -106,31 +146,56 @@ class ImmediateChecks:
 
     def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Ask about one node after the other until one is allowed."""
+        answers = self._answers_for(ask.predicate_class)
+        if answers is not None:
+            gains, search = answers.searches.get(ask.resource, (-1, PENDING_SEARCH))
+            if gains == nodes.gains:
+                return search
         refusals: dict[str, int] = {}
         denied = ""
         for node in nodes.fitting(ask.resource):
             if node.node_id in without:
                 continue
-            reason = self._predicates.refuse(ask.allocation_key, node.node_id, allocate=True)
+            reason = self._reason(ask, node.node_id, allocate=True)
             if reason is None:
                 return NodeSearch(node, refusals, denied)
             refusals[reason] = refusals.get(reason, 0) + 1
             denied = reason
-        return NodeSearch(None, refusals, denied)
+        search = NodeSearch(None, refusals, denied, for_class=answers is not None)
+        if answers is not None and not without:
+            answers.searches[ask.resource] = nodes.gains, search
+        return search
 
-    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | Pending | None:
-        """Ask about one node."""
-        return self._predicates.refuse(allocation_key, node_id, allocate=allocate)
+    def _answers_for(self, name: str) -> _ClassAnswers | None:
+        if not name:
+            return None
+        answers = self._by_class.get(name)
+        if answers is None:
+            if len(self._by_class) >= CLASSES_MAX:
+                del self._by_class[next(iter(self._by_class))]
+            answers = self._by_class[name] = _ClassAnswers()
+        return answers
 
-    def ask_about(self, allocation_key: str, node_ids: Sequence[str], *, allocate: bool) -> None:
+    def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
+        """Ask about one node, unless the answer for the class of the ask is known."""
+        return self._reason(ask, node_id, allocate=allocate)
+
+    def _reason(self, ask: Ask, node_id: str, *, allocate: bool) -> str | None:
+        answers = self._answers_for(ask.predicate_class)
+        if answers is None:
+            return self._predicates.refuse(ask.allocation_key, node_id, allocate=allocate)
+        if (node_id, allocate) not in answers.reasons:
+            reason = self._predicates.refuse(ask.allocation_key, node_id, allocate=allocate)
+            answers.reasons[node_id, allocate] = reason
+        return answers.reasons[node_id, allocate]
+
+    def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
         """Raise: no answer is pending.
 
         Raises:
             AssertionError: always.
         """
-        raise AssertionError(
-            f"the answers for {allocation_key} on {node_ids} ({allocate=}) came at once: please report"
-        )
+        raise AssertionError(f"the answers for {ask} on {node_ids} ({allocate=}) came at once: please report")
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -138,8 +203,21 @@ class ImmediateChecks:
         """Ask about the victims on one node."""
         return self._predicates.preemption_index(allocation_key, node_id, victim_keys, start_index)
 
-    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
-        """Do nothing: nothing is kept."""
+    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:  # noqa: ARG002 - see above
+        """Drop what is known of nodes."""
+        if node_ids:
+            for answers in self._by_class.values():
+                answers.forget(node_ids)
+
+    def reconsider(
+        self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Drop what the RM has answered about nodes and classes; nothing is kept about single asks."""
+        if not (keys or node_ids or classes):
+            self._by_class.clear()
+        self.forget(node_ids=node_ids)
+        for name in classes:
+            self._by_class.pop(name, None)
 
     def next_due_ns(self) -> int | None:
         """Return `None`: no question is open."""

@@ -16,6 +16,7 @@ from ..resources.resource import Resource
 __all__ = [
     "CREATION_TIME_TAG",
     "FOREIGN_TAG",
+    "PREDICATE_CLASS_TAG",
     "REQUIRED_NODE_TAG",
     "UNKNOWN_INSTANCE_TYPE",
     "Allocation",
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 REQUIRED_NODE_TAG: Final = "yunikorn.apache.org/requiredNode"
+PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
+"""The RM answers for all asks of one class alike, and says when its answers change."""
 CREATION_TIME_TAG: Final = "creationTime"
 FOREIGN_TAG: Final = "foreign"
 UNKNOWN_INSTANCE_TYPE: Final = "UNKNOWN"
@@ -33,7 +36,8 @@ class Ask:
     """What an RM wants placed.
 
     `created_at_ns` is the RM's `creationTime` tag if it is there, else the time of arrival.
-    `required_node` is the one node a daemon-set ask may run on, else the empty text.
+    `required_node` is the one node a daemon-set ask may run on, else the empty text; so is `predicate_class`
+    for an ask about which the RM answers as for no other.
     """
 
     __slots__ = (
@@ -44,6 +48,7 @@ class Ask:
         "created_at_ns",
         "originator",
         "placeholder",
+        "predicate_class",
         "priority",
         "required_node",
         "resource",
@@ -65,6 +70,7 @@ class Ask:
         allow_preempt_self: bool = False,  # noqa: FBT001, FBT002
         allow_preempt_other: bool = False,  # noqa: FBT001, FBT002
         required_node: str = "",
+        predicate_class: str = "",
     ) -> None:
         self.allocation_key = allocation_key
         self.application_id = application_id
@@ -78,6 +84,7 @@ class Ask:
         self.allow_preempt_self = allow_preempt_self
         self.allow_preempt_other = allow_preempt_other
         self.required_node = required_node
+        self.predicate_class = predicate_class
 
     def resized(self, resource: Resource) -> Ask:
         """Return the same ask with another size."""
@@ -94,6 +101,7 @@ class Ask:
             allow_preempt_self=self.allow_preempt_self,
             allow_preempt_other=self.allow_preempt_other,
             required_node=self.required_node,
+            predicate_class=self.predicate_class,
         )
 
     def __repr__(self) -> str:

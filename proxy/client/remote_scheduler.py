@@ -7,7 +7,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -190,6 +190,40 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the request is refused as a whole, and nothing has changed.
         """
         self._update(request.rmID, "AllocationRequest", v1.ManagerMessage(update_allocation=request))
+
+    def reconsider(
+        self,
+        rm_id: str,
+        *,
+        partition: str | None = None,
+        node_ids: Collection[str] = (),
+        allocation_keys: Collection[str] = (),
+        predicate_classes: Collection[str] = (),
+    ) -> None:
+        """Try again at once what the predicates of a resource manager have refused.
+
+        It knows that labels, taints or neighbours have changed. Nothing is asked again by time alone of asks
+        with a predicate class (`docs/embedding.md`), and once a second of others. Without nodes, keys and
+        classes, everything is tried again.
+
+        Args:
+            rm_id: The resource manager.
+            partition: The name of one of its partitions, `None` for all.
+            node_ids: Nodes about which its answers have changed.
+            allocation_keys: Asks about which they have changed.
+            predicate_classes: Classes of asks about which they have changed.
+
+        Raises:
+            RequestError: It has not registered here.
+        """
+        message = v1.Reconsideration(
+            rm_id=rm_id,
+            partition_name=partition or "",
+            node_ids=node_ids,
+            allocation_keys=allocation_keys,
+            predicate_classes=predicate_classes,
+        )
+        self._update(rm_id, "reconsideration", v1.ManagerMessage(reconsider=message))
 
     def stop(self) -> None:
         """Say that the RMs of this object shut down, deliver what is queued, and end the connection.

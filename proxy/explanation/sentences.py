@@ -19,6 +19,7 @@ __all__ = [
     "miss_line",
     "place_line",
     "place_of",
+    "sentence",
     "tally_line",
     "what_blocks",
 ]
@@ -52,10 +53,11 @@ def what_blocks(blocker: Blocker, now_ns: int) -> str:
     detail = f": {blocker.detail}" if blocker.detail else ""
     since = "" if blocker.since_ns is None else f" {short_duration_text(now_ns - blocker.since_ns)} ago"
     until = "" if blocker.until_ns is None else f" (until {_in_time(blocker.until_ns - now_ns)})"
-    return f"{_sentence(blocker)}{since}{detail}{until}"
+    return f"{sentence(blocker)}{since}{detail}{until}"
 
 
-def _sentence(blocker: Blocker) -> str:
+def sentence(blocker: Blocker) -> str:
+    """Return what blocks, without its detail and without times."""
     subject, kind = blocker.subject, blocker.kind.value
     reason = blocker.reason
     if reason is RefusalReason.QUEUE_QUOTA:

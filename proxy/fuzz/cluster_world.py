@@ -357,6 +357,10 @@ class _ClusterWorld:
             case "validate":
                 with suppress(LicorneError):  # It may be stopped just now.
                     self._core().validate()
+            case "reconsider":
+                for status in self._core().resource_managers():
+                    with suppress(LicorneError):  # It has stopped, or stops just now.
+                        self._core().reconsider(status.rm_id)
             case "cut":
                 self._network.cut(step.draw)
             case "slow":

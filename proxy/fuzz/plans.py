@@ -56,7 +56,15 @@ _MANAGER_WEIGHTS: Final = {
     "crash": 1,
     "stumble": 3,
 }
-_OPERATOR_WEIGHTS: Final = {"validate": 12, "cut": 4, "slow": 3, "jump": 2, "kill": 1, "break": 1}
+_OPERATOR_WEIGHTS: Final = {
+    "validate": 12,
+    "reconsider": 3,
+    "cut": 4,
+    "slow": 3,
+    "jump": 2,
+    "kill": 1,
+    "break": 1,
+}
 _MANAGER_ACTIONS: Final = by_weight(_MANAGER_WEIGHTS)
 _OPERATOR_ACTIONS: Final = by_weight(_OPERATOR_WEIGHTS)
 _REFERENCE_ACTIONS: Final = by_weight(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
@@ -87,6 +87,22 @@ class RecordedPartition(Partition):
         self._turns.run(
             lambda: {"allocation": allocation_request(self.rm_id, submissions, releases, terms)},
             lambda: Partition.update_allocations(self, submissions, releases, terms),
+            may_hold=True,
+        )
+
+    def reconsider(
+        self, allocation_keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
+    ) -> None:
+        """Try again what the RM refused; a line `reconsider`."""
+
+        def describe() -> Document:
+            named = {"allocationKeys": allocation_keys, "nodeIds": node_ids, "predicateClasses": classes}
+            lists: Document = {name: [*entries] for name, entries in named.items() if entries}
+            return {"reconsider": {"rmId": self.rm_id, **lists}}
+
+        self._turns.run(
+            describe,
+            lambda: Partition.reconsider(self, allocation_keys, node_ids, classes),
             may_hold=True,
         )
 

@@ -326,6 +326,9 @@ class AnonymousLines:
         names = self._pseudonyms
         self._by_key: Mapping[str, Callable[[str], str]] = {
             "nodeID": names.node,
+            "nodeIds": names.node,
+            "allocationKeys": names.key,
+            "predicateClasses": lambda text: names.hashed("tag", text),
             "applicationID": lambda text: names.hashed("app", text),
             "allocationKey": names.key,
             "UUID": names.key,

@@ -301,16 +301,28 @@ class _Session:
                     return self._calls.ask(message.question)
             case "step":
                 return self._calls.step(message.step)
-            case "forget":
-                self._peer.check_may_speak_for(message.forget.rm_id)
-                scheduler.forget_manager(message.forget.rm_id)
+            case "forget" | "goodbye" | "reconsider" as call:
+                calls: dict[str, Callable[[Any], None]] = {
+                    "forget": self._forget,
+                    "goodbye": self._say_goodbye,
+                    "reconsider": self._reconsider,
+                }
+                calls[call](getattr(message, call))
             case "pause" | "stop" as change:
                 return self._calls.halt(change, getattr(message, change))
-            case "goodbye":
-                self._say_goodbye(message.goodbye.rm_id)
             case body:
                 raise RequestError(f"a message {body or 'without a body'!r} is not expected here")
         return v1.Answer()
+
+    def _reconsider(self, named: v1.Reconsideration) -> None:
+        with self._check_own(named.rm_id).turn:
+            self._core.scheduler.reconsider(
+                named.rm_id,
+                partition=named.partition_name or None,
+                node_ids=named.node_ids,
+                allocation_keys=named.allocation_keys,
+                predicate_classes=named.predicate_classes,
+            )
 
     def _check_own(self, rm_id: str) -> RemoteManager:
         """Return the RM that a message names.
@@ -356,8 +368,12 @@ class _Session:
         else:
             self.claim()
 
-    def _say_goodbye(self, rm_id: str) -> None:
-        for name in [rm_id] if rm_id else list(self._managers):
+    def _forget(self, message: v1.Forget) -> None:
+        self._peer.check_may_speak_for(message.rm_id)
+        self._core.scheduler.forget_manager(message.rm_id)
+
+    def _say_goodbye(self, message: v1.Goodbye) -> None:
+        for name in [message.rm_id] if message.rm_id else list(self._managers):
             self._core.managers.shut_down(self._check_own(name))
             del self._managers[name]
         self._said_goodbye = not self._managers

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import final
 
-from ...model.errors import LicorneError
+from ...model.errors import LicorneError, RequestError
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
+from ..si.api import Reconsidering, ResourceManager, ResourceManagerCallback, SchedulerAPI
 from .transcript import Line, PredicateTable
 
 __all__ = ["PlacementRefusedError", "PlayedManager", "TranscriptPlayer", "TranscriptRules"]
@@ -125,6 +126,8 @@ class TranscriptPlayer:
                 self._api.update_application(applications)
             case "allocation":
                 self._play_allocations(line.message(si.AllocationRequest))
+            case "reconsider":
+                self._reconsider(line.message(v1.Reconsideration))
             case "predicates":
                 self._rules.denied = line.predicate_table()
             case "confirm":
@@ -144,6 +147,17 @@ class TranscriptPlayer:
         manager.note_release(release)
         releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
         self._api.update_allocation(si.AllocationRequest(releases=releases, rmID=manager.rm_id))
+
+    def _reconsider(self, named: v1.Reconsideration) -> None:
+        if not isinstance(self._api, Reconsidering):
+            raise RequestError("reconsider: only a scheduler of Licorne can be asked")
+        self._api.reconsider(
+            named.rm_id,
+            partition=named.partition_name or None,
+            node_ids=named.node_ids,
+            allocation_keys=named.allocation_keys,
+            predicate_classes=named.predicate_classes,
+        )
 
     def _manager(self, rm_id: str) -> PlayedManager:
         """Return a resource manager; one that is not registered records nothing."""

@@ -11,6 +11,7 @@ from ..recording.callback_documents import CALLBACK_KEYS
 from ..recording.replaying import ReplayDifferenceError
 from ..scheduler.recorded_turns import RecordedTurns
 from ..scheduler.scheduler import Scheduler
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .player import TranscriptPlayer
 from .recorded_lines import Header, ManagerLine, QuarantineLine, Recorded
@@ -99,6 +100,10 @@ class RecordedPlayer:
                 self._turns.update_applications(number, line.message(si.ApplicationRequest), recorded.groups)
             case "allocation":
                 self._turns.update_allocations(number, line.message(si.AllocationRequest))
+            case "reconsider":
+                named = line.message(v1.Reconsideration)
+                of = (tuple(named.allocation_keys), tuple(named.node_ids), tuple(named.predicate_classes))
+                self._turns.step(number, "reconsider", *of)
             case "timer":
                 self._turns.fire(number, line.timer())
             case "schedule":

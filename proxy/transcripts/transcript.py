@@ -12,6 +12,7 @@ from ...model.errors import LicorneError
 from ...model.state.host import TimerAction
 from ...model.values.documents import Document, Json
 from ..files.json_text import JsonError, parse_json
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .json_messages import MessageError, read_message
 from .recorded_lines import (
@@ -34,6 +35,7 @@ _MESSAGES: Final[dict[str, type[Message]]] = {
     "node": si.NodeRequest,
     "application": si.ApplicationRequest,
     "allocation": si.AllocationRequest,
+    "reconsider": v1.Reconsideration,
 }
 _OTHERS: Final = ("schedule", "advance", "confirm", "predicates", "snapshot", "recording")
 

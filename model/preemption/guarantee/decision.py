@@ -143,7 +143,7 @@ def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | 
     solutions = solver.solutions(view.candidate_nodes)
     if not view.lack:  # Otherwise it depends on the further victims.
         solutions = (each for each in solutions if _keeps_guarantees(view, each.victims[: each.needed]))
-    node = choose_node(view.ask.allocation_key, solutions, checks)
+    node = choose_node(view.ask, solutions, checks)
     if isinstance(node, NoNode):
         return _WITHOUT_NODE[node]
     for_queue = _for_queue(view, node)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ...state.node_checks import NodeChecks, Pending
+from ...values.allocation import Ask
 from ..victims import Victim
 from .node_solver import NodeSolution
 
@@ -51,7 +52,7 @@ class NodeChoice(NamedTuple):
 
 
 def choose_node(
-    allocation_key: str,
+    ask: Ask,
     solutions: Iterator[NodeSolution],
     checks: NodeChecks | None,
 ) -> NodeChoice | NoNode:
@@ -72,7 +73,7 @@ def choose_node(
                 return best  # No later one is milder.
             if none is not NoNode.PENDING:
                 none = NoNode.REFUSED
-            choice = _evaluate(allocation_key, solution, checks)
+            choice = _evaluate(ask, solution, checks)
             if isinstance(choice, Pending):
                 none, best = NoNode.PENDING, None
                 asked_max = asked_max or 2 * evaluated + SOLUTIONS_PER_BATCH
@@ -88,20 +89,18 @@ def choose_node(
     return none if best is None else best
 
 
-def _evaluate(
-    allocation_key: str, solution: NodeSolution, checks: NodeChecks | None
-) -> NodeChoice | Pending | None:
+def _evaluate(ask: Ask, solution: NodeSolution, checks: NodeChecks | None) -> NodeChoice | Pending | None:
     needed = solution.victims[: solution.needed]
     if checks is None:
         return NodeChoice(solution.node_id, needed, ())
     if not solution.victims:
-        reason = checks.refuse(allocation_key, solution.node_id, allocate=True)
+        reason = checks.refuse(ask, solution.node_id, allocate=True)
         if isinstance(reason, Pending):
-            checks.ask_about(allocation_key, (solution.node_id,), allocate=True)
+            checks.ask_about(ask, (solution.node_id,), allocate=True)
             return reason
         return NodeChoice(solution.node_id, (), ()) if reason is None else None
     keys = tuple(victim.key for victim in solution.victims)
-    index = checks.preemption_index(allocation_key, solution.node_id, keys, solution.start_index)
+    index = checks.preemption_index(ask.allocation_key, solution.node_id, keys, solution.start_index)
     if isinstance(index, Pending):
         return index
     if index is None or index >= len(keys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from support.model.builders import FakeChannel, FakePredicates
+from support.model.builders import FakeChannel, FakePredicates, an_ask
 from support.model.harness import Harness, a_resource
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
@@ -483,7 +483,7 @@ def test_an_answer_goes_with_its_ask() -> None:
     assert checks is not None
 
     def known(key: str, *, allocate: bool = True) -> bool:
-        return checks.refuse(key, "n1", allocate=allocate) is not Pending.PENDING
+        return checks.refuse(an_ask(key), "n1", allocate=allocate) is not Pending.PENDING
 
     assert [False, False] == [known("placed"), known("m", allocate=False)]
     scene.h.ask("withdrawn", resource=a_resource(memory=1))

@@ -11,7 +11,6 @@ from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.order import NodeOrder
 from licorne.model.state.deferred_checks import (
-    AGAIN_MAX,
     ASKS_KEPT_MAX,
     FRESH_NS,
     NODES_PER_STEP,
@@ -19,6 +18,7 @@ from licorne.model.state.deferred_checks import (
     ROUNDS_MAX,
     DeferredChecks,
 )
+from licorne.model.state.kept_answers import AGAIN_MAX
 from licorne.model.state.node_checks import Pending
 from licorne.model.values.predicate_questions import PredicateQuestion
 
@@ -166,14 +166,14 @@ def test_the_answers_for_so_many_asks_are_kept() -> None:
     """Those of the first ones go to make room."""
     scene = Checks(1)
     for number in range(ASKS_KEPT_MAX + 3):
-        scene.checks.ask_about(f"a{number}", ["n000"], allocate=True)
+        scene.checks.ask_about(an_ask(f"a{number}"), ["n000"], allocate=True)
         if number % 100 == 99:
             scene.cycle()
     scene.cycle()
     known = [
         number
         for number in range(ASKS_KEPT_MAX + 3)
-        if scene.checks.refuse(f"a{number}", "n000", allocate=True) is None
+        if scene.checks.refuse(an_ask(f"a{number}"), "n000", allocate=True) is None
     ]
 
     assert list(range(3, ASKS_KEPT_MAX + 3)) == known
@@ -183,11 +183,11 @@ def test_a_reservation_is_another_question_than_a_placement() -> None:
     """An answer to one says nothing of the other."""
     scene = Checks()
     scene.channel.predicates.unreservable["a", "n000"] = "full"
-    scene.checks.ask_about("a", ["n000"], allocate=False)
+    scene.checks.ask_about(an_ask("a"), ["n000"], allocate=False)
     scene.cycle()
 
-    assert "full" == scene.checks.refuse("a", "n000", allocate=False)
-    assert Pending.PENDING is scene.checks.refuse("a", "n000", allocate=True)
+    assert "full" == scene.checks.refuse(an_ask("a"), "n000", allocate=False)
+    assert Pending.PENDING is scene.checks.refuse(an_ask("a"), "n000", allocate=True)
 
 
 def test_victims_that_change_faster_than_the_rm_answers_are_given_up() -> None:
@@ -220,7 +220,7 @@ def test_an_ask_without_an_answer_is_refused_everything_for_a_second() -> None:
     scene.checks.begin(2_000_000_000)
     reason = "the resource manager gave no answer within 2 s"
     assert "" == scene.search("a")
-    assert reason == scene.checks.refuse("a", "n003", allocate=False)
+    assert reason == scene.checks.refuse(an_ask("a"), "n003", allocate=False)
     assert scene.checks.preemption_index("a", "n000", ("v",), 0) is None
     scene.checks.begin(2_999_999_999)
     assert "" == scene.search("a")
@@ -296,12 +296,12 @@ def test_the_refusals_for_one_node_hold_as_well() -> None:
     keys = names(ASKS_KEPT_MAX + 10)
     scene.refuse_everywhere(keys)
     for number, key in enumerate(keys):
-        scene.checks.ask_about(key, ["n000"], allocate=True)
+        scene.checks.ask_about(an_ask(key), ["n000"], allocate=True)
         if number % 100 == 99:
             scene.cycle()
     scene.cycle()
 
-    assert {"it has a taint"} == {scene.checks.refuse(key, "n000", allocate=True) for key in keys}
+    assert {"it has a taint"} == {scene.checks.refuse(an_ask(key), "n000", allocate=True) for key in keys}
 
 
 @pytest.mark.parametrize("may_overtake", [False, True])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from support.model.builders import START_NS, TEN
+from support.model.builders import START_NS, TEN, an_ask
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.preemption.guarantee.node_choice import (
@@ -70,7 +70,7 @@ def a_solution(node_id: str, *victims: Victim, needed: int | None = None) -> Nod
 def chosen(*solutions: NodeSolution, predicates: NodePredicates | None = None) -> str:
     """Return the node that is chosen."""
     checks = None if predicates is None else ImmediateChecks(predicates)
-    node = choose_node("ask", iter(solutions), checks)
+    node = choose_node(an_ask("ask"), iter(solutions), checks)
     assert isinstance(node, NodeChoice)
     return node.node_id
 
@@ -112,7 +112,7 @@ def test_the_rm_may_refuse_a_node() -> None:
 def test_the_rm_may_want_more_gone() -> None:
     """Those are distinguished from the ones that are needed for room."""
     solution = a_solution("n1", a_victim("v1"), a_victim("v2"), a_victim("v3"), needed=1)
-    node = choose_node("ask", iter([solution]), ImmediateChecks(NodePredicates(indexes={"n1": 1})))
+    node = choose_node(an_ask("ask"), iter([solution]), ImmediateChecks(NodePredicates(indexes={"n1": 1})))
 
     assert isinstance(node, NodeChoice)
     assert (["v1"], ["v2"]) == ([v.key for v in node.needed], [v.key for v in node.demanded])
@@ -130,7 +130,9 @@ def test_an_answer_beyond_the_list_is_a_refusal() -> None:
     """There are no such victims."""
     assert (
         choose_node(
-            "ask", iter([a_solution("n1", a_victim("v1"))]), ImmediateChecks(NodePredicates({"n1": 1}))
+            an_ask("ask"),
+            iter([a_solution("n1", a_victim("v1"))]),
+            ImmediateChecks(NodePredicates({"n1": 1})),
         )
         is NoNode.REFUSED
     )
@@ -161,10 +163,12 @@ def test_a_batch_with_a_mild_solution_is_the_last() -> None:
 
 def test_why_there_is_no_node_is_reported() -> None:
     """No victim would help, or the RM has refused all: that holds for this ask only."""
-    assert choose_node("ask", iter(()), None) is NoNode.NO_ROOM
+    assert choose_node(an_ask("ask"), iter(()), None) is NoNode.NO_ROOM
     assert (
         choose_node(
-            "ask", iter([a_solution("n1", a_victim("v"))]), ImmediateChecks(NodePredicates({"n1": None}))
+            an_ask("ask"),
+            iter([a_solution("n1", a_victim("v"))]),
+            ImmediateChecks(NodePredicates({"n1": None})),
         )
         is NoNode.REFUSED
     )

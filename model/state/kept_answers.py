@@ -1,0 +1,157 @@
+"""What an RM that answers later has answered, and how it has refused asks everywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from heapq import nsmallest
+from typing import Final, NamedTuple, final
+
+from ..nodes.order import NodeOrder
+from ..resources.resource import Resource
+from ..values.allocation import Ask
+from ..values.predicate_questions import PreemptionQuestion
+from .node_checks import NodeSearch, Pending
+
+__all__ = ["AGAIN_MAX", "Answers", "KeptRefusals", "refused_by"]
+
+AGAIN_MAX: Final = 32
+"""How many questions are open at most when one is asked again: the others are for asks that are new."""
+
+
+class _Refusal(NamedTuple):
+    """How an ask was refused everywhere."""
+
+    search: NodeSearch
+    since_ns: int
+    gains: int
+    """Those of the node order at that time: with more of them another node may have room."""
+    idle_count: int
+    """How often the partition had been idle at that time."""
+
+
+@final
+class KeptRefusals:
+    """The refusals of one partition."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, _Refusal] = {}
+        self._idle_count = 0
+        self._old_ns = 0
+        """Refusals up to then are too old."""
+        self._missed: dict[str, int] = {}
+        """The asks that this cycle came to and did not ask about, with the times of their refusals."""
+        self._chosen: Collection[str] | None = None
+        """Those whose turn it is in this cycle, `None` if it is any that comes first."""
+
+    def begin(self, old_ns: int) -> None:
+        """Begin a cycle, in which refusals up to `old_ns` are too old: choose whom to ask about again."""
+        self._old_ns = old_ns
+        missed, self._missed = self._missed, {}
+        self._chosen = frozenset(nsmallest(AGAIN_MAX, missed, key=missed.__getitem__)) if missed else None
+
+    def note_idle(self) -> None:
+        """Note that the partition is idle: all are to be asked about again."""
+        self._idle_count += 1
+
+    def keep(self, key: str, search: NodeSearch, since_ns: int, gains: int) -> None:
+        """Keep how an ask was refused."""
+        self._by_key[key] = _Refusal(search, since_ns, gains, self._idle_count)
+
+    def drop(self, key: str) -> None:
+        """Forget an ask: the RM has answered about it, or it has changed."""
+        self._by_key.pop(key, None)
+
+    def find(self, key: str, gains: int | None, open_count: int) -> NodeSearch | None:
+        """Return how an ask is refused for now, `None` if the RM is to be asked.
+
+        Args:
+            key: The key of the ask.
+            gains: Those of the node order now; `None` if one node alone is meant.
+            open_count: How many questions are open.
+        """
+        refusal = self._by_key.get(key)
+        if refusal is None:
+            return None
+        is_old = refusal.since_ns <= self._old_ns or refusal.idle_count != self._idle_count
+        if not is_old and gains in (None, refusal.gains):
+            return refusal.search
+        if open_count < AGAIN_MAX and (self._chosen is None or key in self._chosen):
+            return None
+        self._missed[key] = refusal.since_ns
+        return refusal.search
+
+
+_NONE: Final[tuple[frozenset[str], Mapping[str, str]]] = (frozenset(), {})
+
+
+@final
+class Answers:
+    """What the RM has answered about one ask."""
+
+    __slots__ = (
+        *("concluded_at", "concluded_for", "conclusion", "last_round", "nodes", "rounds", "since_ns"),
+        *("unanswered", "victims"),
+    )
+
+    def __init__(self, since_ns: int) -> None:
+        self.since_ns = since_ns
+        self.nodes: dict[bool, tuple[frozenset[str], Mapping[str, str]]] = {True: _NONE, False: _NONE}
+        """For a placement, and for a reservation: the nodes that were asked about, and those refused."""
+        self.victims: dict[PreemptionQuestion, int | None] = {}
+        self.rounds = 0
+        """In how many cycles questions about victims followed these answers."""
+        self.last_round = 0
+        """The number of the last such cycle."""
+        self.unanswered = False
+        """The RM did not answer in time."""
+        self.conclusion: NodeSearch | None = None
+        """The result of a search that found every node refused."""
+        self.concluded_at = 0
+        """The gains of the node order at that time: until there are more, the result is the same."""
+        self.concluded_for: Resource | None = None
+        """The size of the ask that it was a search for."""
+
+    def add(self, asked: frozenset[str], refused: Mapping[str, str], *, allocate: bool) -> None:
+        """Take an answer."""
+        known, known_refused = self.nodes[allocate]
+        if known:
+            asked, refused = known | asked, {**known_refused, **refused}
+        self.nodes[allocate] = (asked, refused)
+
+    def find(self, node_id: str, *, allocate: bool) -> str | Pending | None:
+        """Return why a node is refused, `None` if it is not."""
+        asked, refused = self.nodes[allocate]
+        return refused.get(node_id) if node_id in asked else Pending.PENDING
+
+    def conclude(self, ask: Ask, nodes: NodeOrder) -> NodeSearch:
+        """Return that all nodes with room are refused, and keep that until another one may have room."""
+        _, refused = self.nodes[True]
+        found = [refused.get(node.node_id) for node in nodes.fitting(ask.resource)]
+        self.concluded_at, self.concluded_for = nodes.gains, ask.resource
+        reasons = [reason for reason in found if reason is not None]
+        self.conclusion = refused_by(reasons, for_class=bool(ask.predicate_class))
+        return self.conclusion
+
+    def concluded(self, ask: Ask, nodes: NodeOrder) -> NodeSearch | None:
+        """Return the refusal of all nodes for an ask of this size, `None` if it has to be searched."""
+        is_valid = (self.concluded_at, self.concluded_for) == (nodes.gains, ask.resource)
+        return self.conclusion if is_valid else None
+
+    def drop(self, node_ids: Collection[str]) -> None:
+        """Drop what is known of nodes."""
+        self.conclusion = None
+        for allocate, (asked, refused) in self.nodes.items():
+            kept = {node: reason for node, reason in refused.items() if node not in node_ids}
+            self.nodes[allocate] = asked.difference(node_ids), kept
+
+    def is_about(self, node_ids: Collection[str]) -> bool:
+        """Return whether any answer is about one of these nodes."""
+        if any(question.node_id in node_ids for question in self.victims):
+            return True
+        return any(not asked.isdisjoint(node_ids) for asked, _ in self.nodes.values())
+
+
+def refused_by(reasons: Sequence[str], *, for_class: bool = False) -> NodeSearch:
+    """Return the result of a search in which every node was refused, with these reasons."""
+    return NodeSearch(None, Counter(reasons), reasons[-1] if reasons else "", for_class=for_class)
