@@ -43,6 +43,13 @@ def pooled() -> Iterator[Dispatcher]:
 
 
 @pytest.fixture
+def checked() -> Iterator[Dispatcher]:
+    """Give a dispatcher that checks the direction of asks."""
+    with Dispatcher(workers=1, check_direction=True) as dispatcher:
+        yield dispatcher
+
+
+@pytest.fixture
 def records() -> Iterator[list[Record]]:
     """Collect what the runtime logs."""
     kept: list[Record] = []

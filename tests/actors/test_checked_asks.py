@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +11,7 @@ import pytest
 from support.lockcheck import pykka_clerks
 from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, found
 from support.lockcheck.lock_corpus import RECORD
+from support.lockcheck.programs import run_python
 
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
@@ -316,8 +315,6 @@ assert ["licorne.actors.runtime.waiting"] == loaded, loaded
 
 def test_where_nothing_is_checked_nothing_of_it_is_there() -> None:
     """No rule at the mailboxes, and no module of it loaded."""
-    run = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", NOTHING_CHECKED], check=False, capture_output=True, text=True, timeout=60
-    )
+    run = run_python("-c", NOTHING_CHECKED)
 
     assert 0 == run.returncode, run.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
@@ -59,13 +58,6 @@ class Node(Asker):
 each_way = pytest.mark.parametrize("how", ["call", "ask", "future", "deadline", "proxy", "stop"])
 
 
-@pytest.fixture
-def checked() -> Iterator[Dispatcher]:
-    """Give a dispatcher that checks directions."""
-    with Dispatcher(workers=1, check_direction=True) as dispatcher:
-        yield dispatcher
-
-
 @each_way
 def test_asks_go_down(how: str, checked: Dispatcher) -> None:
     """A partition may ask a node."""
@@ -75,14 +67,23 @@ def test_asks_go_down(how: str, checked: Dispatcher) -> None:
 
 
 @each_way
-def test_an_ask_upwards_raises_and_names_both(how: str, checked: Dispatcher) -> None:
-    """A node must not wait for its partition, in whatever way it asks."""
-    partition, node = checked.start(Partition), checked.start(Node)
+@pytest.mark.parametrize(
+    ("asker", "asked", "message"),
+    [
+        pytest.param(Node, Partition, r"Node .* of rank 3 .* Partition .* of rank 1", id="upwards"),
+        pytest.param(Application, Application, "of rank 2 .* of rank 2", id="sideways"),
+    ],
+)
+def test_an_ask_upwards_or_sideways_raises_and_names_both(
+    how: str, asker: type[Asker], asked: type[Asker], message: str, checked: Dispatcher
+) -> None:
+    """A node must not wait for its partition; two applications that ask each other could wait for ever."""
+    mine, theirs = checked.start(asker), checked.start(asked)
 
-    with pytest.raises(AskDirectionError, match=r"Node .* of rank 3 .* Partition .* of rank 1"):
-        node.call(Asker.ask_by, how, partition)
+    with pytest.raises(AskDirectionError, match=message):
+        mine.call(Asker.ask_by, how, theirs)
 
-    assert partition.is_alive()
+    assert theirs.is_alive()
 
 
 @pytest.mark.parametrize("how", ["call", "ask", "deadline", "stop"])
@@ -94,15 +95,6 @@ def test_an_ask_that_is_refused_is_not_sent(how: str) -> None:
             node.call(Asker.ask_by, how, partition)
 
         assert 0 == stepped.run_pending()
-
-
-@each_way
-def test_an_ask_sideways_raises(how: str, checked: Dispatcher) -> None:
-    """Two applications that asked each other could wait for ever."""
-    mine, theirs = checked.start(Application), checked.start(Application)
-
-    with pytest.raises(AskDirectionError):
-        mine.call(Asker.ask_by, how, theirs)
 
 
 def test_an_upward_ask_from_a_worker_raises_in_the_asker(checked: Dispatcher) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from pykka import ActorDeadError, Timeout
+from support.lockcheck.programs import run_python
 
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
@@ -290,6 +289,6 @@ def test_importing_the_runtime_starts_nothing() -> None:
     """Threads begin with a dispatcher, and there is none by default."""
     modules = "licorne.actors.runtime.dispatcher, licorne.actors.runtime.actor"
     program = f"import threading, {modules}; print(threading.active_count())"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - our own words
+    done = run_python("-c", program)
 
-    assert "1\n" == done.stdout
+    assert (0, "1\n") == (done.returncode, done.stdout)

@@ -110,6 +110,12 @@ class Site:
         ]
         self.engine.tell(self.partition, "update_allocations", submissions, ())
 
+    def begin(self, asks: int, memory: int = 10_000) -> None:
+        """Tell the partition of a node, an application and its asks."""
+        self.add_node(memory=memory)
+        self.submit()
+        self.ask(asks)
+
     def placed(self) -> int:
         """Return how many placements were announced."""
         return sum(isinstance(entry, AllocationPlaced) for entry in self.announcements)
@@ -234,9 +240,7 @@ def test_an_engine_can_check_the_direction_of_asks() -> None:
 def test_a_stepped_partition_carries_out_a_request_at_once(stepping: ActorsEngine) -> None:
     """And nothing besides: it places only when it is stepped."""
     site = Site(stepping)
-    site.add_node()
-    site.submit()
-    site.ask(3)
+    site.begin(asks=3)
 
     assert [NodesAnswered(("node",), ()), ApplicationsAnswered(("app",), ())] == site.announcements[:2]
     assert 0 == stepping.dispatcher.run_pending()
@@ -259,9 +263,7 @@ def test_an_exception_of_a_stepped_partition_comes_out(stepping: ActorsEngine) -
 def test_an_automatic_partition_schedules_after_a_request(automatic: ActorsEngine) -> None:
     """No message has to start scheduling; the caller went on before it began."""
     site = Site(automatic)
-    site.add_node()
-    site.submit()
-    site.ask(3)
+    site.begin(asks=3)
     assert [] == site.announcements
     automatic.dispatcher.run_pending()
 
@@ -273,9 +275,7 @@ def test_an_automatic_partition_schedules_after_a_request(automatic: ActorsEngin
 def test_an_automatic_partition_rests_when_nothing_can_be_placed(automatic: ActorsEngine) -> None:
     """It has no message for itself left, and asks to be called when time alone may change that."""
     site = Site(automatic)
-    site.add_node(memory=10)
-    site.submit()
-    site.ask(3)
+    site.begin(asks=3, memory=10)
     automatic.dispatcher.run_pending()
     assert 1 == site.placed()
     assert site.timers
@@ -292,9 +292,7 @@ def test_an_automatic_partition_rests_when_nothing_can_be_placed(automatic: Acto
 def test_messages_get_their_turn_between_slices_of_work(automatic: ActorsEngine) -> None:
     """What comes while a slice runs is done before the next one."""
     site = Site(automatic)
-    site.add_node()
-    site.submit()
-    site.ask(3 * CYCLES_PER_SLICE)
+    site.begin(asks=3 * CYCLES_PER_SLICE)
     site.react = lambda _: site.submit(f"late-{site.placed()}") if site.placed() in {1, 2, 20, 32} else None
     automatic.dispatcher.run_pending()
 
@@ -333,9 +331,7 @@ def test_requests_that_take_long_do_not_keep_the_partition_from_placing(
 ) -> None:
     """It places before it goes on to those that wait; quick ones are all answered first."""
     site = Site(automatic)
-    site.add_node()
-    site.submit()
-    site.ask(10 * CYCLES_PER_SLICE)
+    site.begin(asks=10 * CYCLES_PER_SLICE)
     site.submit("late")
     watch.step_ns = step_ns
     automatic.dispatcher.run_pending()
@@ -349,9 +345,7 @@ def test_requests_that_take_long_do_not_keep_the_partition_from_placing(
 def test_no_news_is_delivered_early_while_requests_wait(automatic: ActorsEngine) -> None:
     """To deliver may switch threads, for each request anew."""
     site = Site(automatic)
-    site.add_node()
-    site.submit()
-    site.ask(3)
+    site.begin(asks=3)
     site.react = lambda _: site.submit(f"late-{site.placed()}") if site.placed() == 1 else None
     automatic.dispatcher.run_pending()
 
@@ -364,9 +358,7 @@ def test_an_automatic_partition_places_nothing_for_a_congested_manager(automatic
     """It answers, and goes on when it gets the message to retry."""
     site = Site(automatic)
     site.halt = PlacementHalt(reason=RefusalReason.CONGESTED)
-    site.add_node()
-    site.submit()
-    site.ask(3)
+    site.begin(asks=3)
     automatic.dispatcher.run_pending()
     assert NodesAnswered(("node",), ()) in site.announcements
     assert 0 == site.placed()
@@ -401,9 +393,7 @@ def test_a_withdrawn_message_delays_no_flush(automatic: ActorsEngine) -> None:
             future.withdraw(AskCycleError("taken back"))
 
     site.react = ask_and_take_back
-    site.add_node()
-    site.submit()
-    site.ask(1)
+    site.begin(asks=1)
     automatic.dispatcher.run_pending()
 
     assert 1 == site.placed()
@@ -423,9 +413,7 @@ def test_partitions_of_an_automatic_engine_work_on_its_threads() -> None:
             done.set()
 
     site.react = note
-    site.add_node()
-    site.submit()
-    site.ask(3)
+    site.begin(asks=3)
     assert done.wait(WAIT_SECONDS)
     engine.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from queue import Full
 
 import pytest
@@ -35,29 +36,33 @@ def run_in_thread(part: object) -> threading.Thread:
     return thread
 
 
-def test_a_promise_wakes_the_thread_that_waits_for_it() -> None:
-    """A future without an actor can be kept by any thread."""
-    promise = PooledFuture[str]()
-    values: list[str] = []
-    waiter = run_in_thread(lambda: values.append(promise.get()))
-
-    promise.set("kept")
-
-    waiter.join()
-    assert ["kept"] == values
-
-
-def test_a_promise_wakes_every_waiter() -> None:
-    """Several threads may wait for one future."""
-    promise = PooledFuture[int]()
+@pytest.mark.parametrize(
+    ("waiters", "timeout", "answer"),
+    [
+        pytest.param(1, None, lambda promise: promise.set(7), id="a promise wakes its waiter"),
+        pytest.param(3, None, lambda promise: promise.set(7), id="a promise wakes every waiter"),
+        pytest.param(1, 60, lambda promise: promise.set(7), id="a waiter with a deadline is woken in time"),
+        pytest.param(
+            1,
+            None,
+            lambda future: future.set_get_hook(lambda _timeout: 7),
+            id="a future may become a computed one after someone began to wait",
+        ),
+    ],
+)
+def test_waiters_get_the_answer(
+    waiters: int, timeout: float | None, answer: Callable[[PooledFuture[int]], None]
+) -> None:
+    """A future without an actor can be answered by any thread."""
+    future = PooledFuture[int]()
     values: list[int] = []
-    waiters = [run_in_thread(lambda: values.append(promise.get())) for _ in range(3)]
+    threads = [run_in_thread(lambda: values.append(future.get(timeout=timeout))) for _ in range(waiters)]
 
-    promise.set(7)
+    answer(future)
 
-    for waiter in waiters:
-        waiter.join()
-    assert [7, 7, 7] == values
+    for thread in threads:
+        thread.join()
+    assert [7] * waiters == values
 
 
 def test_an_exception_is_raised_with_where_it_was_raised() -> None:
@@ -105,18 +110,6 @@ def test_a_deadline_that_has_passed_raises_and_leaves_no_waiter_behind() -> None
             promise.get(timeout=timeout)
 
     assert not promise._waits
-
-
-def test_a_waiter_with_a_deadline_gets_an_answer_in_time() -> None:
-    """The deadline matters only while there is no answer."""
-    promise = PooledFuture[int]()
-    values: list[int] = []
-    waiter = run_in_thread(lambda: values.append(promise.get(timeout=60)))
-
-    promise.set(3)
-
-    waiter.join()
-    assert [3] == values
 
 
 def test_getting_runs_the_actor_on_the_waiting_thread(stepped: Dispatcher) -> None:
@@ -188,18 +181,6 @@ def test_a_getter_takes_over_a_hook_that_failed_in_another_thread() -> None:
     first.join()
     second.join()
     assert (["run", "run"], ["second"]) == (runs, values)
-
-
-def test_setting_a_hook_wakes_those_who_wait_already() -> None:
-    """A future may become a computed one after someone began to wait."""
-    future = PooledFuture[int]()
-    values: list[int] = []
-    waiter = run_in_thread(lambda: values.append(future.get()))
-
-    future.set_get_hook(lambda _timeout: 5)
-
-    waiter.join()
-    assert [5] == values
 
 
 def test_a_hook_that_needs_its_own_future_raises() -> None:

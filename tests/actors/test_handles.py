@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any, Final
 
@@ -92,13 +92,6 @@ def an_entity(entity_class: type) -> Any:
         Node: a_node,
     }
     return makers[entity_class]()
-
-
-@pytest.fixture
-def checked() -> Iterator[Dispatcher]:
-    """Give a dispatcher that checks the direction of asks."""
-    with Dispatcher(workers=1, check_direction=True) as dispatcher:
-        yield dispatcher
 
 
 # ----------------------------------------------------------------------------------- what they have

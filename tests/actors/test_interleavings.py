@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeAlias
 
 import pytest
 from pykka import ActorDeadError
@@ -34,6 +35,22 @@ each_seed = pytest.mark.parametrize(
     ],
 )
 with_and_without_worker = pytest.mark.parametrize("workers", [0, 1, 2])
+
+
+Runtimes: TypeAlias = "Iterator[ControlledRuntime]"
+"""One for each seed."""
+
+
+@pytest.fixture
+def workers() -> int:
+    """Have no thread work for the dispatcher, where a test says nothing else."""
+    return 0
+
+
+@pytest.fixture
+def runtimes(seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch) -> Runtimes:
+    """Give a runtime for each seed."""
+    return (ControlledRuntime(seed, monkeypatch, workers=workers) for seed in seeds)
 
 
 class Counter(PooledActor):
@@ -70,6 +87,7 @@ class ControlledRuntime:
     """A dispatcher, and threads under control, some of which work for it."""
 
     def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch, *, workers: int = 0) -> None:
+        self.seed = seed
         files = [__file__, *(str(module.__file__) for module in MODULES)]
         self._threads = BytecodeControl(seed, files, chance=CHANCES[seed % len(CHANCES)])
         for module in set(MODULES) - {actor_module, reference}:
@@ -104,9 +122,7 @@ class ControlledRuntime:
 
 @each_seed
 @with_and_without_worker
-def test_messages_of_one_actor_never_overlap_and_none_is_lost(
-    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_of_one_actor_never_overlap_and_none_is_lost(runtimes: Runtimes) -> None:
     """Tells, inline asks and futures of several threads are handled one by one, in order of each sender."""
 
     def send(ref: PooledRef[Counter], name: str) -> None:
@@ -117,20 +133,17 @@ def test_messages_of_one_actor_never_overlap_and_none_is_lost(
         assert 4 == ref.call(Counter.count, name, 4)
         assert 3 == later.get()
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
+    for runtime in runtimes:
         (ref,) = runtime.start(1)
 
         runtime.run(partial(send, ref, "a"), partial(send, ref, "b"))
 
-        assert (10, []) == ref.call(Counter.findings), f"seed {seed}"
+        assert (10, []) == ref.call(Counter.findings), f"seed {runtime.seed}"
 
 
 @each_seed
 @with_and_without_worker
-def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(
-    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(runtimes: Runtimes) -> None:
     """The thread that gives the actor up sees its messages; no thread waits for ever."""
 
     def call(ref: PooledRef[Counter], name: str) -> None:
@@ -141,29 +154,25 @@ def test_tells_that_come_while_the_actor_is_asked_inline_are_not_stranded(
         for serial in range(4):
             ref.send(Counter.count, name, serial)
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
+    for runtime in runtimes:
         actor = Counter()
         ref = runtime.dispatcher.start(partial(_same, actor))
 
         runtime.run(partial(call, ref, "a"), partial(call, ref, "b"), partial(tell, ref, "c"))
 
-        assert (12, []) == actor.findings(), f"seed {seed}"
+        assert (12, []) == actor.findings(), f"seed {runtime.seed}"
 
 
 @each_seed
 @with_and_without_worker
-def test_crossing_asks_down_a_line_all_end(
-    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_crossing_asks_down_a_line_all_end(runtimes: Runtimes) -> None:
     """Three levels asked from three threads at once, entered at every level: no thread waits for ever."""
 
     def ask(top: PooledRef[Counter], below: list[PooledRef[Counter]], name: str) -> None:
         for serial in range(2):
             assert serial == top.call(Counter.count_below, below, name, serial)
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
+    for runtime in runtimes:
         first, second, node = runtime.start(3)
 
         runtime.run(
@@ -172,7 +181,7 @@ def test_crossing_asks_down_a_line_all_end(
             partial(ask, second, [node], "c"),
         )
 
-        assert (6, []) == node.call(Counter.findings), f"seed {seed}"
+        assert (6, []) == node.call(Counter.findings), f"seed {runtime.seed}"
 
 
 class Peer(PooledActor):
@@ -198,10 +207,11 @@ class Peer(PooledActor):
 
 
 @each_seed
+@pytest.mark.parametrize("workers", [1])
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("how", ["call", "future"])
 def test_a_ring_of_asks_raises_in_one_asker_and_is_answered_in_the_others(
-    seeds: range, size: int, how: str, monkeypatch: pytest.MonkeyPatch
+    runtimes: Runtimes, size: int, how: str
 ) -> None:
     """Each thread holds its peer and asks the next: at most one ask closes the cycle, and it raises."""
 
@@ -212,8 +222,7 @@ def test_a_ring_of_asks_raises_in_one_asker_and_is_answered_in_the_others(
             outcomes.append(error)
 
     closed = 0
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch, workers=1)
+    for runtime in runtimes:
         peers = [runtime.dispatcher.start(Peer) for _ in range(size)]
         for number, peer in enumerate(peers):
             peer.call(Peer.link, peers[(number + 1) % size])
@@ -223,10 +232,10 @@ def test_a_ring_of_asks_raises_in_one_asker_and_is_answered_in_the_others(
 
         errors = [outcome for outcome in outcomes if isinstance(outcome, AskCycleError)]
         closed += len(errors)
-        assert (size, True) == (len(outcomes), len(errors) <= 1), f"seed {seed}"
+        assert (size, True) == (len(outcomes), len(errors) <= 1), f"seed {runtime.seed}"
         handled = sum(peer.call(lambda actor: actor.asked) for peer in peers)
         withdrawn = len(errors) if how == "call" else 0
-        assert 2 * size - withdrawn == handled, f"seed {seed}"
+        assert 2 * size - withdrawn == handled, f"seed {runtime.seed}"
     assert closed > 0, "no seed closed the ring"
 
 
@@ -237,9 +246,7 @@ def _same(actor: Counter) -> Counter:
 
 @each_seed
 @with_and_without_worker
-def test_messages_that_race_with_a_stop_are_handled_or_answered(
-    seeds: range, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_that_race_with_a_stop_are_handled_or_answered(runtimes: Runtimes) -> None:
     """Every ask gets its answer or `ActorDeadError`; every accepted tell is handled or a dead letter."""
 
     def ask(ref: PooledRef[Counter], handled: list[str]) -> None:
@@ -261,8 +268,7 @@ def test_messages_that_race_with_a_stop_are_handled_or_answered(
     def stop(ref: AnyRef, stopped: list[bool]) -> None:
         stopped.append(ref.stop(block=True))
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch, workers=workers)
+    for runtime in runtimes:
         actor = Counter()
         ref = runtime.dispatcher.start(partial(_same, actor))
         asked: list[str] = []
@@ -272,15 +278,13 @@ def test_messages_that_race_with_a_stop_are_handled_or_answered(
         runtime.run(partial(ask, ref, asked), partial(tell, ref, told), partial(stop, ref, stopped))
 
         refused = len(told) < 3  # a refused tell is reported as well
-        assert [True] == stopped, f"seed {seed}"
-        assert len(asked) + len(told) + refused == actor.total + len(runtime.dead), f"seed {seed}"
-        assert ([], ()) == (actor.problems, runtime.dispatcher.actors()), f"seed {seed}"
+        assert [True] == stopped, f"seed {runtime.seed}"
+        assert len(asked) + len(told) + refused == actor.total + len(runtime.dead), f"seed {runtime.seed}"
+        assert ([], ()) == (actor.problems, runtime.dispatcher.actors()), f"seed {runtime.seed}"
 
 
 @each_seed
-def test_two_stops_at_once_both_end_and_on_stop_runs_once(
-    seeds: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_stops_at_once_both_end_and_on_stop_runs_once(runtimes: Runtimes) -> None:
     """The second caller learns that the actor was being stopped, or had stopped."""
 
     class Mortal(PooledActor):
@@ -292,21 +296,18 @@ def test_two_stops_at_once_both_end_and_on_stop_runs_once(
     def stop(ref: AnyRef, stopped: list[bool]) -> None:
         stopped.append(ref.stop(block=True))
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch)
+    for runtime in runtimes:
         ref = runtime.dispatcher.start(Mortal)
         stopped: list[bool] = []
         Mortal.deaths = 0
 
         runtime.run(*[partial(stop, ref, stopped)] * 3)
 
-        assert (3, True, 1) == (len(stopped), True in stopped, Mortal.deaths), f"seed {seed}"
+        assert (3, True, 1) == (len(stopped), True in stopped, Mortal.deaths), f"seed {runtime.seed}"
 
 
 @each_seed
-def test_a_hook_runs_once_however_many_threads_get_its_future(
-    seeds: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hook_runs_once_however_many_threads_get_its_future(runtimes: Runtimes) -> None:
     """Concurrent getters of a mapped future share one computation."""
 
     def get(mapped: PooledFuture[int], values: list[int]) -> None:
@@ -319,8 +320,7 @@ def test_a_hook_runs_once_however_many_threads_get_its_future(
     def keep(promise: PooledFuture[int]) -> None:
         promise.set(1)
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch)
+    for runtime in runtimes:
         promise = PooledFuture[int]()
         computed: list[int] = []
         mapped = promise.map(partial(compute, computed))
@@ -329,13 +329,11 @@ def test_a_hook_runs_once_however_many_threads_get_its_future(
 
         runtime.run(*[partial(get, mapped, values)] * 3, partial(keep, promise))
 
-        assert ([1], [2, 2, 2]) == (computed, values), f"seed {seed}"
+        assert ([1], [2, 2, 2]) == (computed, values), f"seed {runtime.seed}"
 
 
 @each_seed
-def test_a_hook_that_fails_once_is_run_again_by_one_of_the_getters(
-    seeds: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hook_that_fails_once_is_run_again_by_one_of_the_getters(runtimes: Runtimes) -> None:
     """The failure is raised in one thread, and none of the others sleeps for ever."""
 
     def compute(runs: list[int], _timeout: float | None) -> int:
@@ -353,19 +351,17 @@ def test_a_hook_that_fails_once_is_run_again_by_one_of_the_getters(
     def compute_later(future: PooledFuture[int], runs: list[int]) -> None:
         future.set_get_hook(partial(compute, runs))
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch)
+    for runtime in runtimes:
         future, runs, values = PooledFuture[int](), list[int](), list[int]()
 
         runtime.run(*[partial(get, future, values)] * 3, partial(compute_later, future, runs))
 
-        assert ([1, 1], [0, 2, 2]) == (runs, sorted(values)), f"seed {seed}"
+        assert ([1, 1], [0, 2, 2]) == (runs, sorted(values)), f"seed {runtime.seed}"
 
 
 @each_seed
-def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(
-    seeds: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("workers", [1])
+def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(runtimes: Runtimes) -> None:
     """A reference that got out of `__init__` may be used at once; `on_start` still comes first."""
 
     class Starter(Counter):
@@ -379,10 +375,9 @@ def test_an_actor_that_starts_handles_what_was_sent_before_and_meanwhile(
         ref.send(Counter.count, "sender", 1)
         assert 2 == ref.call(Counter.count, "sender", 2)
 
-    for seed in seeds:
-        runtime = ControlledRuntime(seed, monkeypatch, workers=1)
+    for runtime in runtimes:
         actor = Starter()
 
         runtime.run(partial(start, runtime, actor), partial(send, actor.actor_ref))
 
-        assert (2, []) == (actor.total, actor.problems), f"seed {seed}"
+        assert (2, []) == (actor.total, actor.problems), f"seed {runtime.seed}"

@@ -47,15 +47,22 @@ def free(ref: AnyRef) -> None:
     ref.actor_inbox._release()
 
 
-def test_messages_are_handled_in_the_order_they_were_sent(stepped: Dispatcher) -> None:
-    """Of one sender and, under one lock, of all."""
+@pytest.fixture
+def full(stepped: Dispatcher) -> PooledRef[Recorder]:
+    """Give an actor whose mailbox has no room for a third message."""
     ref = stepped.start(Recorder)
     ref.tell(1)
     ref.tell(2)
+    return ref
 
+
+def test_messages_are_handled_in_the_order_they_were_sent(
+    stepped: Dispatcher, full: PooledRef[Recorder]
+) -> None:
+    """Of one sender and, under one lock, of all."""
     stepped.run_pending()
 
-    assert [1, 2] == received(ref)
+    assert [1, 2] == received(full)
 
 
 def test_control_messages_overtake_others_but_not_each_other(stepped: Dispatcher) -> None:
@@ -71,41 +78,30 @@ def test_control_messages_overtake_others_but_not_each_other(stepped: Dispatcher
     assert "urgent 2" == answer.get()
 
 
-def test_a_tell_beyond_the_capacity_raises_in_the_sender(stepped: Dispatcher) -> None:
+def test_a_tell_beyond_the_capacity_raises_in_the_sender(
+    stepped: Dispatcher, full: PooledRef[Recorder]
+) -> None:
     """The message is not queued, and those before it stay."""
-    ref = stepped.start(Recorder)
-    ref.tell(1)
-    ref.tell(2)
-
     with pytest.raises(MailboxFullError, match=r"Recorder .* holds 2 messages"):
-        ref.tell(3)
+        full.tell(3)
 
     stepped.run_pending()
-    assert [1, 2] == received(ref)
+    assert [1, 2] == received(full)
 
 
-def test_an_ask_beyond_the_capacity_is_answered_with_the_error(stepped: Dispatcher) -> None:
+def test_an_ask_beyond_the_capacity_is_answered_with_the_error(full: PooledRef[Recorder]) -> None:
     """Whether it blocks or not, its asker hears of it."""
-    ref = stepped.start(Recorder)
-    ref.tell(1)
-    ref.tell(2)
-
     with pytest.raises(MailboxFullError):
-        ref.ask(3)
+        full.ask(3)
     with pytest.raises(MailboxFullError):
-        ref.ask(4, block=False).get()
+        full.ask(4, block=False).get()
 
 
-def test_control_messages_and_stops_have_room_in_a_full_mailbox(stepped: Dispatcher) -> None:
+def test_control_messages_and_stops_have_room_in_a_full_mailbox(full: PooledRef[Recorder]) -> None:
     """What manages an actor must reach it when it is flooded."""
-    ref = stepped.start(Recorder)
-    ref.tell(1)
-    ref.tell(2)
+    full.tell("urgent", control=True)
 
-    ref.tell("urgent", control=True)
-    stopped = ref.stop(block=False)
-
-    assert stopped.get()
+    assert full.stop(block=False).get()
 
 
 def test_control_messages_take_no_room_from_others(stepped: Dispatcher) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,16 @@ def a_pool(workers: int = 1, max_workers: int = 8) -> WorkerPool:
     return WorkerPool(workers=workers, max_workers=max_workers, budget=8, name="test", log=Log())
 
 
+@contextmanager
+def asleep_in(pool: WorkerPool, gate: Gate | None = None) -> Iterator[None]:
+    """Have a worker of a pool sleep inside of a gate meanwhile."""
+    gate = gate or Gate()
+    pool.push(Work(gate.sleep))
+    gate.inside.wait()
+    yield
+    gate.open.set()
+
+
 @pytest.fixture
 def pool() -> Iterator[WorkerPool]:
     """Give a pool of one worker."""
@@ -72,15 +83,11 @@ def test_work_runs_on_a_named_daemon_thread(pool: WorkerPool) -> None:
 
 def test_work_pushed_while_the_only_worker_sleeps_gets_a_stand_in(pool: WorkerPool) -> None:
     """Else what the sleeper waits for might never be done."""
-    gate, next_work = Gate(), Work()
-    pool.push(Work(gate.sleep))
-    gate.inside.wait()
+    with asleep_in(pool):
+        pool.push(next_work := Work())
 
-    pool.push(next_work)
-
-    next_work.over.wait()
-    assert 2 == pool.thread_count()
-    gate.open.set()
+        next_work.over.wait()
+        assert 2 == pool.thread_count()
 
 
 def test_a_worker_that_falls_asleep_over_waiting_work_gets_a_stand_in(pool: WorkerPool) -> None:
@@ -102,15 +109,11 @@ def test_a_worker_that_falls_asleep_over_waiting_work_gets_a_stand_in(pool: Work
 def test_an_idle_worker_needs_no_stand_in() -> None:
     """One that sleeps is no reason for a thread while another is awake."""
     pool = a_pool(workers=2)
-    gate, next_work = Gate(), Work()
-    pool.push(Work(gate.sleep))
-    gate.inside.wait()
+    with asleep_in(pool):
+        pool.push(next_work := Work())
 
-    pool.push(next_work)
-
-    next_work.over.wait()
-    assert 2 == pool.thread_count()
-    gate.open.set()
+        next_work.over.wait()
+        assert 2 == pool.thread_count()
     pool.close()
 
 
@@ -148,18 +151,14 @@ def test_work_for_each_worker_wakes_each() -> None:
 def test_a_pool_whose_workers_block_keeps_its_strength() -> None:
     """`blocking` is for long waits: each blocked worker is replaced."""
     pool = a_pool(workers=2)
-    gate = Gate(pool)
-    pool.push(Work(gate.sleep))
-    gate.inside.wait()
     meeting = threading.Barrier(2)
     both = [Work(lambda: (meeting.wait(), None)[1]) for _ in range(2)]
+    with asleep_in(pool, Gate(pool)):
+        for work in both:
+            pool.push(work)
 
-    for work in both:
-        pool.push(work)
-
-    for work in both:
-        work.over.wait()
-    gate.open.set()
+        for work in both:
+            work.over.wait()
     pool.close()
 
 
@@ -215,19 +214,17 @@ def test_a_system_without_threads_is_like_the_bound(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The workers there are go on."""
-    gate, next_work = Gate(), Work()
-    pool.push(Work(gate.sleep))
-    gate.inside.wait()
+    next_work = Work()
 
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    pool.push(next_work)
-    monkeypatch.undo()
+    with asleep_in(pool):
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        pool.push(next_work)
+        monkeypatch.undo()
 
-    assert 1 == pool.thread_count()
-    gate.open.set()
+        assert 1 == pool.thread_count()
     next_work.over.wait()
 
 

@@ -81,9 +81,14 @@ class Scene:
         return keys
 
 
-def test_what_was_answered_is_at_hand_when_a_cycle_begins_anew() -> None:
+@pytest.fixture
+def scene() -> Scene:
+    """Give a scene of its own."""
+    return Scene()
+
+
+def test_what_was_answered_is_at_hand_when_a_cycle_begins_anew(scene: Scene) -> None:
     """But not to the next cycle, nor where a cycle asks the same twice by itself: `direct` asks as well."""
-    scene = Scene()
     answers = scene.break_off("a", "b")
     scene.run("a", "b", "c", "c", answers=answers)
     scene.run("a")
@@ -91,9 +96,8 @@ def test_what_was_answered_is_at_hand_when_a_cycle_begins_anew() -> None:
     assert ["a", "b", "c", "c", "a"] == scene.asked()
 
 
-def test_asks_of_a_cycle_under_way_are_skipped_by_the_others() -> None:
+def test_asks_of_a_cycle_under_way_are_skipped_by_the_others(scene: Scene) -> None:
     """Those that it has asked about before as well; its own it sees itself."""
-    scene = Scene()
     seen: list[set[str]] = []
 
     def look() -> CycleOutcome:
@@ -108,9 +112,8 @@ def test_asks_of_a_cycle_under_way_are_skipped_by_the_others() -> None:
     assert [{"a", "b"}, set(), set()] == seen
 
 
-def test_a_cycle_without_result_leaves_its_answers_to_those_under_way() -> None:
+def test_a_cycle_without_result_leaves_its_answers_to_those_under_way(scene: Scene) -> None:
     """So that the last one of them knows all, and no question is asked twice."""
-    scene = Scene()
     first = scene.break_off("a")
     scene.run("b")
     assert {"a", "b"} == first.keys
@@ -119,9 +122,8 @@ def test_a_cycle_without_result_leaves_its_answers_to_those_under_way() -> None:
     assert ["a", "b"] == scene.asked()
 
 
-def test_a_cycle_with_a_result_leaves_nothing() -> None:
+def test_a_cycle_with_a_result_leaves_nothing(scene: Scene) -> None:
     """What it was refused is asked for again by the next one, as on `direct`."""
-    scene = Scene()
     first = scene.break_off("a")
     scene.run("b", outcome=RESULT)
     scene.run("a", "b", answers=first)
@@ -129,9 +131,8 @@ def test_a_cycle_with_a_result_leaves_nothing() -> None:
     assert ["a", "b", "b"] == scene.asked()
 
 
-def test_a_cycle_that_fails_is_under_way_no_longer() -> None:
+def test_a_cycle_that_fails_is_under_way_no_longer(scene: Scene) -> None:
     """Its asks are everybody's again."""
-    scene = Scene()
 
     def cycle() -> CycleOutcome:
         scene.predicate_cache.refuse("a", "n", allocate=True)
@@ -146,9 +147,8 @@ def test_a_cycle_that_fails_is_under_way_no_longer() -> None:
 
 
 @pytest.mark.parametrize(("keys", "node_ids"), [({"a"}, set()), (set(), {"n"})])
-def test_what_has_come_anew_is_asked_about_anew(keys: set[str], node_ids: set[str]) -> None:
+def test_what_has_come_anew_is_asked_about_anew(keys: set[str], node_ids: set[str], scene: Scene) -> None:
     """Whether the answer was there already or on its way."""
-    scene = Scene()
     on_its_way = scene.break_off("a", meanwhile=lambda: scene.predicate_cache.forget(keys, node_ids))
     scene.run("a", answers=on_its_way, outcome=RESULT)
     there = scene.break_off("a")
@@ -158,9 +158,8 @@ def test_what_has_come_anew_is_asked_about_anew(keys: set[str], node_ids: set[st
     assert ["a", "a", "a", "a"] == scene.asked()
 
 
-def test_parts_of_an_ask_that_has_come_anew_are_asked_about_anew() -> None:
+def test_parts_of_an_ask_that_has_come_anew_are_asked_about_anew(scene: Scene) -> None:
     """A request has the key of the ask, a question that of a part."""
-    scene = Scene()
     there = scene.break_off("a#allocation-2")
     scene.predicate_cache.forget({"a"}, set())
     scene.run("a#allocation-2", answers=there)
@@ -168,9 +167,8 @@ def test_parts_of_an_ask_that_has_come_anew_are_asked_about_anew() -> None:
     assert ["a#allocation-2"] * 2 == scene.asked()
 
 
-def test_help_is_called_for_until_answers_come_quickly() -> None:
+def test_help_is_called_for_until_answers_come_quickly(scene: Scene) -> None:
     """To change threads costs more than a quick answer; who finds another one at it leaves it to that."""
-    scene = Scene()
     scene.run("a", "b")
     assert 1 == scene.lock.calls
     scene.takes_ns = SLOW_NS + 1
@@ -186,9 +184,8 @@ def test_help_is_called_for_until_answers_come_quickly() -> None:
     assert scene.predicate_cache.needs_cycle()
 
 
-def test_a_quick_answer_beside_one_that_is_out_counts_as_slow() -> None:
+def test_a_quick_answer_beside_one_that_is_out_counts_as_slow(scene: Scene) -> None:
     """The other one was asked before, and still waits."""
-    scene = Scene()
     scene.run("quick")
     first = scene.break_off("slow")
     first.asked_ns = scene.now_ns

@@ -74,6 +74,12 @@ def manager() -> Iterator[Manager]:
     manager.link.close()
 
 
+@pytest.fixture
+def bound_8(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a link congested by eight announcements."""
+    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 8)
+
+
 def names(count: int) -> list[str]:
     return [f"n{number}" for number in range(count)]
 
@@ -125,9 +131,9 @@ def test_a_callback_that_raises_is_counted(manager: Manager) -> None:
 # -------------------------------------------------------------------------------------- congestion
 
 
-def test_a_link_is_congested_from_the_bound_on(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("bound_8")
+def test_a_link_is_congested_from_the_bound_on(manager: Manager) -> None:
     """One less is not enough; and what comes then is taken still."""
-    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 8)
     gate = Gate(manager)
     manager.tell(*names(7))
     assert not manager.link.is_congested()
@@ -156,11 +162,9 @@ def test_a_congestion_ends_when_half_is_delivered(manager: Manager, monkeypatch:
     assert [True] * (relief - 1) + [False] * (1001 - relief) == seen
 
 
-def test_a_link_that_was_never_congested_reports_no_end_of_it(
-    manager: Manager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("bound_8")
+def test_a_link_that_was_never_congested_reports_no_end_of_it(manager: Manager) -> None:
     """Below the bound nothing waits for it."""
-    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 8)
     gate = Gate(manager)
     manager.tell(*names(7))
     assert not manager.link.is_congested()
@@ -170,9 +174,9 @@ def test_a_link_that_was_never_congested_reports_no_end_of_it(
     assert [] == manager.reliefs
 
 
-def test_a_link_may_be_congested_again(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("bound_8")
+def test_a_link_may_be_congested_again(manager: Manager) -> None:
     """Each congestion ends once."""
-    monkeypatch.setattr(rm_link, "BACKLOG_MAX", 8)
     for _ in range(2):
         manager.relieved.clear()
         gate = Gate(manager)

@@ -43,23 +43,27 @@ def a_wait(answer: Answer, thread: int = ME, *, withdraws: bool = False) -> Wait
     return wait
 
 
-def test_waiting_for_a_running_thread_is_no_cycle() -> None:
-    """A thread that waits for nothing goes on and answers."""
+@pytest.mark.parametrize(
+    ("earlier", "answer"),
+    [
+        pytest.param(None, Answer("node", 1), id="a thread that waits for nothing goes on and answers"),
+        pytest.param(Answer("mine", ME), Answer("free", None), id="another thread will run a free actor"),
+        pytest.param(
+            Answer("mine", ME, done=True),
+            Answer("theirs", 1),
+            id="a thread whose answer is there has only not woken up yet",
+        ),
+        pytest.param(None, Answer("mine", ME, done=True), id="the answer was given just before the wait"),
+    ],
+)
+def test_a_wait_that_somebody_ends_is_no_cycle(earlier: Answer | None, answer: Answer) -> None:
+    """The earlier wait is that of another thread."""
     graph = WaitGraph()
+    others = [] if earlier is None else [a_wait(earlier, thread=1)]
+    for wait in (*others, a_wait(answer)):
+        graph.add(wait)
 
-    graph.add(a_wait(Answer("node", 1)))
-
-    assert {ME} == set(graph._waits)
-
-
-def test_waiting_for_an_actor_that_no_thread_runs_is_no_cycle() -> None:
-    """Another thread will run it."""
-    graph = WaitGraph()
-    graph.add(a_wait(Answer("mine", ME), thread=1))
-
-    graph.add(a_wait(Answer("free", None)))
-
-    assert {1, ME} == set(graph._waits)
+    assert {ME, *(wait.thread for wait in others)} == set(graph._waits)
 
 
 def test_waiting_for_oneself_is_a_cycle() -> None:
@@ -80,25 +84,6 @@ def test_a_cycle_through_other_threads_names_all_in_it() -> None:
 
     with pytest.raises(AskCycleError, match="first -> second -> third -> first"):
         graph.add(a_wait(Answer("first", 1)))
-
-
-def test_a_chain_that_ends_in_an_answer_is_no_cycle() -> None:
-    """A thread whose answer is there has only not woken up yet."""
-    graph = WaitGraph()
-    graph.add(a_wait(Answer("mine", ME, done=True), thread=1))
-
-    graph.add(a_wait(Answer("theirs", 1)))
-
-    assert {1, ME} == set(graph._waits)
-
-
-def test_an_answer_that_is_there_already_is_no_cycle() -> None:
-    """Between the look at the future and the wait it was answered."""
-    graph = WaitGraph()
-
-    graph.add(a_wait(Answer("mine", ME, done=True)))
-
-    assert {ME} == set(graph._waits)
 
 
 def test_a_wait_that_was_removed_is_no_link() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from support.lockcheck.programs import run_lockcheck, written
 
 from licorne import lockcheck
 from licorne.lockcheck import Order, tree
@@ -34,11 +34,8 @@ def test_the_example_of_the_page_runs() -> None:
 
 def test_the_unchanged_program_of_the_page_gives_its_report(tmp_path: Path) -> None:
     """A cycle, or the deadlock itself, between the two lines that the page shows."""
-    (tmp_path / "transfer.py").write_text(PAGE.split("```python\n")[1].split("```")[0], encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "licorne.lockcheck", "run", "transfer.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    written(tmp_path, PAGE.split("```python\n")[1].split("```")[0], "transfer.py")
+    done = run_lockcheck(tmp_path, "run", "transfer.py")
 
     assert 1 == done.returncode
     assert re.search(r"\[R[25] ", done.stderr, re.MULTILINE)

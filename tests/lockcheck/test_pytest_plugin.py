@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.lockcheck.pytest_runs import PYTEST, RUN_SECONDS_MAX, run_module, without_other_plugins
+from support.lockcheck.programs import run_python, written
+from support.lockcheck.pytest_runs import run_module, run_pytest
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.reports.documents import read_document
@@ -245,15 +244,9 @@ def test_a_test_is_left_alone_where_the_environment_has_locks_checked(
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_tests_run(tmp_path: Path) -> None:
     """Else all that was found would be lost at the end."""
-    (tmp_path / "test_locks.py").write_text(MODULE, encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "--lockcheck=full", "--lockcheck-json=nowhere/it.json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
+    written(tmp_path, MODULE, "test_locks.py")
+    words = ("-m", "pytest", "--lockcheck=full", "--lockcheck-json=nowhere/it.json")
+    ran = run_python(*words, folder=tmp_path)
 
     assert pytest.ExitCode.USAGE_ERROR == ran.returncode
     assert "--lockcheck-json nowhere/it.json: there is no folder nowhere" in ran.stderr
@@ -297,22 +290,12 @@ def test_a_baseline_accepts_findings_and_fails_where_an_entry_is_too_many(tmp_pa
 
 def test_the_processes_of_xdist_make_one_report(tmp_path: Path) -> None:
     """Whichever of them ran a test."""
-    (tmp_path / "test_locks.py").write_text(MODULE, encoding="utf-8")
-    ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [
-            *(*PYTEST, "-p", "xdist", "-n", "2"),
-            *("--lockcheck=full", "--lockcheck-json=out.json", "test_locks.py"),
-        ],
-        cwd=tmp_path,
-        env=without_other_plugins(),
-        capture_output=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
+    options = ("-p", "xdist", "-n", "2", "--lockcheck=full", "--lockcheck-json=out.json")
+    ran = run_pytest(tmp_path, MODULE, *options)
     summary = read_document(str(tmp_path / "out.json"))
 
     assert {"outer[W] -> inner[W]", "first[W] -> second[W]", "second[W] -> first[W]"} <= set(
         map(str, summary.class_edges)
     )
     assert "test_locks.py::test_both_ways" in {finding.test for finding in summary.findings}
-    assert b"level full: 5 kinds of edges, found 1 at R0, 1 at R1, 1 at R2" in ran.stdout
+    assert "level full: 5 kinds of edges, found 1 at R0, 1 at R1, 1 at R2" in ran.stdout

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from importlib.metadata import requires
+
+from support.lockcheck.programs import run_python
 
 PROGRAM = """
 import sys
@@ -21,8 +21,6 @@ def test_lockcheck_runs_where_no_dependency_of_licorne_is_installed() -> None:
     """`pip install --no-deps licorne` is enough, also for pytest, which loads the plugin by itself."""
     named = [re.split(r"[^\w-]", line)[0].lower() for line in requires("licorne") or ()]
     program = PROGRAM.format(blocked=[IMPORTED_AS.get(name, name.replace("-", "_")) for name in named])
-    done = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_python("-c", program)
 
     assert (0, "") == (done.returncode, done.stderr)

@@ -10,10 +10,11 @@ from pathlib import Path
 import fasteners
 import pytest
 from readerwriterlock import rwlock
+from support.lockcheck.broken_parts import broken
 from support.lockcheck.deadlocked import checked, found, run_all
 
 from licorne import lockcheck
-from licorne.lockcheck import DeadlockError, Kind, LockUsageError, Rung
+from licorne.lockcheck import Kind, LockUsageError, Rung
 from licorne.lockcheck.checking.policy import NOTE_ALL
 
 KINDS = (rwlock.RWLockFair, rwlock.RWLockRead, rwlock.RWLockWrite)
@@ -177,28 +178,17 @@ def test_a_deadlock_is_broken_by_the_thread_that_would_complete_it(level: str) -
     with checked(level) as opened:
         users, groups = fasteners.ReaderWriterLock(), rwlock.RWLockFair()
         both = threading.Barrier(2)
-        broken: list[DeadlockError] = []
 
         def work(first: AbstractContextManager[object], second: AbstractContextManager[object]) -> None:
             with first:
                 both.wait()
-                try:
-                    with second:
-                        pass
-                except DeadlockError as error:
-                    broken.append(error)
+                with second:
+                    pass
 
-        threads = [
-            threading.Thread(target=work, args=ways, daemon=True)
-            for ways in (
-                (users.write_lock(), groups.gen_wlock()),
-                (groups.gen_wlock(), users.write_lock()),
-            )
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
+        broken = run_all(
+            one=lambda: work(users.write_lock(), groups.gen_wlock()),
+            other=lambda: work(groups.gen_wlock(), users.write_lock()),
+        )
 
     assert 1 == len(broken)
     assert Rung.R5 in {finding.rung for finding in opened.summary().findings}
@@ -298,10 +288,6 @@ def test_a_method_that_the_program_replaced_meanwhile_is_left_as_it_is() -> None
 )
 def test_a_fault_of_the_checker_leaves_the_lock_as_it_is(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is taken and released by the methods of the class, and the fault switches the checker off."""
-
-    def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("on purpose")
-
     monkeypatch.setattr(f"licorne.lockcheck.adoption.described.{part}", broken)
     session = lockcheck.session(level="full", on=NOTE_ALL)
     with session as opened, lockcheck.describe(Turnstile, acquire="enter", release="leave"):

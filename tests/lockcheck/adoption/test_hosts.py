@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
+from support.lockcheck.programs import run_lockcheck, written
 
 FORK_WHILE_ANOTHER_THREAD_HAS_THE_LOGGERS: Final = """
 import logging, os, threading
@@ -79,12 +78,7 @@ def test_a_program_ends_and_says_what_it_says_without_lockcheck(
     tmp_path: Path, program: str, printed: str
 ) -> None:
     """Each was stopped, or accused, before."""
-    path = tmp_path / "program.py"
-    path.write_text(program, "utf-8")
-    ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "licorne.lockcheck", "run", str(path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    ran = run_lockcheck(tmp_path, "run", written(tmp_path, program))
 
     assert (0, printed) == (ran.returncode, ran.stdout)
     assert "Traceback" not in ran.stderr
@@ -108,13 +102,8 @@ for one in as_completed(results):
 @pytest.mark.parametrize("level", ["order", "full", "record"])
 def test_a_program_may_drop_each_result_as_soon_as_it_comes(tmp_path: Path, level: str) -> None:
     """Whatever hooks into `as_completed` keeps none of them."""
-    path = tmp_path / "program.py"
-    path.write_text(DROPS_ITS_RESULTS, "utf-8")
     command = ["record"] if level == "record" else ["run", f"--level={level}"]
-    ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "licorne.lockcheck", *command, str(path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    ran = run_lockcheck(tmp_path, *command, written(tmp_path, DROPS_ITS_RESULTS))
 
     assert ["True"] * 3 == ran.stdout.splitlines()[:3]
 
@@ -143,12 +132,7 @@ def test_a_key_that_takes_a_lock_to_be_shown_may_be_recorded_while_that_is_held(
     tmp_path: Path, adopted: str
 ) -> None:
     """The recorder waited for ever for the lock of its own thread; the key of that lock is not shown."""
-    path = tmp_path / "program.py"
-    path.write_text(SHOWS_ITS_KEYS, "utf-8")
-    ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "licorne.lockcheck", "record", f"--adopt={adopted}", str(path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    ran = run_lockcheck(tmp_path, "record", f"--adopt={adopted}", written(tmp_path, SHOWS_ITS_KEYS))
 
     assert "over" in ran.stdout
     assert "switched off" not in ran.stderr

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.lockcheck.deadlocked import until
+from support.lockcheck.programs import run_lockcheck, written
 from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Kind, LockUsageError, Rung, adopt, session, unit
@@ -72,19 +73,14 @@ def adopting() -> Iterator[None]:
         yield
 
 
-def written(folder: Path, text: str) -> str:
+def shop(folder: Path, text: str) -> str:
     """Write a program; return its path."""
-    path = folder / "shop.py"
-    path.write_text(text, "utf-8")
-    return str(path)
+    return written(folder, text, "shop.py")
 
 
 def run_alone(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
-    return subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "licorne.lockcheck", "run", *words], cwd=Path(words[-1]).parent,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    """Run the command in a process of its own, in the folder of its program."""
+    return run_lockcheck(Path(words[-1]).parent, "run", *words)
 
 
 def test_an_unchanged_program_that_takes_two_locks_both_ways_is_found_at_r2(tmp_path: Path) -> None:
@@ -95,7 +91,7 @@ def test_an_unchanged_program_that_takes_two_locks_both_ways_is_found_at_r2(tmp_
         "late = threading.Thread(target=two)\nlate.start()\n"
         "import time\nwhile not done: time.sleep(0.01)\none()\nlate.join()\n"
     )
-    ran = run_alone(written(tmp_path, program))
+    ran = run_alone(shop(tmp_path, program))
 
     assert (FOUND, "") == (ran.returncode, ran.stdout)
     assert "R2 cycle" in ran.stderr
@@ -104,7 +100,7 @@ def test_an_unchanged_program_that_takes_two_locks_both_ways_is_found_at_r2(tmp_
 
 def test_a_real_deadlock_of_an_unchanged_program_is_broken(tmp_path: Path) -> None:
     """One thread raises, so the program ends; plainly it would hang."""
-    ran = run_alone(written(tmp_path, BOTH_WAYS))
+    ran = run_alone(shop(tmp_path, BOTH_WAYS))
 
     assert FOUND == ran.returncode
     assert "R5 deadlock" in ran.stderr
@@ -113,7 +109,7 @@ def test_a_real_deadlock_of_an_unchanged_program_is_broken(tmp_path: Path) -> No
 
 def test_a_program_without_locks_is_not_acquitted(tmp_path: Path) -> None:
     """The verdict says that nothing was looked at."""
-    ran = run_alone(written(tmp_path, NO_LOCKS))
+    ran = run_alone(shop(tmp_path, NO_LOCKS))
 
     assert (CLEAN, "2\n") == (ran.returncode, ran.stdout)
     assert "lockcheck, level full: no lock was seen." in ran.stderr
@@ -140,7 +136,7 @@ logging._releaseLock() if hasattr(logging, "_releaseLock") else logging._lock.re
 
 def test_locks_of_the_standard_library_that_a_program_meets_are_checked(tmp_path: Path) -> None:
     """That of `logging` was there before the program began."""
-    ran = run_alone(written(tmp_path, INVERSION))
+    ran = run_alone(shop(tmp_path, INVERSION))
 
     assert "logging._lock #" in ran.stderr
     assert "Handler.lock #" in ran.stderr
@@ -150,7 +146,7 @@ def test_locks_of_the_standard_library_that_a_program_meets_are_checked(tmp_path
 
 def test_with_none_nothing_is_adopted(tmp_path: Path) -> None:
     """Then only locks that the program made by this package are checked."""
-    ran = run_alone("--adopt=none", written(tmp_path, "import threading\nwith threading.Lock(): pass\n"))
+    ran = run_alone("--adopt=none", shop(tmp_path, "import threading\nwith threading.Lock(): pass\n"))
 
     assert CLEAN == ran.returncode
     assert "no lock was seen" in ran.stderr
@@ -158,7 +154,7 @@ def test_with_none_nothing_is_adopted(tmp_path: Path) -> None:
 
 def test_a_scope_that_names_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The message has the value, and where it came from."""
-    assert USAGE == main(["run", "--adopt=shop,,till", written(tmp_path, NO_LOCKS)])
+    assert USAGE == main(["run", "--adopt=shop,,till", shop(tmp_path, NO_LOCKS)])
     assert "--adopt: 'shop,,till' does not say whose locks are adopted" in capsys.readouterr().err
     with pytest.raises(LockUsageError, match="adopt: ''"):
         adopt("")
@@ -166,11 +162,8 @@ def test_a_scope_that_names_nothing_is_refused(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_module_is_run_as_by_python(tmp_path: Path) -> None:
     """`run -m` finds modules beside the working directory, and gives them their arguments."""
-    written(tmp_path, "import sys, threading\nwith threading.Lock():\n    print(sys.argv[1:])\n")
-    ran = subprocess.run(
-        [sys.executable, "-m", "licorne.lockcheck", "run", "-m", "shop", "--level"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    shop(tmp_path, "import sys, threading\nwith threading.Lock():\n    print(sys.argv[1:])\n")
+    ran = run_lockcheck(tmp_path, "run", "-m", "shop", "--level")
 
     assert (CLEAN, "['--level']\n") == (ran.returncode, ran.stdout)
     assert "found nothing" in ran.stderr
@@ -383,7 +376,7 @@ def test_a_source_that_cannot_be_read_at_once_is_read_again(
 
 def test_a_report_begins_with_words_and_shows_the_program_alone(tmp_path: Path) -> None:
     """No frame of what runs it, and names of files from the working directory or their package on."""
-    ran = run_alone(written(tmp_path, INVERSION))
+    ran = run_alone(shop(tmp_path, INVERSION))
 
     said = ran.stderr.splitlines()
     places = [line.strip() for line in said if re.match(r"    \S+:\d+ in ", line)]
@@ -393,7 +386,7 @@ def test_a_report_begins_with_words_and_shows_the_program_alone(tmp_path: Path) 
 
 def test_the_place_of_a_finding_in_sarif_is_in_the_program(tmp_path: Path) -> None:
     """Where the lock is taken by a library, the program that called it is shown beside the code."""
-    run_alone("--sarif=out.sarif", written(tmp_path, INVERSION))
+    run_alone("--sarif=out.sarif", shop(tmp_path, INVERSION))
 
     (run,) = json.loads((tmp_path / "out.sarif").read_text("utf-8"))["runs"]
     (result,) = [one for one in run["results"] if one["level"] == "error"]
@@ -408,7 +401,7 @@ def test_run_can_confirm_what_it_found(tmp_path: Path) -> None:
     text += "def f():\n    with a, b: pass\ndef g():\n    with b, a: pass\n"
     text += "for one in f, g:\n    threading.Thread(target=one).start(); time.sleep(0.1)\n"
 
-    ran = run_alone("--confirm", written(tmp_path, text))
+    ran = run_alone("--confirm", shop(tmp_path, text))
 
     assert FOUND == ran.returncode
     assert "Deadlock, confirmed: " in ran.stderr
@@ -421,7 +414,7 @@ def test_a_running_program_says_where_its_threads_are(tmp_path: Path) -> None:
     text = "import os, signal, threading\nlock = threading.Lock()\n"
     text += "with lock:\n    os.kill(os.getpid(), signal.SIGUSR1)\n"
 
-    ran = run_alone(written(tmp_path, text))
+    ran = run_alone(shop(tmp_path, text))
 
     assert re.match(r"lockcheck: `kill -USR1 \d+` says what each thread holds and waits for\n", ran.stderr)
     assert re.search(r"MainThread holds lock #\d+", ran.stderr)
@@ -432,7 +425,7 @@ def test_what_confirm_runs_ends_with_it(tmp_path: Path) -> None:
     """Also if it is killed."""
     text = "import os, pathlib, time\npathlib.Path('number').write_text(str(os.getpid()))\ntime.sleep(600)\n"
     number = tmp_path / "number"
-    command = (sys.executable, "-m", "licorne.lockcheck", "confirm", written(tmp_path, text))
+    command = (sys.executable, "-m", "licorne.lockcheck", "confirm", shop(tmp_path, text))
     with subprocess.Popen(command, cwd=tmp_path) as confirming:  # noqa: S603 - our own interpreter
         until(lambda: number.exists() and bool(number.read_text("utf-8")))
         confirming.kill()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
+from support.lockcheck.programs import run_lockcheck, written
 
 BY_WITH: Final = """
 import threading
@@ -67,20 +66,12 @@ print("over")
 """
 
 
-def ran(tmp_path: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """Run a program under lockcheck."""
-    file = tmp_path / "program.py"
-    file.write_text(program, encoding="utf-8")
-    command = [sys.executable, "-m", "licorne.lockcheck", "run", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)  # noqa: S603 - our own
-
-
 @pytest.mark.parametrize(
     "program", [BY_WITH, BY_HAND, BY_HAND_WHILE_ANOTHER_WAITS], ids=["with", "end", "stuck"]
 )
 def test_a_wait_that_only_its_own_thread_could_end_is_broken(tmp_path: Path, program: str) -> None:
     """Also while another thread is there: it does not release what `with` took, or it waits itself."""
-    done = ran(tmp_path, program)
+    done = run_lockcheck(tmp_path, "run", written(tmp_path, program))
 
     assert "R5 deadlock" in done.stderr
     assert ("over" in done.stdout) == ("over" in program)
@@ -89,7 +80,7 @@ def test_a_wait_that_only_its_own_thread_could_end_is_broken(tmp_path: Path, pro
 
 def test_a_wait_for_a_lock_of_its_own_is_said_before_it_begins(tmp_path: Path) -> None:
     """It may be a signal, which another thread gives: then it ends, and nothing is wrong."""
-    done = ran(tmp_path, SIGNAL)
+    done = run_lockcheck(tmp_path, "run", written(tmp_path, SIGNAL))
 
     assert "MainThread waits for lock #" in done.stderr
     assert "which it holds itself" in done.stderr

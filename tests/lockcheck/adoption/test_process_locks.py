@@ -6,11 +6,13 @@ import importlib
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 
 import pytest
+from support.lockcheck.deadlocked import run_all
+from support.lockcheck.lock_corpus import nest
 
-from licorne.lockcheck import DeadlockError, Rung, Session, adopt, session, unit
+from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
 from licorne.lockcheck.findings.evidence import Kind
 
@@ -29,13 +31,6 @@ def watched() -> Iterator[Session]:
     """Adopt what the test makes, in a session that raises nothing but the end of a deadlock."""
     with session(on=NOTE_ALL) as opened, adopt():
         yield opened
-
-
-def nest(name: str, *guards: AbstractContextManager[object]) -> None:
-    """Take some things in an execution of its own, each under those before."""
-    with unit(name), ExitStack() as stack:
-        for guard in guards:
-            stack.enter_context(guard)
 
 
 def both_ways(make: Callable[[], AbstractContextManager[object]]) -> None:
@@ -93,23 +88,15 @@ def test_a_lock_that_is_wanted_again(watched: Session) -> None:
 def test_a_deadlock_is_broken(watched: Session) -> None:
     """One of two threads that wait for each other gets an error, and the other goes on."""
     first, second = multiprocessing.Lock(), multiprocessing.Lock()
-    meet, broken = threading.Barrier(2), []
+    meet = threading.Barrier(2)
 
     def work(outer: AbstractContextManager[object], inner: AbstractContextManager[object]) -> None:
         with outer:
             meet.wait()
-            try:
-                with inner:
-                    pass
-            except DeadlockError:
-                broken.append(threading.current_thread().name)
+            with inner:
+                pass
 
-    threads = [threading.Thread(target=work, args=pair) for pair in ((first, second), (second, first))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS_MAX)
-        assert not thread.is_alive()
+    broken = run_all(one=lambda: work(first, second), other=lambda: work(second, first))
     assert len(broken) == 1
     assert any(finding.rung is Rung.R5 for finding in watched.findings)
 

@@ -7,18 +7,18 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 
 import pytest
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, run_all, until
+from support.lockcheck.lock_corpus import nest
 
-from licorne.lockcheck import DeadlockError, Rung, Session, adopt, session, unit
+from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
 from licorne.lockcheck.holding.runtime import runtime
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
-
-SECONDS_MAX = 10
 
 
 @pytest.fixture
@@ -29,18 +29,11 @@ def watched() -> Iterator[Session]:
 
 
 class Things:
-    """A lock or two, and a semaphore."""
+    """Some locks, and a semaphore."""
 
     def __init__(self, permits: int) -> None:
         self.sem = threading.Semaphore(permits)
-        self.a, self.b = threading.Lock(), threading.Lock()
-
-
-def nest(name: str, *guards: AbstractContextManager[object]) -> None:
-    """Take some things in an execution of its own, each under those before."""
-    with unit(name), ExitStack() as stack:
-        for guard in guards:
-            stack.enter_context(guard)
+        self.a, self.b, self.c = threading.Lock(), threading.Lock(), threading.Lock()
 
 
 def by_name(name: str, semaphore: threading.Semaphore, lock: threading.Lock) -> None:
@@ -54,64 +47,22 @@ def by_name(name: str, semaphore: threading.Semaphore, lock: threading.Lock) -> 
             semaphore.release()
 
 
-def both_ways() -> None:
-    """Take a semaphore of one permit and a lock in both orders."""
-    t = Things(1)
-    nest("one", t.sem, t.a)
-    nest("two", t.a, t.sem)
+def nested(permits: int, *paths: str) -> Callable[[], None]:
+    """Return a run of executions that each take the things of a path such as `sem a` inside each other."""
+
+    def run() -> None:
+        things = Things(permits)
+        for number, path in enumerate(paths):
+            nest(f"{number}", *(getattr(things, name) for name in path.split()))
+
+    return run
 
 
 def both_ways_by_name() -> None:
-    """Do the same by `acquire` and `release`."""
+    """Take a semaphore of one permit and a lock in both orders by `acquire` and `release`."""
     t = Things(1)
     by_name("one", t.sem, t.a)
     nest("two", t.a, t.sem)
-
-
-def all_permits() -> None:
-    """Hold both permits where the lock is wanted."""
-    t = Things(2)
-    nest("one", t.sem, t.a)
-    nest("two", t.sem, t.a)
-    nest("three", t.a, t.sem)
-
-
-def one_of_two_permits() -> None:
-    """Hold only one of two permits where the lock is wanted."""
-    t = Things(2)
-    nest("one", t.sem, t.a)
-    nest("three", t.a, t.sem)
-
-
-def permits_twice(executions: int, permits: int) -> Callable[[], None]:
-    """Return a run in which some executions want a second permit each."""
-
-    def run() -> None:
-        t = Things(permits)
-        for number in range(executions):
-            nest(f"{number}", t.sem, t.sem)
-
-    return run
-
-
-def over_another_lock() -> None:
-    """Let one holder of a permit wait for a lock that is held by who waits for the other one."""
-    t = Things(2)
-    nest("one", t.a, t.sem)
-    nest("two", t.sem, t.a)
-    nest("three", t.sem, t.b)
-    nest("four", t.b, t.a)
-
-
-def philosophers(permits: int) -> Callable[[], None]:
-    """Return a run of three philosophers who need a permit to begin."""
-
-    def run() -> None:
-        t, forks = Things(permits), [threading.Lock() for _ in range(3)]
-        for number in range(3):
-            nest(f"{number}", t.sem, forks[number], forks[(number + 1) % 3])
-
-    return run
 
 
 def handed_over() -> None:
@@ -177,11 +128,27 @@ class _Acquired:
         pass
 
 
+PHILOSOPHERS = ("sem a b", "sem b c", "sem c a")
+"""Each needs a permit to begin, and two forks."""
+
+
 @pytest.mark.parametrize(
     "run",
-    [both_ways, both_ways_by_name, all_permits, permits_twice(2, 2), permits_twice(3, 3), over_another_lock,
-     philosophers(3)],
-)  # fmt: skip
+    [
+        pytest.param(nested(1, "sem a", "a sem"), id="both orders"),
+        pytest.param(both_ways_by_name, id="both orders by name"),
+        pytest.param(
+            nested(2, "sem a", "sem a", "a sem"), id="both permits are held where the lock is wanted"
+        ),
+        pytest.param(nested(2, *["sem sem"] * 2), id="two want a second one of two permits"),
+        pytest.param(nested(3, *["sem sem"] * 3), id="three want a second one of three permits"),
+        pytest.param(
+            nested(2, "a sem", "sem a", "sem b", "b a"),
+            id="one holder waits for a lock that is held by who waits for the other one",
+        ),
+        pytest.param(nested(3, *PHILOSOPHERS), id="all philosophers may begin"),
+    ],
+)
 def test_a_semaphore_of_which_all_permits_may_be_held_is_part_of_a_cycle(
     watched: Session, run: Callable[[], None]
 ) -> None:
@@ -194,8 +161,8 @@ def test_a_semaphore_of_which_all_permits_may_be_held_is_part_of_a_cycle(
 @pytest.mark.parametrize(
     ("run", "reason"),
     [
-        (one_of_two_permits, "has 2 permits, and 1 of them is held here"),
-        (philosophers(2), "of which these would hold more than its 2 permits"),
+        (nested(2, "sem a", "a sem"), "has 2 permits, and 1 of them is held here"),
+        (nested(2, *PHILOSOPHERS), "of which these would hold more than its 2 permits"),
         (only_tried, "only tries"),
     ],
 )
@@ -211,7 +178,11 @@ def test_a_cycle_that_a_semaphore_makes_harmless_is_r1_with_the_reason(
 
 @pytest.mark.parametrize(
     "run",
-    [permits_twice(1, 2), permits_twice(2, 3), handed_over, handed_over_at_last, a_signal, slept_on],
+    [
+        pytest.param(nested(2, "sem sem"), id="one wants both permits"),
+        pytest.param(nested(3, *["sem sem"] * 2), id="two want a second one of three permits"),
+        *(handed_over, handed_over_at_last, a_signal, slept_on),
+    ],
 )
 def test_what_is_no_lock_is_no_finding(watched: Session, run: Callable[[], None]) -> None:
     """Permits are left, another execution releases them, or they limit who blocks."""
@@ -231,9 +202,9 @@ def test_two_threads_that_wait_for_each_other_over_semaphores_are_found(watched:
             with other:
                 pass
 
-    errors = run_threads([lambda: cross(*sems), lambda: cross(*reversed(sems))])
+    gave_way = run_all(one=lambda: cross(*sems), other=lambda: cross(*reversed(sems)))
 
-    assert [DeadlockError] == errors
+    assert 1 == len(gave_way)
     assert Rung.R5 in strongest(watched)
 
 
@@ -247,9 +218,9 @@ def test_two_threads_that_want_a_second_permit_of_two_are_found(watched: Session
             with sem:
                 pass
 
-    errors = run_threads([twice, twice])
+    gave_way = run_all(one=twice, other=twice)
 
-    assert [DeadlockError] == errors
+    assert 1 == len(gave_way)
     assert Rung.R5 in strongest(watched)
 
 
@@ -264,14 +235,14 @@ def test_who_waits_for_a_permit_that_another_thread_gives_is_not_stuck(watched: 
         done.append(True)
 
     def give() -> None:
-        waits.wait(SECONDS_MAX)
-        while not any(execution.wait for execution in runtime.all_executions()):
-            threading.Event().wait(0.001)
+        waits.wait(WAIT_SECONDS_MAX)
+        until(lambda: any(execution.wait for execution in runtime.all_executions()))
+        time.sleep(0.05)  # so that who waits looks whether it is stuck
         sem.release()
 
-    errors = run_threads([take, give])
+    gave_way = run_all(takes=take, gives=give)
 
-    assert ([], [True]) == (errors, done)
+    assert ([], [True]) == (gave_way, done)
     assert () == watched.findings
 
 
@@ -364,23 +335,3 @@ def strongest(watched: Session) -> set[Rung]:
     """Return the rungs of the findings, but R1 beside a stronger one."""
     rungs = {finding.rung for finding in watched.findings}
     return rungs - {Rung.R1} or rungs
-
-
-def run_threads(works: list[Callable[[], None]]) -> list[type[BaseException]]:
-    """Run each in a thread, to its end; return the errors."""
-    errors: list[type[BaseException]] = []
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except DeadlockError as error:
-            errors.append(type(error))
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS_MAX)
-
-    assert not any(thread.is_alive() for thread in threads)
-    return errors

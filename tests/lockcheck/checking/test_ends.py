@@ -6,13 +6,15 @@ import concurrent.futures
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
+from support.lockcheck.deadlocked import until
 from support.lockcheck.lock_corpus import RECORD, Guard, hold
 
 from licorne.lockcheck import Lock, Rung, Session, adopt, session
@@ -26,10 +28,47 @@ pytestmark = pytest.mark.lockcheck(off=True)
 PAUSE_SECONDS: Final = 0.05
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so by asking for it."""
-    while not is_so():
-        time.sleep(0.001)
+@contextmanager
+def beside(
+    work: Callable[..., object], *given: object, name: str = "worker", pause_seconds: float = 0
+) -> Iterator[threading.Thread]:
+    """Run some work in a thread, which begins some time before what follows and is joined after it."""
+    thread = threading.Thread(target=work, args=given, name=name)
+    thread.start()
+    time.sleep(pause_seconds)
+    yield thread
+    thread.join()
+
+
+def hold_then(lock: Guard, signal: Callable[[], object]) -> None:
+    """Hold a lock and then give a signal, which is also given where the lock cannot be taken."""
+    try:
+        hold(lock)
+    finally:
+        signal()
+
+
+class Changes:
+    """A condition, and how often it was notified."""
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.count = 0
+
+    def make(self) -> None:
+        """Make a change, and tell one thread."""
+        with self.condition:
+            self.count += 1
+            self.condition.notify()
+
+    def wait_for(self, count: int = 1) -> None:
+        """Wait until so many were made."""
+        with self.condition:
+            self.condition.wait_for(lambda: self.count >= count)
+
+
+before = partial(beside, pause_seconds=PAUSE_SECONDS)
+"""The thread has done all that it can do before what follows."""
 
 
 def cycles(program: Callable[[], object]) -> list[str]:
@@ -44,16 +83,24 @@ def checked(program: Callable[[], object]) -> Session:
     return opened
 
 
+def assert_steered_to(program: Callable[[], object], folder: Path) -> None:
+    """Assert that threads are steered to the only possible deadlock of a program."""
+    (witness,) = filter(None, map(witness_of, checked(program).findings))
+    with adopt("program"):
+        outcome = confirm(witness, program, folder=folder)
+
+    assert outcome.finding is not None, outcome.reasons
+    assert outcome.finding.rung is Rung.R4
+    assert outcome.finding.fingerprint == witness.fingerprint
+
+
 # --------------------------------------------------------------------- the end may be waited for in vain
 
 
 def join() -> None:
     """A thread ends long before it is joined under the lock that it took."""
     lock = Lock("lock")
-    thread = threading.Thread(target=hold, args=(lock,), name="worker")
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(hold, lock) as thread, lock:
         thread.join()
 
 
@@ -82,24 +129,24 @@ def failure() -> None:
             assert isinstance(future.exception(), KeyError)
 
 
-def all_results() -> None:
-    """The same with `concurrent.futures.wait`."""
+def two_tasks(waits: Callable[[list[Future[None]]], object]) -> None:
+    """The same with two tasks, which are awaited together."""
     lock = Lock("lock")
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(hold, lock), pool.submit(hold, lock)]
         time.sleep(PAUSE_SECONDS)
         with lock:
-            concurrent.futures.wait(futures)
+            waits(futures)
+
+
+def all_results() -> None:
+    """By `concurrent.futures.wait`."""
+    two_tasks(concurrent.futures.wait)
 
 
 def each_result() -> None:
-    """The same with `as_completed`."""
-    lock = Lock("lock")
-    with ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(hold, lock), pool.submit(hold, lock)]
-        time.sleep(PAUSE_SECONDS)
-        with lock:
-            assert len(list(concurrent.futures.as_completed(futures))) == len(futures)
+    """By `as_completed`."""
+    two_tasks(lambda futures: [*concurrent.futures.as_completed(futures)])
 
 
 def mapped() -> None:
@@ -114,94 +161,44 @@ def mapped() -> None:
 
 def promise() -> None:
     """The same with a future that a thread resolves itself."""
-    lock = Lock("lock")
-    future: Future[int] = Future()
-
-    def work() -> None:
-        hold(lock)
-        future.set_result(1)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    lock, future = Lock("lock"), Future[int]()
+    with before(hold_then, lock, partial(future.set_result, 1)), lock:
         future.result()
-    thread.join()
 
 
 def event() -> None:
     """The same with an event."""
     lock, done = Lock("lock"), threading.Event()
-
-    def work() -> None:
-        try:
-            hold(lock)
-        finally:
-            done.set()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(hold_then, lock, done.set), lock:
         done.wait()
-    thread.join()
 
 
 def item() -> None:
     """The same with an item of a queue."""
     lock, items = Lock("lock"), queue.Queue[int]()
-
-    def work() -> None:
-        try:
-            hold(lock)
-        finally:
-            items.put(1)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(hold_then, lock, partial(items.put, 1)), lock:
         items.get()
-    thread.join()
 
 
 def room() -> None:
     """The same with a queue for one item: the second item waits for the first one's end."""
     lock, items = Lock("lock"), queue.Queue[int](1)
     items.put(1)
-
-    def work() -> None:
-        try:
-            hold(lock)
-        finally:
-            items.get()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(hold_then, lock, items.get), lock:
         items.put(2)
-    thread.join()
 
 
 def all_tasks() -> None:
     """The same with the end of all tasks of a queue."""
     lock, items = Lock("lock"), queue.Queue[int]()
+    items.put(1)
 
     def work() -> None:
         items.get()
-        try:
-            hold(lock)
-        finally:
-            items.task_done()
+        hold_then(lock, items.task_done)
 
-    items.put(1)
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(work), lock:
         items.join()
-    thread.join()
 
 
 def end_of_pool() -> None:
@@ -240,53 +237,34 @@ def end_of_pool_of_one() -> None:
 
 def notification() -> None:
     """The same with a notification, which one thread alone makes."""
-    lock, changed, ready = Lock("lock"), threading.Condition(), []
+    lock, changes = Lock("lock"), Changes()
 
-    def work() -> None:
-        try:
-            hold(lock)
-            time.sleep(2 * PAUSE_SECONDS)
-        finally:
-            with changed:
-                ready.append(1)
-                changed.notify()
+    def change() -> None:
+        time.sleep(2 * PAUSE_SECONDS)
+        changes.make()
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock, changed:
-        while not ready:
-            changed.wait()
-    thread.join()
+    with before(hold_then, lock, change), lock, changes.condition:
+        while not changes.count:
+            changes.condition.wait()
 
 
 def notification_of_before() -> None:
     """The same with the only notification, which came before the wait for what it tells."""
-    lock, changed, ready = Lock("lock"), threading.Condition(), []
+    lock, changed, ready = Lock("lock"), threading.Condition(), list[int]()
 
-    def work() -> None:
-        try:
-            hold(lock)
-        finally:
-            with changed:
-                ready.append(1)
-                changed.notify_all()
+    def notify() -> None:
+        with changed:
+            ready.append(1)
+            changed.notify_all()
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock, changed:
+    with before(hold_then, lock, notify), lock, changed:
         changed.wait_for(lambda: bool(ready))
-    thread.join()
 
 
 def second_lock() -> None:
     """The joined thread never takes the lock under which it is joined, but one that comes after it."""
     outer, inner = Lock("outer"), Lock("inner")
-    thread = threading.Thread(target=hold, args=(inner,))
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with outer:
+    with before(hold, inner) as thread, outer:
         thread.join()
     with inner, outer:
         pass
@@ -321,13 +299,7 @@ def test_what_comes_before_an_end_that_is_awaited_under_the_same_lock_is_a_cycle
     ids=lambda one: one.__name__,
 )
 def test_threads_are_steered_to_such_a_wait(program: Callable[[], None], tmp_path: Path) -> None:
-    (witness,) = filter(None, map(witness_of, checked(program).findings))
-    with adopt("program"):
-        outcome = confirm(witness, program, folder=tmp_path)
-
-    assert outcome.finding is not None, outcome.reasons
-    assert outcome.finding.rung is Rung.R4
-    assert outcome.finding.fingerprint == witness.fingerprint
+    assert_steered_to(program, tmp_path)
 
 
 def test_a_cycle_leads_over_an_end_and_other_locks() -> None:
@@ -336,14 +308,8 @@ def test_a_cycle_leads_over_an_end_and_other_locks() -> None:
 
     def program() -> None:
         outer, inner = Lock("outer"), Lock("inner")
-        other = threading.Thread(target=hold, args=(inner, outer))
-        thread = threading.Thread(target=hold, args=(inner,))
-        for one in (other, thread):
-            one.start()
-        time.sleep(PAUSE_SECONDS)
-        with outer:
+        with before(hold, inner, outer), before(hold, inner) as thread, outer:
             thread.join()
-        other.join()
 
     (found,) = cycles(program)
     assert found.startswith("a cycle of 3 steps: outer #")
@@ -354,12 +320,7 @@ def test_what_a_joined_thread_waits_for_comes_before_its_end() -> None:
 
     def program() -> None:
         lock = Lock("lock")
-        worker = threading.Thread(target=hold, args=(lock,), name="worker")
-        worker.start()
-        between = threading.Thread(target=worker.join, name="between")
-        between.start()
-        time.sleep(PAUSE_SECONDS)
-        with lock:
+        with beside(hold, lock) as worker, before(worker.join, name="between") as between, lock:
             between.join()
 
     (found,) = cycles(program)
@@ -431,77 +392,47 @@ def known_by_queue(lock: Guard, _: ThreadPoolExecutor) -> None:
 
 def known_by_is_alive(lock: Guard, _: ThreadPoolExecutor) -> None:
     """The thread was asked before."""
-    thread = threading.Thread(target=hold, args=(lock,))
-    thread.start()
-    until(lambda: not thread.is_alive())
-    with lock:
-        thread.join()
+    with beside(hold, lock) as thread:
+        until(lambda: not thread.is_alive())
+        with lock:
+            thread.join()
 
 
 def known_by_is_set(lock: Guard, _: ThreadPoolExecutor) -> None:
     """The event was asked before."""
     done = threading.Event()
-
-    def work() -> None:
-        hold(lock)
-        done.set()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    until(done.is_set)
-    with lock:
-        done.wait()
-    thread.join()
+    with beside(hold_then, lock, done.set):
+        until(done.is_set)
+        with lock:
+            done.wait()
 
 
 def known_by_signal_lock(lock: Guard, _: ThreadPoolExecutor) -> None:
     """A lock that another thread releases says so."""
     signal = threading.Lock()
     signal.acquire()
-
-    def work() -> None:
-        hold(lock)
-        signal.release()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    signal.acquire()
-    with lock:
-        thread.join()
+    with beside(hold_then, lock, signal.release) as thread:
+        signal.acquire()
+        with lock:
+            thread.join()
 
 
 def known_by_condition(lock: Guard, _: ThreadPoolExecutor) -> None:
     """A notification says so."""
-    changed, over = threading.Condition(), []
-
-    def work() -> None:
-        hold(lock)
-        with changed:
-            over.append(1)
-            changed.notify()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    with changed:
-        changed.wait_for(lambda: bool(over))
-    with lock:
-        thread.join()
+    changes = Changes()
+    with beside(hold_then, lock, changes.make) as thread:
+        changes.wait_for()
+        with lock:
+            thread.join()
 
 
 def known_by_size(lock: Guard, _: ThreadPoolExecutor) -> None:
     """The queue was asked before."""
-    items: queue.Queue[int] = queue.Queue()
-
-    def work() -> None:
-        hold(lock)
-        items.put(1)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    until(lambda: not items.empty())
-    with lock:
-        items.get()
-    thread.join()
+    items = queue.Queue[int]()
+    with beside(hold_then, lock, partial(items.put, 1)):
+        until(lambda: not items.empty())
+        with lock:
+            items.get()
 
 
 def known_by_a_second_queue(lock: Guard, _: ThreadPoolExecutor) -> None:
@@ -517,70 +448,46 @@ def known_by_a_second_queue(lock: Guard, _: ThreadPoolExecutor) -> None:
         done.set()
         second.put(1)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    second.get()
-    with lock:
-        first.get()
-        done.wait()
-    thread.join()
+    with beside(work):
+        second.get()
+        with lock:
+            first.get()
+            done.wait()
 
 
 def another_producer(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Another thread, which needs no lock, puts an item too."""
-    items: queue.Queue[int] = queue.Queue()
-
-    def work() -> None:
-        hold(lock)
-        items.put(1)
-
-    threads = [threading.Thread(target=work), threading.Thread(target=items.put, args=(2,))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    items = queue.Queue[int]()
+    with beside(hold_then, lock, partial(items.put, 1)), beside(items.put, 2):
+        pass
     with lock:
         items.get()
 
 
 def item_of_before(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Only the second item comes after the lock."""
-    items: queue.Queue[int] = queue.Queue()
+    items = queue.Queue[int]()
 
     def work() -> None:
         items.put(1)
-        hold(lock)
-        items.put(2)
+        hold_then(lock, partial(items.put, 2))
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    with lock:
+    with beside(work), lock:
         items.get()
-    thread.join()
 
 
 def room_enough(lock: Guard, _: ThreadPoolExecutor) -> None:
     """There is room for what is put under the lock."""
-    items: queue.Queue[int] = queue.Queue(2)
+    items = queue.Queue[int](2)
     items.put(1)
-
-    def work() -> None:
-        hold(lock)
-        items.get()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(hold_then, lock, items.get), lock:
         items.put(2)
-    thread.join()
 
 
 def joined_before(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Who joined it without the lock knows that it is over."""
-    thread = threading.Thread(target=hold, args=(lock,))
-    thread.start()
-    thread.join()
+    with beside(hold, lock) as thread:
+        pass
     with lock:
         thread.join()
 
@@ -597,74 +504,48 @@ def pool_of_known_results(lock: Guard, _: ThreadPoolExecutor) -> None:
 
 def two_notifiers(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Another thread, which needs no lock, notifies as well."""
-    changed, ready = threading.Condition(), []
+    changes = Changes()
 
-    def work(*before: Guard) -> None:
-        for one in before:
-            hold(one)
+    def work(*guards: Guard) -> None:
+        for guard in guards:
+            hold(guard)
         time.sleep(2 * PAUSE_SECONDS)
-        with changed:
-            ready.append(1)
-            changed.notify()
+        changes.make()
 
-    threads = [threading.Thread(target=work, args=(lock,)), threading.Thread(target=work)]
-    for thread in threads:
-        thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock, changed:
-        changed.wait_for(lambda: len(ready) == len(threads))
-    for thread in threads:
-        thread.join()
+    with before(work, lock), before(work), lock:
+        changes.wait_for(2)
 
 
 def notification_of_another(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Only the second notification comes after the lock."""
-    changed, ready = threading.Condition(), []
+    changes = Changes()
 
     def work() -> None:
-        with changed:
-            ready.append(1)
-            changed.notify()
-        hold(lock)
-        with changed:
-            ready.append(2)
-            changed.notify()
+        changes.make()
+        hold_then(lock, changes.make)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock, changed:
-        changed.wait_for(lambda: bool(ready))
-    thread.join()
+    with before(work), lock:
+        changes.wait_for()
 
 
 def limited(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Who waits with a limit gives up."""
-    thread = threading.Thread(target=hold, args=(lock,))
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(hold, lock) as thread, lock:
         thread.join(60)
 
 
 def another_lock(lock: Guard, _: ThreadPoolExecutor) -> None:
     """The thread takes another lock."""
-    thread = threading.Thread(target=hold, args=(Lock("another"),))
-    thread.start()
-    time.sleep(PAUSE_SECONDS)
-    with lock:
+    with before(hold, Lock("another")) as thread, lock:
         thread.join()
 
 
 def began_under_it(lock: Guard, _: ThreadPoolExecutor) -> None:
     """What the thread took was over before a second one was begun, which is joined."""
-    first = threading.Thread(target=hold, args=(lock,))
-    first.start()
-    first.join()
-    with lock:
-        second = threading.Thread(target=lambda: None)
-        second.start()
-        second.join()
+    with beside(hold, lock):
+        pass
+    with lock, beside(int):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -691,17 +572,14 @@ def test_who_knows_that_the_end_came_does_not_wait(
 def test_only_the_first_acquisitions_of_a_thread_are_remembered() -> None:
     """Memory is bounded: what comes after these is not known."""
 
-    def work(before: int, lock: Guard) -> None:
-        for _ in range(before):
+    def work(others: int, lock: Guard) -> None:
+        for _ in range(others):
             hold(Lock("another"))
         hold(lock)
 
-    def program(before: int) -> None:
+    def program(others: int) -> None:
         lock = Lock("lock")
-        thread = threading.Thread(target=work, args=(before, lock))
-        thread.start()
-        time.sleep(10 * PAUSE_SECONDS)
-        with lock:
+        with beside(work, others, lock, pause_seconds=10 * PAUSE_SECONDS) as thread, lock:
             thread.join()
 
     assert len(cycles(lambda: program(TAKEN_MAX - 1))) == 1
@@ -715,20 +593,14 @@ def notified_under(*around: str) -> Session:
     """Return the session that watched a wait for a notification under further locks."""
 
     def program() -> None:
-        changed, ready = threading.Condition(), []
-
-        def work() -> None:
-            with changed:
-                ready.append(1)
-                changed.notify()
-
-        thread = threading.Thread(target=work)
+        changes = Changes()
         with ExitStack() as held:
             for name in around:
                 held.enter_context(Lock(name))
-            with changed:
+            with changes.condition:
+                thread = threading.Thread(target=changes.make)
                 thread.start()
-                changed.wait_for(lambda: bool(ready))
+                changes.wait_for()
         thread.join()
 
     return checked(program)
@@ -757,16 +629,7 @@ def test_threads_are_steered_over_semaphores_that_are_used_as_locks_only_once(tm
             with second, first:
                 pass
 
-        threads = [threading.Thread(target=down, name="down"), threading.Thread(target=up, name="up")]
-        for thread in threads:
-            thread.start()
-            time.sleep(PAUSE_SECONDS)
-        for thread in threads:
-            thread.join()
+        with before(down, name="down"), before(up, name="up"):
+            pass
 
-    (witness,) = filter(None, map(witness_of, checked(program).findings))
-    with adopt("program"):
-        outcome = confirm(witness, program, folder=tmp_path)
-
-    assert outcome.finding is not None, outcome.reasons
-    assert outcome.finding.rung is Rung.R4
+    assert_steered_to(program, tmp_path)

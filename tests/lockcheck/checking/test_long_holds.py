@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, heard
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.pytest_runs import run_module
 
@@ -36,26 +34,6 @@ LIMIT_SECONDS = 0.002
 NOT_LONG_SECONDS = 600.0
 MAY_WAIT = {"slow": ["*"], "other": ["*"]}
 LOG: Mapping[Rung, FindingAction] = {Rung.R0: "log"}
-
-
-@contextmanager
-def heard(what: str) -> Iterator[threading.Event]:
-    """Give an event that is set when the checker logs something."""
-    event, logger = threading.Event(), logging.getLogger("lockcheck")
-
-    class Handler(logging.Handler):
-        """Sets it."""
-
-        def emit(self, record: logging.LogRecord) -> None:
-            if what in record.getMessage():
-                event.set()
-
-    handler = Handler()
-    logger.addHandler(handler)
-    try:
-        yield event
-    finally:
-        logger.removeHandler(handler)
 
 
 def long_holds(opened: Session) -> list[Finding]:

@@ -6,11 +6,14 @@ import concurrent.futures
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import pytest
 
 from licorne.lockcheck import Lock, Rung, Session, session
+from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
@@ -39,14 +42,15 @@ def rungs_of(opened: Session) -> list[Rung]:
     return [finding.rung for finding in opened.findings if "a pool waits for itself" in finding.text]
 
 
+def run_twice(work: Callable[[], object], pool: ThreadPoolExecutor) -> None:
+    """Have a pool do some work in two tasks, the second one when the first is over."""
+    for _ in range(2):
+        finish(pool.submit(work).done)
+
+
 def test_as_many_tasks_as_threads_that_wait_for_later_ones_are_unguarded() -> None:
     with session(level="full") as opened, ThreadPoolExecutor(2) as pool:
-
-        def outer() -> int:
-            return pool.submit(one).result()
-
-        finish(pool.submit(outer).done)
-        finish(pool.submit(outer).done)
+        run_twice(lambda: pool.submit(one).result(), pool)
 
     (found,) = opened.findings
     assert rungs_of(opened) == [Rung.R2]
@@ -65,23 +69,50 @@ def test_every_wait_without_a_limit_counts(way: str) -> None:
             finish(inner.done)
             return WAITS[way](inner)
 
-        finish(pool.submit(outer).done)
-        finish(pool.submit(outer).done)
+        run_twice(outer, pool)
 
     assert rungs_of(opened) == [Rung.R2]
     assert "of disk waits for" in opened.findings[0].text
 
 
-def test_a_wait_with_a_limit_ends() -> None:
-    with session(level="full") as opened, ThreadPoolExecutor(2) as pool:
+@dataclass(frozen=True)
+class Things:
+    """What a task has at hand: its own pool, another one, and a lock."""
 
-        def outer() -> int:
-            return pool.submit(one).result(timeout=60)
+    pool: ThreadPoolExecutor
+    other_pool: ThreadPoolExecutor
+    gate: ExclusiveLock = field(default_factory=lambda: Lock("gate"))
 
-        finish(pool.submit(outer).done)
-        finish(pool.submit(outer).done)
 
-    assert rungs_of(opened) == []
+def waits_for_a_while(things: Things) -> int:
+    return things.pool.submit(one).result(timeout=60)
+
+
+def waits_for_another_pool(things: Things) -> int:
+    return things.other_pool.submit(one).result()
+
+
+def waits_under_a_lock(things: Things) -> int:
+    with things.gate:
+        return things.pool.submit(one).result()
+
+
+@pytest.mark.parametrize(
+    ("work", "rungs"),
+    [
+        pytest.param(waits_for_a_while, [], id="a wait with a limit ends"),
+        pytest.param(waits_for_another_pool, [], id="a task may wait for another pool"),
+        pytest.param(waits_under_a_lock, [Rung.R1], id="a lock that all tasks hold guards the pool"),
+    ],
+)
+def test_two_tasks_that_leave_the_pool_a_way_out_are_no_deadlock(
+    work: Callable[[Things], int], rungs: list[Rung]
+) -> None:
+    """Each task waits for a later one, under a limit, in another pool, or behind the other task."""
+    with session(level="full") as opened, ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(1) as other:
+        run_twice(partial(work, Things(pool, other)), pool)
+
+    assert rungs_of(opened) == rungs
 
 
 def test_a_task_may_wait_for_what_was_submitted_before_it() -> None:
@@ -111,37 +142,22 @@ def test_a_task_may_wait_for_another_pool() -> None:
     assert rungs_of(opened) == []
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-def test_fewer_such_tasks_than_threads_are_only_a_cycle(threads: int) -> None:
+def run_in_turn(work: Callable[[], object], pool: ThreadPoolExecutor) -> None:
+    """Do the same, and wait for the result of each."""
+    for _ in range(2):
+        pool.submit(work).result()
+
+
+@pytest.mark.parametrize(("run", "threads"), [(run_in_turn, 2), (run_twice, 3)])
+def test_fewer_such_tasks_than_threads_are_only_a_cycle(
+    run: Callable[[Callable[[], object], ThreadPoolExecutor], None], threads: int
+) -> None:
     """Of two that come one after the other in every run, one counts."""
     with session(level="full") as opened, ThreadPoolExecutor(threads) as pool:
-
-        def outer() -> int:
-            return pool.submit(one).result()
-
-        if threads == 2:
-            pool.submit(outer).result()
-            pool.submit(outer).result()
-        else:
-            finish(pool.submit(outer).done)
-            finish(pool.submit(outer).done)
+        run(lambda: pool.submit(one).result(), pool)
 
     assert rungs_of(opened) == [Rung.R1]
     assert f"has {threads} threads" in opened.findings[0].why[0]
-
-
-def test_a_lock_that_all_of_them_hold_guards_the_pool() -> None:
-    with session(level="full") as opened, ThreadPoolExecutor(2) as pool:
-        gate = Lock("gate")
-
-        def outer() -> int:
-            with gate:
-                return pool.submit(one).result()
-
-        finish(pool.submit(outer).done)
-        finish(pool.submit(outer).done)
-
-    assert rungs_of(opened) == [Rung.R1]
 
 
 def test_a_task_that_is_submitted_after_the_later_one_of_the_first_is_behind_it() -> None:

@@ -4,62 +4,50 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
-from support.lockcheck.deadlocked import until
+from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, run_all, until
 from support.lockcheck.lock_corpus import Guard
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
 from licorne.lockcheck.checking import waiting
-from licorne.lockcheck.checking.policy import FindingAction, least_held
+from licorne.lockcheck.checking.policy import least_held
 from licorne.lockcheck.holding.chains import Execution
 from licorne.lockcheck.holding.runtime import runtime
+from licorne.lockcheck.locks.rwlock import PlainRWLock
 from licorne.lockcheck.sessions.session import Session
 
-WAIT_SECONDS_MAX = 20.0
-LEAVE_ALONE: Mapping[Rung, FindingAction] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
+def gave_way_in(paths: Sequence[tuple[Guard, Guard]]) -> dict[str, DeadlockError]:
+    """Run threads that each take their first lock, wait for the others, and take their second one.
 
-class Stuck:
-    """Threads that each take their first lock, wait for the others, and take their second one."""
+    Returns the errors of those that gave way, by the name of the thread; all others have finished.
+    """
+    errors: dict[str, DeadlockError] = {}
+    all_hold = threading.Barrier(len(paths))
 
-    def __init__(self, paths: Sequence[tuple[Guard, Guard]]) -> None:
-        self.errors: dict[str, DeadlockError] = {}
-        self.finished: list[str] = []
-        self._all_hold = threading.Barrier(len(paths))
-        self._threads = [
-            threading.Thread(target=self._run, args=path, name=f"t{number}", daemon=True)
-            for number, path in enumerate(paths)
-        ]
-
-    def _run(self, first: Guard, second: Guard) -> None:
-        name = threading.current_thread().name
+    def take_both(name: str, first: Guard, second: Guard) -> None:
         try:
             with first:
-                self._all_hold.wait(WAIT_SECONDS_MAX)
+                all_hold.wait(WAIT_SECONDS_MAX)
                 with second:
-                    self.finished.append(name)
+                    pass
         except DeadlockError as error:
-            self.errors[name] = error
+            errors[name] = error
 
-    def run(self) -> None:
-        """Run them all to their end."""
-        for thread in self._threads:
-            thread.start()
-        for thread in self._threads:
-            thread.join(WAIT_SECONDS_MAX)
-            assert not thread.is_alive()
+    names = [f"t{number}" for number in range(len(paths))]
+    run_all(**{name: partial(take_both, name, *path) for name, path in zip(names, paths, strict=True)})
+    return errors
 
 
-def stuck(paths: Sequence[tuple[Guard, Guard]], opened: Session) -> Stuck:
+def stuck(paths: Sequence[tuple[Guard, Guard]], opened: Session) -> dict[str, DeadlockError]:
     """Run threads into a deadlock, and check that exactly one gave way."""
-    threads = Stuck(paths)
-    threads.run()
-    assert 1 == len(threads.errors)
-    assert len(paths) - 1 == len(threads.finished)
+    errors = gave_way_in(paths)
+    assert 1 == len(errors)
     assert [] == opened.faults
-    return threads
+    return errors
 
 
 def ring(
@@ -98,43 +86,34 @@ def test_a_reader_waits_for_a_writer_that_waits() -> None:
     """Two readers in both orders, and two writers between them."""
     with session(on=LEAVE_ALONE):
         a, b, c, d = RWLock("a"), RWLock("b"), Lock("c"), Lock("d")
-        threads = Stuck([(a.read(), b.read()), (b.read(), a.read()), (c, a.write()), (d, b.write())])
-        held = threading.Barrier(4)
-        waits = {0: b, 1: a}
+        all_hold = threading.Barrier(4)
 
-        def path(number: int, first: Guard, second: Guard) -> None:
-            try:
-                with first:
-                    held.wait(WAIT_SECONDS_MAX)
-                    while number in waits and not waits[number].queued():
-                        time.sleep(0.001)
-                    with second:
-                        threads.finished.append(str(number))
-            except DeadlockError as error:
-                threads.errors[str(number)] = error
+        def take(first: Guard, second: Guard, awaited: PlainRWLock | None = None) -> None:
+            with first:
+                all_hold.wait(WAIT_SECONDS_MAX)
+                until(lambda: awaited is None or bool(awaited.queued()))
+                with second:
+                    pass
 
-        paths = [(a.read(), b.read()), (b.read(), a.read()), (c, a.write()), (d, b.write())]
-        running = [
-            threading.Thread(target=path, args=(n, *guards), daemon=True) for n, guards in enumerate(paths)
-        ]
-        for thread in running:
-            thread.start()
-        for thread in running:
-            thread.join(WAIT_SECONDS_MAX)
-            assert not thread.is_alive()
+        gave_way = run_all(
+            reads_a=lambda: take(a.read(), b.read(), awaited=b),
+            reads_b=lambda: take(b.read(), a.read(), awaited=a),
+            writes_a=lambda: take(c, a.write()),
+            writes_b=lambda: take(d, b.write()),
+        )
 
-    assert (1, 3) == (len(threads.errors), len(threads.finished))
+    assert 1 == len(gave_way)
 
 
 def test_the_report_has_both_stacks_of_every_thread() -> None:
     """Where it took what it holds, and where it waits."""
     with session(on=LEAVE_ALONE) as opened:
-        threads = stuck(ring(2), opened)
+        errors = stuck(ring(2), opened)
 
-    (error,) = threads.errors.values()
+    (error,) = errors.values()
     assert error.finding is not None
     for edge in error.finding.edges:
-        assert ("_run", "_run") == (
+        assert ("take_both", "take_both") == (
             edge.hold_stack[0].function.split(".")[-1],
             edge.want_stack[0].function.split(".")[-1],
         )
@@ -158,9 +137,9 @@ def test_the_victim_is_chosen_by_policy() -> None:
                 paths[1][0].__exit__(None, None, None)
                 extra.release()
 
-        threads = stuck([paths[0], (Both(), paths[1][1])], opened)
+        errors = stuck([paths[0], (Both(), paths[1][1])], opened)
 
-    assert ["t0"] == list(threads.errors)
+    assert ["t0"] == list(errors)
 
 
 @pytest.mark.parametrize("chooses", ["raises", "chooses nobody of them"])
@@ -173,10 +152,8 @@ def test_a_policy_that_fails_leaves_no_deadlock_unbroken(chooses: str) -> None:
         return runtime.new_execution("a stranger", known=False)
 
     with session(on=LEAVE_ALONE, victim=policy) as opened:
-        threads = Stuck(ring(2))
-        threads.run()
+        assert 1 == len(gave_way_in(ring(2)))
 
-    assert (1, 1) == (len(threads.errors), len(threads.finished))
     (fault,) = opened.faults
     assert ("ZeroDivisionError: on purpose" if chooses == "raises" else "is none of those that can") in fault
 
@@ -195,11 +172,10 @@ def test_while_a_deadlock_is_reported_no_other_is_that_the_same_victim_ends() ->
 
     with session(on=LEAVE_ALONE, victim=writer) as opened:
         mine, shared = RLock("mine"), RWLock("shared")
-        threads = Stuck([(mine, shared.write()), (shared.read(), mine), (shared.read(), mine)])
-        threads.run()
+        errors = gave_way_in([(mine, shared.write()), (shared.read(), mine), (shared.read(), mine)])
 
     assert [] == opened.faults
-    assert ["t0"] == list(threads.errors)
+    assert ["t0"] == list(errors)
     assert 1 == len(looked)
     assert [1] == [finding.count for finding in opened.findings if finding.rung is Rung.R5]
 
@@ -233,11 +209,7 @@ def test_a_wait_that_ends_by_itself_is_no_deadlock() -> None:
                 both.wait(WAIT_SECONDS_MAX)
                 assert not one.acquire(timeout=0.1)
 
-        threads = [threading.Thread(target=work) for work in (patient, hasty)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(WAIT_SECONDS_MAX)
+        run_all(patient=patient, hasty=hasty)
 
     assert [] == [finding for finding in opened.findings if finding.rung is Rung.R5]
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.lockcheck.programs import run_lockcheck, run_python, written
 
 from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.commands.command import main
@@ -58,13 +59,6 @@ with Lock("first"), Lock("second"):
 """
 
 
-def written(folder: Path, text: str) -> str:
-    """Write a program; return its path."""
-    path = folder / "prog.py"
-    path.write_text(text, "utf-8")
-    return str(path)
-
-
 def test_a_clean_program_runs_with_its_arguments_and_ends_with_zero(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,11 +87,7 @@ def test_findings_end_with_one_and_are_written_in_every_form(
 
 def test_the_report_of_a_deadlock_is_printed_once(tmp_path: Path) -> None:
     """Where it happens: neither the error of its victim nor the report at the end has it again."""
-    program = written(tmp_path, DEADLOCK)
-    run = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "licorne.lockcheck", "run", f"--into={tmp_path}", program],
-        check=False, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    run = run_lockcheck(tmp_path, "run", f"--into={tmp_path}", written(tmp_path, DEADLOCK))
 
     assert FOUND == run.returncode
     assert 1 == run.stderr.count("how it comes to a standstill")
@@ -215,13 +205,7 @@ def test_a_program_that_fails_by_itself_ends_with_its_own_code(tmp_path: Path, e
 @pytest.mark.parametrize("command", ["licorne.lockcheck", "licorne.proxy.command_line lockcheck"])
 def test_both_commands_are_the_same(tmp_path: Path, command: str) -> None:
     """The one of the scheduler hands over."""
-    ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", *command.split(), "run", written(tmp_path, BOTH_WAYS)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ran = run_python("-m", *command.split(), "run", written(tmp_path, BOTH_WAYS))
 
     assert FOUND == ran.returncode
     assert "R2 cycle" in ran.stderr
@@ -235,7 +219,7 @@ def test_an_output_that_cannot_be_written_is_an_ordinary_error(
     arguments: list[str], code: int, tmp_path: Path
 ) -> None:
     """On standard error, without a traceback and the number that the system has for it."""
-    (tmp_path / "prog.py").write_text("print('any')\n", "utf-8")
+    written(tmp_path, "print('any')\n", "prog.py")
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(  # noqa: S603 - our own interpreter

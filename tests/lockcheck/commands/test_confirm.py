@@ -10,7 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 from support.lockcheck.lock_reports import a_cycle
-from support.lockcheck.recorded_programs import ONE_BY_ONE
+from support.lockcheck.programs import written
+from support.lockcheck.recorded_programs import ONE_BY_ONE, crossed_program
 
 from licorne.lockcheck import Finding, Rung
 from licorne.lockcheck.checking.scheduling_points import witness_of
@@ -24,31 +25,11 @@ from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
 
 SCHEMA = Path(__file__).parents[3] / "lockcheck" / "reports" / "report.schema.json"
-CROSSED = """
-{ONE_BY_ONE}
-import sys
-from licorne.lockcheck import Lock
-a, b, gate = Lock("a"), Lock("b"), Lock("gate")
-turns = one_by_one()
-def one():
-    with turns, {gate}a, b:
-        pass
-def two():
-    with turns, {gate}b, a:
-        pass
-threads = [threading.Thread(target=work) for work in (one, two)]
-for thread in threads:
-    thread.start()
-{rest}
-"""
-JOINS = "for thread in threads: thread.join()"
 
 
-def written(folder: Path, gate: str = "", rest: str = JOINS) -> str:
-    """Write a program; return its path."""
-    path = folder / "program.py"
-    path.write_text(CROSSED.format(gate=gate, rest=rest, ONE_BY_ONE=ONE_BY_ONE), "utf-8")
-    return str(path)
+def crossed(folder: Path, **parts: str) -> str:
+    """Write a program whose threads take two locks in both orders; return its path."""
+    return written(folder, crossed_program(**parts))
 
 
 def test_a_program_is_run_recorded_and_run_into_its_deadlock(
@@ -56,7 +37,7 @@ def test_a_program_is_run_recorded_and_run_into_its_deadlock(
 ) -> None:
     """With its arguments, and with its threads waited for; the reports know the rung and the replay file."""
     monkeypatch.chdir(tmp_path)
-    program = written(tmp_path, rest="print(sys.argv[1:])")
+    program = crossed(tmp_path, rest="print(sys.argv[1:])")
     code = main(["confirm", "--json=r.json", "--sarif=r.sarif", "--html=r.html", program, "--pause", "x"])
     said = capfd.readouterr()
     (finding,) = read_document("r.json").findings
@@ -77,7 +58,7 @@ def test_a_trace_is_analysed_confirmed_and_replayed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """From a witness of R3 to a replay file of R4, which works after the program was edited elsewhere."""
-    program, trace, folder = written(tmp_path), tmp_path / "locks.lct", tmp_path / "w"
+    program, trace, folder = crossed(tmp_path), tmp_path / "locks.lct", tmp_path / "w"
     assert CLEAN == main(["record", f"--trace={trace}", program])
     assert FOUND == main(["analyze", str(trace), f"--witness={folder}"])
     (path,) = folder.glob("*.json")
@@ -96,8 +77,8 @@ def test_what_cannot_come_true_any_more_is_said_with_the_reason(
 ) -> None:
     """A gate was put in front since the report was made."""
     report = tmp_path / "r.json"
-    main(["run", f"--json={report}", written(tmp_path)])
-    program = written(tmp_path, gate="gate, ")
+    main(["run", f"--json={report}", crossed(tmp_path)])
+    program = crossed(tmp_path, gate="gate,")
     arguments = ["--pause=0.01", f"--into={tmp_path}", f"--witness={report}"]
 
     assert CLEAN == main(["confirm", "--fail-on=R4", *arguments, program])
@@ -113,8 +94,8 @@ def test_a_program_that_hangs_after_its_deadlock_was_broken_is_ended(
     """The deadlock is confirmed all the same."""
     monkeypatch.setattr("licorne.lockcheck.confirming.steered_runs.GRACE_SECONDS", 0.1)
     report = tmp_path / "r.json"
-    main(["run", f"--json={report}", written(tmp_path)])
-    program = written(tmp_path, rest="threading.Event().wait()")
+    main(["run", f"--json={report}", crossed(tmp_path)])
+    program = crossed(tmp_path, rest="threading.Event().wait()")
 
     assert FOUND == main(["confirm", f"--into={tmp_path}", str(report), program])
     assert "Confirmed: 1 of 1." in capfd.readouterr().err
@@ -141,7 +122,7 @@ def test_a_source_that_is_no_text_is_refused(tmp_path: Path, capsys: pytest.Capt
     source = tmp_path / "source.json"
     source.write_bytes(b"\xff\xfe\x00")
 
-    assert USAGE == main(["confirm", str(source), written(tmp_path)])
+    assert USAGE == main(["confirm", str(source), crossed(tmp_path)])
     assert f"{source}:1: byte 0xff is no UTF-8 text" in capsys.readouterr().err
 
 

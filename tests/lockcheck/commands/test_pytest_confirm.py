@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-from support.lockcheck.pytest_runs import PYTEST, run_module, without_other_plugins
+from support.lockcheck.programs import written
+from support.lockcheck.pytest_runs import run_module
 from support.lockcheck.recorded_programs import ONE_BY_ONE
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.findings.witness_file import read_witness
 from licorne.lockcheck.reports.documents import read_document
-
-RUN_SECONDS_MAX = 60
 
 MODULE = """
 import pytest
@@ -78,19 +76,9 @@ CONFTEST = "from licorne.lockcheck.commands import pytest_confirm; pytest_confir
 
 def run(folder: Path, *options: str, **environment: str) -> str:
     """Run the module above; return what pytest says."""
-    (folder / "test_locks.py").write_text(ONE_BY_ONE + MODULE, encoding="utf-8")
-    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [*PYTEST, *options, "test_locks.py"],
-        cwd=folder,
-        env={**without_other_plugins(), **environment},
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
-    assert ran.stderr == ""
-    return ran.stdout
+    written(folder, CONFTEST, "conftest.py")
+    _, said = run_module(folder, ONE_BY_ONE + MODULE, *options, **environment)
+    return said
 
 
 def test_what_a_test_found_is_confirmed_or_has_the_reason_why_not(tmp_path: Path) -> None:
@@ -113,15 +101,8 @@ def test_what_a_test_found_is_confirmed_or_has_the_reason_why_not(tmp_path: Path
 
 def test_without_the_option_the_environment_says_the_level(tmp_path: Path) -> None:
     """Where it names one that tests can be run at."""
-    said = run(
-        tmp_path,
-        "-p",
-        "no:xdist",
-        "-k",
-        "fixture or module",
-        "--lockcheck-json=out.json",
-        LOCKCHECK="confirm",
-    )
+    options = ("-p", "no:xdist", "-k", "fixture or module", "--lockcheck-json=out.json")
+    said = run(tmp_path, *options, LOCKCHECK="confirm")
     findings = read_document(str(tmp_path / "out.json")).findings
 
     assert [Rung.R4] * 2 == [finding.rung for finding in findings]

@@ -329,6 +329,12 @@ def share(outcomes: list[ConfirmationOutcome]) -> float:
     return sum(outcome.finding is not None for outcome in outcomes) / len(outcomes)
 
 
+def assert_come_true(outcomes: list[ConfirmationOutcome]) -> None:
+    """Assert that nearly all were confirmed, and most of them within 50 milliseconds of the first pause."""
+    assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
+    assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05
+
+
 def corpus() -> Iterator[tuple[Witness, Works]]:
     """Yield what is learned of the known bugs that threads can really deadlock in."""
     for bug in ORDER_BUGS:
@@ -343,16 +349,13 @@ def test_the_known_bugs_come_true_when_they_are_steered() -> None:
     outcomes = tried(corpus())
 
     assert len(outcomes) >= sum(bug.rung is Rung.R2 for bug in ORDER_BUGS)
-    assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
-    assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05
+    assert_come_true(outcomes)
 
 
-def test_random_programs_that_can_deadlock_do_so_when_they_are_steered() -> None:
-    """In at most three runs each, and most of them within 50 milliseconds of the first pause."""
-    outcomes = tried(programs(seed=3, count=8))
-
-    assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
-    assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05
+@pytest.mark.parametrize(("seed", "count"), [(3, 8), pytest.param(4, 200, marks=pytest.mark.soak, id="many")])
+def test_random_programs_that_can_deadlock_do_so_when_they_are_steered(seed: int, count: int) -> None:
+    """In at most three runs each."""
+    assert_come_true(tried(programs(seed, count)))
 
 
 def together_too(program: Program) -> None:
@@ -385,12 +388,3 @@ def test_nothing_comes_true_of_programs_that_a_gate_guards() -> None:
 
     assert {None} == {outcome.finding for outcome in outcomes}
     assert all("gate" in " ".join(outcome.reasons) for outcome in outcomes)
-
-
-@pytest.mark.soak
-def test_many_random_programs_that_can_deadlock_do_so_when_they_are_steered() -> None:
-    """The same, for two hundred of them."""
-    outcomes = tried(programs(seed=4, count=200))
-
-    assert share(outcomes) >= 0.99, [outcome.reasons for outcome in outcomes if outcome.finding is None]
-    assert statistics.median(outcome.seconds for outcome in outcomes) < 0.05

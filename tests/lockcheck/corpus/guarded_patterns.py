@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from support.lockcheck.lock_corpus import Cluster, Guard, Safe, hold, nest
+from support.lockcheck.lock_corpus import Cluster, Safe, hold, nest, nests
 
 from licorne.lockcheck import (
     Lock,
@@ -18,26 +18,18 @@ from licorne.lockcheck import (
 )
 
 
-def both_ways(*gates: Callable[[Cluster], Guard]) -> Callable[[Cluster], None]:
+def both_ways(*gates: str) -> Callable[[Cluster], None]:
     """Return a run in which two executions take two locks in both orders, each under some gates."""
-
-    def run(c: Cluster) -> None:
-        nest("one", *(gate(c) for gate in gates), c.application.write(), c.node.write())
-        nest("two", *(gate(c) for gate in gates), c.node.write(), c.application.write())
-
-    return run
+    return nests(
+        " -> ".join([*gates, "application[W]", "node[W]"]), " -> ".join([*gates, "node[W]", "application[W]"])
+    )
 
 
-def gate_in_two_modes(c: Cluster) -> None:
-    """Hold a gate for reading here and for writing there."""
-    nest("one", c.root.read(), c.application.write(), c.node.write())
-    nest("two", c.root.write(), c.node.write(), c.application.write())
+gate_in_two_modes = nests("root[R] -> application[W] -> node[W]", "root[W] -> node[W] -> application[W]")
+"""Hold a gate for reading here and for writing there."""
 
-
-def one_execution_does_both(c: Cluster) -> None:
-    """Take two locks in both orders, never at once."""
-    nest("only", c.application.write(), c.node.write())
-    nest("only", c.node.write(), c.application.write())
+one_execution_does_both = nests("only: application[W] -> node[W]", "only: node[W] -> application[W]")
+"""Take two locks in both orders, never at once."""
 
 
 def in_thread(run: Callable[[], None]) -> None:
@@ -134,10 +126,8 @@ def waits_backwards_for_a_while(c: Cluster) -> None:
         c.application.release_write()
 
 
-def readers_both_ways(c: Cluster) -> None:
-    """Readers in both orders, and nobody who ever writes."""
-    nest("one", c.application.read(), c.node.read())
-    nest("two", c.node.read(), c.application.read())
+readers_both_ways = nests("application[R] -> node[R]", "node[R] -> application[R]")
+"""Readers in both orders, and nobody who ever writes."""
 
 
 def readers_both_ways_where_readers_go_first(_: Cluster) -> None:
@@ -149,12 +139,10 @@ def readers_both_ways_where_readers_go_first(_: Cluster) -> None:
     nest("writer", b.write())
 
 
-def the_writer_is_one_of_the_readers(c: Cluster) -> None:
-    """One execution reads in one order, the other one writes and reads: no third one stands between."""
-    nest("one", c.application.read(), c.node.read())
-    nest("two", c.node.read(), c.application.read())
-    nest("two", c.application.write())
-    nest("one", c.node.write())
+the_writer_is_one_of_the_readers = nests(
+    "one: application[R] -> node[R]", "two: node[R] -> application[R]", "two: application[W]", "one: node[W]"
+)
+"""One execution reads in one order, the other one writes and reads: no third one stands between."""
 
 
 def others_of_the_class(_: Cluster) -> None:
@@ -226,10 +214,10 @@ def both_or_none(_: Cluster) -> None:
             tried.release()
 
 
-def one_scheduler_preempts(c: Cluster) -> None:
-    """Each application looks for victims in the other one, but one execution schedules them all."""
-    nest("scheduler", c.application.write(), c.other.read())
-    nest("scheduler", c.other.write(), c.application.read())
+one_scheduler_preempts = nests(
+    "scheduler: application[W] -> other[R]", "scheduler: other[W] -> application[R]"
+)
+"""Each application looks for victims in the other one, but one execution schedules them all."""
 
 
 def tasks_of_one_thread(_: Cluster) -> None:
@@ -268,16 +256,13 @@ def writers_are_gone_before_readers_meet(c: Cluster) -> None:
     nest("two", c.node.read(), c.application.read())
 
 
-def parent_is_the_gate(c: Cluster) -> None:
-    """Applications move between two queues, always under their parent."""
-    nest("one", c.root.write(), c.child.write(), c.sibling.write())
-    nest("two", c.root.write(), c.sibling.write(), c.child.write())
-
+parent_is_the_gate = nests("root[W] -> child[W] -> sibling[W]", "root[W] -> sibling[W] -> child[W]")
+"""Applications move between two queues, always under their parent."""
 
 GUARDED: Final[Sequence[Safe]] = [
-    Safe("a gate", both_ways(lambda c: c.root.write()), "guarded by queue root, held in both"),
-    Safe("two gates", both_ways(lambda c: c.cluster.read(), lambda c: c.root.write()), "guarded by queue root"),
-    Safe("a re-entrant gate", both_ways(lambda c: c.monitor, lambda c: c.monitor), "guarded by monitor"),
+    Safe("a gate", both_ways("root[W]"), "guarded by queue root, held in both"),
+    Safe("two gates", both_ways("cluster[R]", "root[W]"), "guarded by queue root"),
+    Safe("a re-entrant gate", both_ways("monitor", "monitor"), "guarded by monitor"),
     Safe("a gate held for reading and for writing", gate_in_two_modes, "guarded by queue root"),
     Safe("one execution does both", one_execution_does_both, "one execution does both: only"),
     Safe("one thread after the other", joined_before_the_other_starts, "one after the other, in every run", sources=("TSan#488",)),

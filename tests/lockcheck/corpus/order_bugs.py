@@ -7,17 +7,15 @@ each is a lock: it is held while the actor asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
-from support.lockcheck.lock_corpus import ORDER, Bug, Cluster, Guard, nest
+from support.lockcheck.lock_corpus import ORDER, Bug, Cluster, nest, nests
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key
-
-Path: TypeAlias = "Callable[[Cluster], tuple[Guard, ...]]"
 
 
 @dataclass(frozen=True)
@@ -25,180 +23,50 @@ class Inversion:
     """Two paths through the same locks; the second one is against the declared order."""
 
     name: str
-    right: Path
-    wrong: Path
+    right: str
+    wrong: str
     kind: Kind = Kind.ORDER
     sources: tuple[str, ...] = ()
 
     def bugs(self) -> Iterator[Bug]:
         """Yield what has to be found by the wrong path alone, and by both without a declaration."""
-        yield Bug(f"{self.name} (declared)", self._wrong, self.kind, self.sources, order=ORDER)
-        yield Bug(f"{self.name} (learned)", self._both, Kind.CYCLE, self.sources, Rung.R2)
-
-    def _wrong(self, c: Cluster) -> None:
-        nest("wrong", *self.wrong(c))
-
-    def _both(self, c: Cluster) -> None:
-        nest("scheduler", *self.right(c))
-        nest("rm", *self.wrong(c))
-        nest("writer", c.child.write())
+        yield Bug(f"{self.name} (declared)", nests(self.wrong), self.kind, self.sources, order=ORDER)
+        yield Bug(
+            f"{self.name} (learned)",
+            nests(f"scheduler: {self.right}", f"rm: {self.wrong}", "writer: child[W]"),
+            Kind.CYCLE,
+            self.sources,
+            Rung.R2,
+        )
 
 
 INVERSIONS: Final = [
-    Inversion(
-        "pending resources of a child are counted with its lock held",
-        lambda c: (c.parent.write(), c.child.write()),
-        lambda c: (c.child.write(), c.parent.write()),
-        Kind.SAME_CLASS,
-        sources=("19.6 ORD", "core#50"),
-    ),
-    Inversion(
-        "applications are sorted under the queue's lock",
-        lambda c: (c.root.read(), c.application.read()),
-        lambda c: (c.application.write(), c.root.write()),
-        sources=("19.8 ORD",),
-    ),
-    Inversion(
-        "a queue asks its application, which reports to the queue",
-        lambda c: (c.child.write(), c.application.read()),
-        lambda c: (c.application.write(), c.child.read()),
-        sources=("19.43 ORD", "core#91"),
-    ),
-    Inversion(
-        "a removed application leaves its queue",
-        lambda c: (c.child.write(), c.application.write()),
-        lambda c: (c.application.write(), c.child.write()),
-        sources=("19.8 ORD", "core#92"),
-    ),
-    Inversion(
-        "the queue is held while its applications are compared",
-        lambda c: (c.child.read(), c.application.write()),
-        lambda c: (c.application.write(), c.child.write()),
-        sources=("19.8 ORD", "core#94"),
-    ),
-    Inversion(
-        "an application looks up its partition",
-        lambda c: (c.partition.write(), c.application.write()),
-        lambda c: (c.application.write(), c.partition.read()),
-        sources=("core#228",),
-    ),
-    Inversion(
-        "a node is removed with the partition held",
-        lambda c: (c.partition.write(), c.application.write(), c.node.write()),
-        lambda c: (c.application.write(), c.partition.read()),
-        sources=("core#253",),
-    ),
-    Inversion(
-        "a terminated application is moved with the partition held",
-        lambda c: (c.partition.write(), c.application.write(), c.events.write()),
-        lambda c: (c.application.read(), c.partition.write()),
-        sources=("core#257",),
-    ),
-    Inversion(
-        "an ask is removed with the partition held, while scheduling walks its nodes",
-        lambda c: (c.partition.write(), c.application.write()),
-        lambda c: (c.application.write(), c.nodes.read(), c.partition.read()),
-        sources=("19.14 ORD",),
-    ),
-    Inversion(
-        "an allocation is taken back from partition to node, and reported back",
-        lambda c: (c.partition.write(), c.node.write()),
-        lambda c: (c.node.write(), c.partition.write()),
-        sources=("19.16 ORD",),
-    ),
-    Inversion(
-        "nodes are added with the partition held, while scheduling looks for it",
-        lambda c: (c.partition.write(), c.node.write()),
-        lambda c: (c.application.write(), c.node.read(), c.partition.read()),
-        sources=("19.17 ORD",),
-    ),
-    Inversion(
-        "an application is taken off its queue under the partition",
-        lambda c: (c.partition.write(), c.application.write(), c.node.read()),
-        lambda c: (c.application.write(), c.cluster.read(), c.partition.read()),
-        sources=("19.18 ORD",),
-    ),
-    Inversion(
-        "a child asks its parent for its path",
-        lambda c: (c.parent.write(), c.child.read()),
-        lambda c: (c.child.read(), c.parent.read()),
-        Kind.SAME_CLASS,
-        sources=("19.19 ORD",),
-    ),
-    Inversion(
-        "the parent is held while a child tells its priority",
-        lambda c: (c.parent.write(), c.child.read()),
-        lambda c: (c.child.write(), c.parent.read()),
-        Kind.SAME_CLASS,
-        sources=("19.43 ORD",),
-    ),
-    Inversion(
-        "usage goes up the tree, a mark for removal goes down",
-        lambda c: (c.root.write(), c.parent.write(), c.child.write()),
-        lambda c: (c.child.write(), c.parent.write(), c.root.write()),
-        Kind.SAME_CLASS,
-        sources=("19.44 ORD", "core#839"),
-    ),
-    Inversion(
-        "rules of placement are updated under the partition, and ask for its queues",
-        lambda c: (c.partition.write(), c.placement.write()),
-        lambda c: (c.placement.read(), c.partition.read()),
-        sources=("19.45 ORD", "core#840"),
-    ),
-    Inversion(
-        "the collection of nodes is locked inside the partition and around it",
-        lambda c: (c.partition.write(), c.nodes.write()),
-        lambda c: (c.nodes.write(), c.partition.read()),
-        sources=("19.45 ORD",),
-    ),
-    Inversion(
-        "an application cancels the reservation of another one",
-        lambda c: (c.application.write(), c.other.write()),
-        lambda c: (c.other.write(), c.application.write()),
-        Kind.SAME_CLASS,
-        sources=("19.55 ORD",),
-    ),
-    Inversion(
-        "a victim is looked for in other applications, by two schedulers",
-        lambda c: (c.application.write(), c.other.read()),
-        lambda c: (c.other.write(), c.application.read()),
-        Kind.SAME_CLASS,
-    ),
-    Inversion(
-        "a node tells its collection of a change with its own lock held",
-        lambda c: (c.nodes.write(), c.node.write()),
-        lambda c: (c.node.write(), c.nodes.write()),
-    ),
-    Inversion(
-        "the cluster is asked for its partition from below",
-        lambda c: (c.cluster.write(), c.partition.write()),
-        lambda c: (c.partition.read(), c.cluster.read()),
-    ),
-    Inversion(
-        "two nodes are taken in the order of the request",
-        lambda c: (c.node.write(), c.node_2.write()),
-        lambda c: (c.node_2.write(), c.node.write()),
-        Kind.SAME_CLASS,
-    ),
-    Inversion(
-        "two sibling queues move an application to each other",
-        lambda c: (c.sibling.write(), c.child.write()),
-        lambda c: (c.child.write(), c.sibling.write()),
-        Kind.SAME_CLASS,
-    ),
-    Inversion(
-        "events are noted under their own lock, which asks the application for its name",
-        lambda c: (c.application.write(), c.events.write()),
-        lambda c: (c.events.write(), c.application.read()),
-    ),
-    Inversion(
-        "a child is made under its parent's lock, and asks the parent",
-        lambda c: (c.root.write(), c.parent.write()),
-        lambda c: (c.parent.write(), c.root.read()),
-        Kind.SAME_CLASS,
-        sources=("19.9 ORD",),
-    ),
-]
+    Inversion("pending resources of a child are counted with its lock held", "parent[W] -> child[W]", "child[W] -> parent[W]", Kind.SAME_CLASS, sources=("19.6 ORD", "core#50")),
+    Inversion("applications are sorted under the queue's lock", "root[R] -> application[R]", "application[W] -> root[W]", sources=("19.8 ORD",)),
+    Inversion("a queue asks its application, which reports to the queue", "child[W] -> application[R]", "application[W] -> child[R]", sources=("19.43 ORD", "core#91")),
+    Inversion("a removed application leaves its queue", "child[W] -> application[W]", "application[W] -> child[W]", sources=("19.8 ORD", "core#92")),
+    Inversion("the queue is held while its applications are compared", "child[R] -> application[W]", "application[W] -> child[W]", sources=("19.8 ORD", "core#94")),
+    Inversion("an application looks up its partition", "partition[W] -> application[W]", "application[W] -> partition[R]", sources=("core#228",)),
+    Inversion("a node is removed with the partition held", "partition[W] -> application[W] -> node[W]", "application[W] -> partition[R]", sources=("core#253",)),
+    Inversion("a terminated application is moved with the partition held", "partition[W] -> application[W] -> events[W]", "application[R] -> partition[W]", sources=("core#257",)),
+    Inversion("an ask is removed with the partition held, while scheduling walks its nodes", "partition[W] -> application[W]", "application[W] -> nodes[R] -> partition[R]", sources=("19.14 ORD",)),
+    Inversion("an allocation is taken back from partition to node, and reported back", "partition[W] -> node[W]", "node[W] -> partition[W]", sources=("19.16 ORD",)),
+    Inversion("nodes are added with the partition held, while scheduling looks for it", "partition[W] -> node[W]", "application[W] -> node[R] -> partition[R]", sources=("19.17 ORD",)),
+    Inversion("an application is taken off its queue under the partition", "partition[W] -> application[W] -> node[R]", "application[W] -> cluster[R] -> partition[R]", sources=("19.18 ORD",)),
+    Inversion("a child asks its parent for its path", "parent[W] -> child[R]", "child[R] -> parent[R]", Kind.SAME_CLASS, sources=("19.19 ORD",)),
+    Inversion("the parent is held while a child tells its priority", "parent[W] -> child[R]", "child[W] -> parent[R]", Kind.SAME_CLASS, sources=("19.43 ORD",)),
+    Inversion("usage goes up the tree, a mark for removal goes down", "root[W] -> parent[W] -> child[W]", "child[W] -> parent[W] -> root[W]", Kind.SAME_CLASS, sources=("19.44 ORD", "core#839")),
+    Inversion("rules of placement are updated under the partition, and ask for its queues", "partition[W] -> placement[W]", "placement[R] -> partition[R]", sources=("19.45 ORD", "core#840")),
+    Inversion("the collection of nodes is locked inside the partition and around it", "partition[W] -> nodes[W]", "nodes[W] -> partition[R]", sources=("19.45 ORD",)),
+    Inversion("an application cancels the reservation of another one", "application[W] -> other[W]", "other[W] -> application[W]", Kind.SAME_CLASS, sources=("19.55 ORD",)),
+    Inversion("a victim is looked for in other applications, by two schedulers", "application[W] -> other[R]", "other[W] -> application[R]", Kind.SAME_CLASS),
+    Inversion("a node tells its collection of a change with its own lock held", "nodes[W] -> node[W]", "node[W] -> nodes[W]"),
+    Inversion("the cluster is asked for its partition from below", "cluster[W] -> partition[W]", "partition[R] -> cluster[R]"),
+    Inversion("two nodes are taken in the order of the request", "node[W] -> node_2[W]", "node_2[W] -> node[W]", Kind.SAME_CLASS),
+    Inversion("two sibling queues move an application to each other", "sibling[W] -> child[W]", "child[W] -> sibling[W]", Kind.SAME_CLASS),
+    Inversion("events are noted under their own lock, which asks the application for its name", "application[W] -> events[W]", "events[W] -> application[R]"),
+    Inversion("a child is made under its parent's lock, and asks the parent", "root[W] -> parent[W]", "parent[W] -> root[R]", Kind.SAME_CLASS, sources=("19.9 ORD",)),
+]  # fmt: skip
 
 
 def ring(name: str, length: int, _: Cluster) -> None:
@@ -214,10 +82,10 @@ def node_after_attempt(_: Cluster) -> None:
     nest("attempt", attempt.write(), node.read())
 
 
-def partition_written_over_an_application(c: Cluster) -> None:
-    """The published rule: the partition is not held for writing while an application is touched."""
-    nest("reader", c.partition.read(), c.application.write())
-    nest("writer", c.partition.write(), c.application.read())
+partition_written_over_an_application = nests(
+    "reader: partition[R] -> application[W]", "writer: partition[W] -> application[R]"
+)
+"""The published rule: the partition is not held for writing while an application is touched."""
 
 
 def missing_key(_: Cluster) -> None:
@@ -225,44 +93,32 @@ def missing_key(_: Cluster) -> None:
     nest("any", RWLock("node").write(), RWLock("node", key="n1").write())
 
 
-def unrelated_classes(c: Cluster) -> None:
-    """A partial order says nothing about them, and nothing is not yes."""
-    nest("any", c.placement.read(), c.nodes.read())
+unrelated_classes = nests("any: placement[R] -> nodes[R]")
+"""A partial order says nothing about them, and nothing is not yes."""
 
+read_write_read = nests("cluster[W] -> partition[R]", "partition[W] -> nodes[R]", "nodes[W] -> cluster[R]")
+"""Every second acquisition around three locks is a read."""
 
-def read_write_read(c: Cluster) -> None:
-    """Every second acquisition around three locks is a read."""
-    nest("one", c.cluster.write(), c.partition.read())
-    nest("two", c.partition.write(), c.nodes.read())
-    nest("three", c.nodes.write(), c.cluster.read())
+read_write_read_write = nests("cluster[R] -> partition[W]", "partition[R] -> cluster[W]")
+"""One side reads then writes, the other one too, the other way round."""
 
+readers_and_writers_between_them = nests(
+    "one: cluster[R] -> partition[R]",
+    "two: partition[R] -> cluster[R]",
+    "writer of one: cluster[W]",
+    "writer of two: partition[W]",
+)
+"""Two readers in both orders, and one plain writer of each lock."""
 
-def read_write_read_write(c: Cluster) -> None:
-    """One side reads then writes, the other one too, the other way round."""
-    nest("one", c.cluster.read(), c.partition.write())
-    nest("two", c.partition.read(), c.cluster.write())
+one_writer_between_readers = nests(
+    "one: cluster[R] -> partition[W]", "two: partition[R] -> cluster[R]", "writer: cluster[W]"
+)
+"""Three executions: reader then writer, reader then reader, and a writer that waits between."""
 
-
-def readers_and_writers_between_them(c: Cluster) -> None:
-    """Two readers in both orders, and one plain writer of each lock."""
-    nest("one", c.cluster.read(), c.partition.read())
-    nest("two", c.partition.read(), c.cluster.read())
-    nest("writer of one", c.cluster.write())
-    nest("writer of two", c.partition.write())
-
-
-def one_writer_between_readers(c: Cluster) -> None:
-    """Three executions: reader then writer, reader then reader, and a writer that waits between."""
-    nest("one", c.cluster.read(), c.partition.write())
-    nest("two", c.partition.read(), c.cluster.read())
-    nest("writer", c.cluster.write())
-
-
-def readers_of_a_gate(c: Cluster) -> None:
-    """Two readers of the gate pass it together."""
-    nest("one", c.cluster.read(), c.application.write(), c.node.write())
-    nest("two", c.cluster.read(), c.node.write(), c.application.write())
-
+readers_of_a_gate = nests(
+    "cluster[R] -> application[W] -> node[W]", "cluster[R] -> node[W] -> application[W]"
+)
+"""Two readers of the gate pass it together."""
 
 CYCLES: Final = [
     *(

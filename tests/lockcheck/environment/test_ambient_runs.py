@@ -3,54 +3,25 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.lockcheck.recorded_programs import ONE_BY_ONE
+from support.lockcheck.programs import run_python, written
+from support.lockcheck.recorded_programs import JOINS, crossed_program
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.commands.command import main
 from licorne.lockcheck.findings.exit_codes import FOUND
 from licorne.lockcheck.findings.witness_file import read_witness
 
-RUN_SECONDS_MAX = 60
-PROGRAM = f"""
-{ONE_BY_ONE}
-import os
-from licorne.lockcheck import Lock
-a, b = Lock("a"), Lock("b")
-turns = one_by_one()
-def one():
-    with turns, a, b:
-        pass
-def two():
-    with turns, b, a:
-        pass
-threads = [threading.Thread(target=work) for work in (one, two)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-if os.fork() == 0:
-    raise SystemExit
-os.wait()
-"""
+AND_FORKS = "if os.fork() == 0: raise SystemExit\nos.wait()\n"
 
 
 def run(folder: Path, **environment: str) -> str:
-    """Run the program above, which forks at its end; return what it says on standard error."""
-    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=True,
-    )
+    """Run a program that forks at its end; return what it says on standard error."""
+    program = written(folder, crossed_program(rest=JOINS + AND_FORKS))
+    ran = run_python(program, folder=folder, environment={**os.environ, **environment})
+    assert 0 == ran.returncode
     return ran.stderr
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from dataclasses import replace
 
 import pytest
-from support.lockcheck.lock_corpus import RECORD, nest
+from support.lockcheck.lock_corpus import RECORD, Guard, nest
 from support.lockcheck.lock_reports import a_cycle
 
-from licorne.lockcheck import Condition, Edge, Lock, Rung, session
+from licorne.lockcheck import Condition, Edge, Lock, Rung, session, unit
 from licorne.lockcheck.findings.evidence import Frame, Kind
 from licorne.lockcheck.findings.findings import Finding, fingerprint_of, fingerprint_of_steps
 
@@ -36,37 +35,18 @@ def test_cycles_over_the_same_classes_at_other_places_are_two_findings() -> None
         one, other = (Lock("a"), Lock("b")), (Lock("a"), Lock("b"))
         nest("one", *one)
         nest("two", *one[::-1])
-        hold_here(other)
+        hold_here(*other)
 
     found = [finding for finding in opened.findings if finding.rung is Rung.R2]
     assert 2 == len({finding.fingerprint for finding in found}) == len(found)
 
 
-def hold_here(locks: tuple[object, object]) -> None:
-    """Take two locks in both orders, each in a thread."""
-    first, second = locks
-
-    def down() -> None:
-        with first, second:  # type: ignore[attr-defined] # locks
-            pass
-
-    def up() -> None:
-        with second, first:  # type: ignore[attr-defined] # locks
-            pass
-
-    ready = threading.Barrier(2)
-    turns = threading.Lock()
-
-    def work(act: object) -> None:
-        ready.wait(10)
-        with turns:
-            act()  # type: ignore[operator] # one of the two
-
-    threads = [threading.Thread(target=work, args=(act,)) for act in (down, up)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
+def hold_here(first: Guard, second: Guard) -> None:
+    """Take two locks in both orders, at places of its own."""
+    with unit("three"), first, second:
+        pass
+    with unit("four"), second, first:
+        pass
 
 
 def an_edge(held: str, wanted: str, file: str = "/here/it.py", line: int = 1) -> Edge:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import _thread
 import importlib
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from support.lockcheck.programs import run_lockcheck, written
 
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.holding.interpreter import Interpreter, this_thread
@@ -50,11 +49,7 @@ print("over")
 @pytest.mark.parametrize("command", ["run --level=order", "run --level=full", "record --trace=locks.lct"])
 def test_a_program_that_hears_who_asks_for_the_number_of_a_thread(tmp_path: Path, command: str) -> None:
     """The checker does not ask by the function that the program has replaced: that would ask again."""
-    (tmp_path / "program.py").write_text(HEARD_ENDS, "utf-8")
-    ran = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-m", "licorne.lockcheck", *command.split(), "program.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
-    )  # fmt: skip
+    ran = run_lockcheck(tmp_path, *command.split(), written(tmp_path, HEARD_ENDS))
     assert ran.stdout.startswith("over\n")
     assert ran.returncode == 0
     assert "fault" not in ran.stderr

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
+from support.lockcheck.lock_corpus import Crossed
 
 from licorne.lockcheck import DeadlockError, Lock, Rung, Session, session
 from licorne.lockcheck.checking.policy import FindingAction
@@ -17,24 +18,6 @@ pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
 
 RECORD: Final[dict[Rung, FindingAction]] = {Rung.R2: "record"}
-
-
-class Crossed:
-    """Two locks that are taken in both orders."""
-
-    def __init__(self) -> None:
-        self.a = Lock("a")
-        self.b = Lock("b")
-
-    def down(self) -> None:
-        """Take a, then b."""
-        with self.a, self.b:
-            pass
-
-    def up(self) -> None:
-        """Take b, then a."""
-        with self.b, self.a:
-            pass
 
 
 def cycles(opened: Session) -> list[Rung]:

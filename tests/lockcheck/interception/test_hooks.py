@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 import gc
 import inspect
@@ -13,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import BuiltinFunctionType, ModuleType
 from typing import Final, TypeAlias, cast
 
@@ -228,6 +229,32 @@ def test_an_error_that_passes_a_hook_keeps_nothing_alive(refused: Callable[[], o
         gc.enable()
 
     assert (before() is None) == (within() is None)
+
+
+REPLACED: Final = (
+    (threading.Thread, "join"),
+    (threading.Event, "set"),
+    (threading.Barrier, "wait"),
+    (queue.Queue, "put"),
+    (Future, "result"),
+    (ThreadPoolExecutor, "submit"),
+    (concurrent.futures, "wait"),
+    (concurrent.futures, "as_completed"),
+)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), REPLACED, ids=[f"{owner.__name__}.{name}" for owner, name in REPLACED]
+)
+def test_a_function_is_replaced_in_a_session_and_is_the_original_one_afterwards(
+    owner: object, name: str
+) -> None:
+    """The hooks leave nothing behind."""
+    original = getattr(owner, name)
+    with session(on=RECORD):
+        assert original is not getattr(owner, name)
+
+    assert original is getattr(owner, name)
 
 
 BUILT_IN: Final = ((time, "sleep"), (io, "open"), (os, "open"), (os, "system"), (threading, "Lock"))

@@ -275,21 +275,6 @@ def test_a_wait_that_somebody_ends_is_no_deadlock(
     assert [] == deadlocks(opened)
 
 
-@pytest.mark.lockcheck(off=True)
-def test_methods_are_the_plain_ones_without_a_session() -> None:
-    """Nothing is left behind."""
-    before = threading.Thread.join, Future.result, concurrent.futures.wait, ThreadPoolExecutor.submit
-    with checked():
-        assert before[0] is not threading.Thread.join
-
-    assert before == (
-        threading.Thread.join,
-        Future.result,
-        concurrent.futures.wait,
-        ThreadPoolExecutor.submit,
-    )
-
-
 def test_a_wait_for_the_first_result_needs_nobody_once_there_is_one() -> None:
     """Also in the moment before the waiter notices, while the other task is stuck behind the waiter."""
     promise = Future[int]()

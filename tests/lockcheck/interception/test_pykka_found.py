@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,9 @@ from typing import Any
 import pykka
 import pytest
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks
+from support.lockcheck.programs import run_lockcheck, run_python, written
 from support.lockcheck.pykka_clerks import Clerk
-from support.lockcheck.pytest_runs import RUN_SECONDS_MAX, run_module
+from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import DeadlockError, Lock
 from licorne.lockcheck.findings.exit_codes import CLEAN
@@ -75,18 +74,9 @@ assert opened.faults and all("pykka" in fault for fault in opened.faults), opene
 """
 
 
-def python(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run the interpreter to its end."""
-    return subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, *words], check=False, capture_output=True, text=True, timeout=RUN_SECONDS_MAX
-    )
-
-
 def test_a_program_that_imports_pykka_while_it_is_checked_is_heard_of(tmp_path: Path) -> None:
     """That is what `run` does: its session is there before the program is."""
-    program = tmp_path / "program.py"
-    program.write_text(UNDER_A_LOCK)
-    run = python("-m", "licorne.lockcheck", "run", str(program))
+    run = run_lockcheck(tmp_path, "run", written(tmp_path, UNDER_A_LOCK))
 
     assert (CLEAN, "7\n") == (run.returncode, run.stdout), run.stderr
     assert "may block while books" in run.stderr
@@ -106,14 +96,14 @@ def test_a_test_that_asks_under_a_lock_fails_only_if_told_so(
 
 def test_pykka_is_not_needed() -> None:
     """Where it cannot be imported nothing misses it."""
-    run = python("-c", WITHOUT_PYKKA)
+    run = run_python("-c", WITHOUT_PYKKA)
 
     assert 0 == run.returncode, run.stderr
 
 
 def test_a_version_of_pykka_that_is_not_known_is_a_fault() -> None:
     """Which is reported, and the program goes on."""
-    run = python("-c", UNKNOWN_PYKKA)
+    run = run_python("-c", UNKNOWN_PYKKA)
 
     assert (0, "runs\n") == (run.returncode, run.stdout), run.stderr
 

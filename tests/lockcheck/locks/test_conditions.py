@@ -27,8 +27,9 @@ class Shelf:
         self.things: list[int] = []
         self.closed = False
 
-    def serve(self, taker: threading.Thread) -> None:
-        """Put a thing whenever somebody has begun to wait, until the taker has ended."""
+    def serve(self, take: Callable[[], object]) -> None:
+        """Put a thing whenever the taker has begun to wait, until it has ended."""
+        taker = threading.Thread(target=take, daemon=True)
         taker.start()
         while taker.is_alive():
             if self.changed._waiters:  # type: ignore[attr-defined] # nobody else tells who waits
@@ -115,8 +116,7 @@ def used(take: Callable[[Shelf], object]) -> list[tuple[Kind, str]]:
     """Have a thing taken that is put when somebody waits for it; return what was found."""
     with session(on=RECORD) as opened:
         shelf = Shelf()
-        taker = threading.Thread(target=take, args=(shelf,), daemon=True)
-        shelf.serve(taker)
+        shelf.serve(lambda: take(shelf))
     assert [] == opened.faults
     return [(one.kind, one.text.partition("which ")[2]) for one in opened.findings if one.rung is Rung.R0]
 
@@ -158,8 +158,7 @@ def test_a_session_may_allow_both_for_a_class(allowed: list[str]) -> None:
     """As it allows what blocks."""
     with session(blocking={"shelf": allowed}) as opened:
         shelf = Shelf()
-        taker = threading.Thread(target=lambda: (shelf.twice(), shelf.once()), daemon=True)
-        shelf.serve(taker)
+        shelf.serve(lambda: (shelf.twice(), shelf.once()))
 
     assert () == opened.findings
 
@@ -168,8 +167,7 @@ def test_the_order_level_keeps_no_places_and_looks_at_no_code() -> None:
     """Where a lock was taken may have been elsewhere."""
     with session(level="order") as opened:
         shelf = Shelf()
-        taker = threading.Thread(target=shelf.once, daemon=True)
-        shelf.serve(taker)
+        shelf.serve(shelf.once)
 
     assert () == opened.findings
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
+from support.lockcheck.programs import run_python
 
 from licorne.lockcheck import (
     Condition,
@@ -27,8 +27,6 @@ from licorne.lockcheck import (
     unexercised,
 )
 from licorne.lockcheck.locks.rwlock import PlainRWLock
-
-RUN_SECONDS_MAX = 60
 
 _OFF = """
 import json, sys, threading
@@ -65,22 +63,14 @@ print("alive", type(a).__name__)
 """
 
 
-def run_python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter with some variables set."""
-    return subprocess.run(  # noqa: S603 - our own code, by our own interpreter
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
+def run_strictly(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter that has some variables and raises warnings."""
+    return run_python("-W", "error", "-c", code, folder=folder, environment=environment)
 
 
 def test_where_nothing_is_checked_locks_are_the_plain_ones_and_nothing_is_loaded(tmp_path: Path) -> None:
     """Decorators return the function itself, and no module that analyses was imported."""
-    found = json.loads(run_python(_OFF, tmp_path).stdout)
+    found = json.loads(run_strictly(_OFF, tmp_path).stdout)
 
     assert [True, True, "PlainRWLock", "Condition"] == found["types"]
     assert [True, True, True] == found["same"]
@@ -204,7 +194,7 @@ def test_the_environment_is_read_as_the_recorded_core_reads_it(
 
 def test_with_detection_by_the_environment_a_program_goes_on_and_findings_are_logged(tmp_path: Path) -> None:
     """As in the recorded core: a line at the start, reports, and the program lives."""
-    ran = run_python(_AMBIENT, tmp_path, DEADLOCK_DETECTION_ENABLED="true")
+    ran = run_strictly(_AMBIENT, tmp_path, DEADLOCK_DETECTION_ENABLED="true")
 
     assert "=== Deadlock detection enabled (timeout: 60 seconds, exit on deadlock: False" in ran.stderr
     assert "Broken rule: twice" in ran.stderr
@@ -214,7 +204,7 @@ def test_with_detection_by_the_environment_a_program_goes_on_and_findings_are_lo
 
 def test_the_environment_may_switch_the_order_off(tmp_path: Path) -> None:
     """Then only what really hangs is reported."""
-    ran = run_python(
+    ran = run_strictly(
         _AMBIENT, tmp_path, DEADLOCK_DETECTION_ENABLED="true", DEADLOCK_DISABLE_LOCK_ORDER="true"
     )
 
@@ -224,7 +214,7 @@ def test_the_environment_may_switch_the_order_off(tmp_path: Path) -> None:
 
 def test_the_environment_may_have_the_process_end_with_code_1(tmp_path: Path) -> None:
     """At the first finding that fails."""
-    ran = run_python(_AMBIENT, tmp_path, DEADLOCK_DETECTION_ENABLED="true", DEADLOCK_EXIT="true")
+    ran = run_strictly(_AMBIENT, tmp_path, DEADLOCK_DETECTION_ENABLED="true", DEADLOCK_EXIT="true")
 
     assert 1 == ran.returncode
     assert "alive" not in ran.stdout

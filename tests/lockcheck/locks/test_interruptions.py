@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from types import FrameType
 import pytest
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.lock_corpus import RECORD, hold
+from support.lockcheck.programs import run_python
 
 from licorne import lockcheck
 from licorne.lockcheck import Finding, Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
@@ -173,10 +173,8 @@ def test_before_any_instruction_ctrl_c_leaves_no_name_to_be_taken_for_another(tm
     code += "names['write_interrupted'](pathlib.Path(sys.argv[2]))"
     tests = str(Path(__file__).parents[2])
     paths = os.pathsep.join(filter(None, (tests, os.environ.get("PYTHONPATH"))))
-    command = (sys.executable, "-c", code, __file__, str(tmp_path))
-    done = subprocess.run(  # noqa: S603 - our own interpreter
-        command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = run_python("-c", code, __file__, str(tmp_path), environment=environment)
 
     assert (0, "") == (done.returncode, done.stderr)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
+from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, heard, run_all
 
 from licorne.lockcheck import Condition, Lock
 
@@ -46,39 +45,23 @@ def test_the_other_one_gives_way_whatever_the_policy_says(youngest: str) -> None
     assert 1 == len(deadlocks(opened))
 
 
-class Heard(logging.Handler):
-    """Tells that something was logged."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.event = threading.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002 - whatever it is
-        self.event.set()
-
-
 def test_where_nobody_can_give_way_the_deadlock_is_only_reported() -> None:
     """Once, and it stands until somebody else ends it."""
-    heard, logger = Heard(), logging.getLogger("lockcheck")
-    logger.addHandler(heard)
-    try:
-        with checked() as opened:
-            locks = Lock("one"), Lock("two")
-            both = threading.Barrier(2)
+    with heard("Deadlock") as reported, checked() as opened:
+        locks = Lock("one"), Lock("two")
+        both = threading.Barrier(2)
 
-            def takes_back(mine: int) -> None:
-                locks[mine].acquire()
-                both.wait(WAIT_SECONDS_MAX)
-                Condition(locks[1 - mine])._acquire_restore(1)  # type: ignore[attr-defined] # as `wait` does
+        def takes_back(mine: int) -> None:
+            locks[mine].acquire()
+            both.wait(WAIT_SECONDS_MAX)
+            Condition(locks[1 - mine])._acquire_restore(1)  # type: ignore[attr-defined] # as `wait` does
 
-            def ends_it() -> None:
-                assert heard.event.wait(WAIT_SECONDS_MAX)
-                locks[0].release()
-                locks[1].release()
+        def ends_it() -> None:
+            assert reported.wait(WAIT_SECONDS_MAX)
+            locks[0].release()
+            locks[1].release()
 
-            gave_way = run_all(a=lambda: takes_back(0), b=lambda: takes_back(1), ends=ends_it)
-    finally:
-        logger.removeHandler(heard)
+        gave_way = run_all(a=lambda: takes_back(0), b=lambda: takes_back(1), ends=ends_it)
 
     assert [] == gave_way
     (finding,) = deadlocks(opened)

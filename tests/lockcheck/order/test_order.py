@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import product
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given
@@ -96,17 +97,32 @@ def test_two_readers_close_a_path_unless_readers_go_first() -> None:
     assert declare("partition").check(("application", "W", 1), ("partition", "R", 1)) is None
 
 
-def test_an_exception_is_proved_together_with_the_ban_of_its_opposite() -> None:
-    """Nobody may hold the partition any more while an application is wanted."""
-    order = Order(
-        "partition < application",
-        allow=["application[W] -> partition[R]"],
-        forbid=["partition -> application"],
-    )
+Asked: TypeAlias = tuple[str, "Mode", object]
+"""Class, mode and key of a lock."""
 
-    assert order.check(("application", "W", 1), ("partition", "R", None)) is None
-    assert order.check(("application", "R", 1), ("partition", "R", None)) is not None
-    assert order.check(("partition", "R", None), ("application", "R", 1)) is not None
+WITH_EXCEPTION = Order(
+    "partition < application",
+    allow=["application[W] -> partition[R]"],
+    forbid=["partition -> application"],
+)
+"""The exception is proved together with the ban of its opposite: nobody may hold the partition any more."""
+
+
+READ: Asked = ("partition", "R", None)
+
+
+@pytest.mark.parametrize(
+    ("order", "held", "wanted", "fits"),
+    [
+        pytest.param(WITH_EXCEPTION, ("application", "W", 1), READ, True, id="an exception is allowed"),
+        pytest.param(WITH_EXCEPTION, ("application", "R", 1), READ, False, id="in its mode alone"),
+        pytest.param(WITH_EXCEPTION, READ, ("application", "R", 1), False, id="its opposite is forbidden"),
+        pytest.param(Order(SCHEDULER), ("node", "W", 1), ("log", "W", None), True, id="unknown classes"),
+    ],
+)
+def test_an_order_allows_what_it_declares(order: Order, held: Asked, wanted: Asked, *, fits: bool) -> None:
+    """And forbids the rest of what its chains name."""
+    assert fits == (order.check(held, wanted) is None)
 
 
 def test_the_order_is_transitive_and_one_way() -> None:
@@ -118,11 +134,6 @@ def test_the_order_is_transitive_and_one_way() -> None:
         assert (outer < inner) == (objection is None)
 
 
-def test_undeclared_classes_are_left_to_the_learned_graph() -> None:
-    """The declaration says nothing about them."""
-    assert Order(SCHEDULER).check(("node", "W", 1), ("log", "W", None)) is None
-
-
 def test_under_a_leaf_nothing_is_taken() -> None:
     """Declared or not."""
     objection = Order(SCHEDULER, leaves=["limits"]).check(("limits", "W", None), ("log", "W", None))
@@ -132,28 +143,22 @@ def test_under_a_leaf_nothing_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "wanted", "fits"),
+    ("siblings", "held", "wanted", "fits"),
     [
-        ("root", "root.a", True),
-        ("root", "root.a.b", True),
-        ("root.a", "root", False),
-        ("root.a", "root.ab", False),
-        ("root.a", "root.b", False),
-        ("root.a", None, False),
+        (False, "root", "root.a", True),
+        (False, "root", "root.a.b", True),
+        (False, "root.a", "root", False),
+        pytest.param(False, "root.a", "root.ab", False, id="a name that begins alike is no descendant"),
+        pytest.param(False, "root.a", "root.b", False, id="siblings are not ordered"),
+        (False, "root.a", None, False),
+        pytest.param(True, "root.a", "root.b", True, id="siblings may be ordered too"),
+        pytest.param(True, "root.b", "root.a", False, id="by their paths, and only forwards"),
+        (True, "root.a.z", "root.b", True),
     ],
 )
-def test_a_tree_is_taken_from_above(held: str, wanted: str | None, fits: bool) -> None:  # noqa: FBT001
-    """Siblings are not, and a name that begins alike is no descendant."""
-    assert fits == (tree().objection(held, wanted) is None)
-
-
-def test_siblings_may_be_ordered_too() -> None:
-    """By their paths, and only forwards."""
-    rule = tree(siblings=True)
-
-    assert rule.objection("root.a", "root.b") is None
-    assert rule.objection("root.b", "root.a") is not None
-    assert rule.objection("root.a.z", "root.b") is None
+def test_a_tree_is_taken_from_above(held: str, wanted: str | None, *, siblings: bool, fits: bool) -> None:
+    """The ancestor's lock comes first, by the path in the key."""
+    assert fits == (tree(siblings=siblings).objection(held, wanted) is None)
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), min_size=3, max_size=3))

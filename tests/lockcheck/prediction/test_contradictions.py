@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from licorne.lockcheck.findings.evidence import Frame, Kind, Rung
 from licorne.lockcheck.findings.findings import Finding
 from licorne.lockcheck.findings.witness import SchedulingPoint, SourcePlace, WitnessLock
@@ -61,33 +63,44 @@ def test_a_wait_between_the_steps() -> None:
     }
 
 
-def test_a_wait_over_a_third_execution() -> None:
-    """Who waits knows what those knew that it waited for."""
-    events = [*nest(1, 1, 2), signal(1, 8), wait(3, 8), signal(3), wait(2), *nest(2, 2, 1)]
-    assert "c" in contradictions_of(trace_of(events), [cycle()])
+ONE, OTHER, THIRD = nest(1, 1, 2), nest(2, 2, 1), nest(3, 2, 1)
+WAITS = [signal(1), wait(2)]
+"""The other execution goes on only after the first one."""
 
 
-def test_no_wait_between_the_steps() -> None:
-    """One came first, but not because the other waited."""
-    assert not contradictions_of(trace_of([*nest(1, 1, 2), *nest(2, 2, 1)]), [cycle()])
-    late_signal = [signal(1), *nest(1, 1, 2), wait(2), *nest(2, 2, 1)]
-    assert not contradictions_of(trace_of(late_signal), [cycle()])
-    late_wait = [*nest(1, 1, 2), signal(1), *nest(2, 2, 1), wait(2)]
-    assert not contradictions_of(trace_of(late_wait), [cycle()])
-    signal_before_it_knew = [signal(3), *nest(1, 1, 2), signal(1, 8), wait(3, 8), wait(2), *nest(2, 2, 1)]
-    assert not contradictions_of(trace_of(signal_before_it_knew), [cycle()])
-
-
-def test_every_time_counts() -> None:
-    """A step that was taken twice, the second time without a wait between, may meet the other one."""
-    events = [*nest(1, 1, 2), signal(1), wait(2), *nest(2, 2, 1), *nest(1, 1, 2)]
-    assert not contradictions_of(trace_of(events), [cycle()])
-    events = [*nest(1, 1, 2), signal(1), wait(2), *nest(2, 2, 1), *nest(3, 2, 1)]
-    assert not contradictions_of(trace_of(events), [cycle()])
-    events = [*nest(1, 1, 2), signal(1), wait(2), wait(3), *nest(2, 2, 1), *nest(3, 2, 1)]
-    assert contradictions_of(trace_of(events), [cycle()])
-    often = [*nest(1, 1, 2) * (TIMES_MAX + 1), signal(1), wait(2), *nest(2, 2, 1)]
-    assert not contradictions_of(trace_of(often), [cycle()])
+@pytest.mark.parametrize(
+    ("events", "contradicted"),
+    [
+        pytest.param(
+            [*ONE, signal(1, 8), wait(3, 8), signal(3), wait(2), *OTHER],
+            True,
+            id="who waits knows what those knew that it waited for",
+        ),
+        pytest.param([*ONE, *OTHER], False, id="one came first, but not because the other waited"),
+        pytest.param([signal(1), *ONE, wait(2), *OTHER], False, id="the signal came before the step"),
+        pytest.param([*ONE, signal(1), *OTHER, wait(2)], False, id="the wait came after the step"),
+        pytest.param(
+            [signal(3), *ONE, signal(1, 8), wait(3, 8), wait(2), *OTHER],
+            False,
+            id="a third execution gave the signal before it knew of the step",
+        ),
+        pytest.param(
+            [*ONE, *WAITS, *OTHER, *ONE], False, id="the step was taken again without a wait between"
+        ),
+        pytest.param(
+            [*ONE, *WAITS, *OTHER, *THIRD], False, id="a third execution takes the step without a wait"
+        ),
+        pytest.param(
+            [*ONE, *WAITS, wait(3), *OTHER, *THIRD], True, id="a third execution takes the step after a wait"
+        ),
+        pytest.param(
+            [*ONE * (TIMES_MAX + 1), *WAITS, *OTHER], False, id="a step was taken too often to remember each"
+        ),
+    ],
+)
+def test_a_wait_between_all_steps_contradicts_a_cycle(events: list[Event], *, contradicted: bool) -> None:
+    """Each time that both steps were taken, the second one waited for the first."""
+    assert contradicted == ("c" in contradictions_of(trace_of(events), [cycle()]))
 
 
 def test_what_a_trace_says_nothing_of() -> None:

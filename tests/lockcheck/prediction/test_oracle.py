@@ -31,58 +31,58 @@ from support.lockcheck.lock_verdicts import compare
 FORTH, BACK = (Take(0), Take(1)), (Take(1), Take(0))
 
 
-def test_the_oracle_knows_a_deadlock_and_its_absence() -> None:
-    """Two locks in both orders, and in one."""
-    assert deadlocks(Program(((FORTH,), (BACK,))))
-    assert deadlocks(Program(((FORTH,), (BACK,)), None))
-    assert not deadlocks(Program(((FORTH,), (FORTH,))))
-    assert not deadlocks(Program(((FORTH,), (0, BACK))))
+READERS = ((Take(0, "R"), Take(1, "R")),), ((Take(1, "R"), Take(0, "R")),)
+WRITERS = ((Take(0),),), ((Take(1),),)
+READ = Take(0, "R")
+AGAIN = ((Take(2), Take(2)),)
+HAND_OVER_HAND: Nest = (Take(0), Take(1), DROP, Take(2))
 
 
-def test_the_oracle_knows_the_writer_between_two_readers() -> None:
-    """Without a writer readers pass each other; where readers go first it does no harm."""
-    forth, back = (Take(0, "R"), Take(1, "R")), (Take(1, "R"), Take(0, "R"))
-    writers = ((Take(0),),), ((Take(1),),)
-
-    assert not deadlocks(Program(((forth,), (back,))))
-    assert deadlocks(Program(((forth,), (back,), *writers)))
-    assert not deadlocks(Program(((forth,), (back,), *writers), "reader"))
-
-
-def test_the_oracle_knows_who_is_refused() -> None:
-    """Who tries what they hold is not; nor is anything inside of what was refused before."""
-    once = Take(0, "R")
-
-    assert refuses(Program((((once, Take(0)),),)))
-    assert not refuses(Program((((once, Take(0, attempt="try")),),)))
-    assert not refuses(Program((((once, LEAVE, once),),)))
-    assert not refuses(Program((((Take(0), Take(0)),),), None))
-
-
-def test_the_oracle_knows_a_join_under_a_lock() -> None:
-    """The other thread needs the lock to end."""
-    assert deadlocks(Program((((Take(0),),), ((Take(0), 0),))))
-    assert not deadlocks(Program((((Take(1),),), ((Take(0), 0),))))
-
-
-def test_the_oracle_knows_locks_of_different_policies() -> None:
-    """A writer between two readers matters where it goes first; the third lock may be taken again."""
-    writers = ((Take(0),),), ((Take(1),),)
-    readers = ((Take(0, "R"), Take(1, "R")),), ((Take(1, "R"), Take(0, "R")),)
-    again = ((Take(2), Take(2)),)
-
-    assert not deadlocks(Program((*readers, *writers), "mixed"))
-    assert deadlocks(Program(((FORTH,), (BACK,)), "mixed"))
-    assert not refuses(Program((again, again), "mixed"))
-    assert not deadlocks(Program((again, again), "mixed"))
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        pytest.param(Program(((FORTH,), (BACK,))), True, id="both orders"),
+        pytest.param(Program(((FORTH,), (BACK,)), None), True, id="both orders of re-entrant locks"),
+        pytest.param(Program(((FORTH,), (FORTH,))), False, id="one order"),
+        pytest.param(Program(((FORTH,), (0, BACK))), False, id="one thread after the other"),
+        pytest.param(Program(READERS), False, id="readers pass each other"),
+        pytest.param(Program((*READERS, *WRITERS)), True, id="writers between two readers"),
+        pytest.param(Program((*READERS, *WRITERS), "reader"), False, id="writers where readers go first"),
+        pytest.param(
+            Program((((Take(0),),), ((Take(0), 0),))), True, id="a join under the lock of the other"
+        ),
+        pytest.param(Program((((Take(1),),), ((Take(0), 0),))), False, id="a join under another lock"),
+        pytest.param(Program((*READERS, *WRITERS), "mixed"), False, id="only one of the writers goes first"),
+        pytest.param(Program(((FORTH,), (BACK,)), "mixed"), True, id="both orders of different policies"),
+        pytest.param(Program((AGAIN, AGAIN), "mixed"), False, id="the third lock may be taken again"),
+        pytest.param(
+            Program(((HAND_OVER_HAND,), ((Take(2), Take(1)),))),
+            True,
+            id="the second lock is held for the third",
+        ),
+        pytest.param(
+            Program(((HAND_OVER_HAND,), ((Take(2), Take(0)),))), False, id="the first lock is released before"
+        ),
+    ],
+)
+def test_the_oracle_knows_a_deadlock_and_its_absence(program: Program, *, expected: bool) -> None:
+    """In any schedule of the program."""
+    assert expected == deadlocks(program)
 
 
-def test_the_oracle_knows_locks_that_are_passed_hand_over_hand() -> None:
-    """The first one is released before the third one is wanted."""
-    taken: Nest = (Take(0), Take(1), DROP, Take(2))
-
-    assert deadlocks(Program(((taken,), ((Take(2), Take(1)),))))
-    assert not deadlocks(Program(((taken,), ((Take(2), Take(0)),))))
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        pytest.param(Program((((READ, Take(0)),),)), True, id="who wants to write what it reads"),
+        pytest.param(Program((((READ, Take(0, attempt="try")),),)), False, id="who only tries"),
+        pytest.param(Program((((READ, LEAVE, READ),),)), False, id="who has left it"),
+        pytest.param(Program((((Take(0), Take(0)),),), None), False, id="a re-entrant lock"),
+        pytest.param(Program((AGAIN, AGAIN), "mixed"), False, id="the re-entrant one of different locks"),
+    ],
+)
+def test_the_oracle_knows_who_is_refused(program: Program, *, expected: bool) -> None:
+    """A thread that wants for sure what it holds, and does more than try."""
+    assert expected == refuses(program)
 
 
 def test_small_programs_are_told_once_each() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import pytest
+from support.lockcheck.broken_parts import break_part
 from support.lockcheck.lock_corpus import RECORD, hold
 
 from licorne.lockcheck import (
@@ -203,13 +203,7 @@ def test_the_program_makes_every_mistake() -> None:
 def test_a_part_of_the_checker_may_be_broken(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program sees what it sees without."""
     unbroken = program()
-
-    def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("on purpose")
-
-    room, module, *owner, name = part.split(".")
-    there = sys.modules[f"licorne.lockcheck.{room}.{module}"]
-    monkeypatch.setattr(getattr(there, *owner) if owner else there, name, broken)
+    break_part(monkeypatch, part)
     seen, faults = checked()
 
     assert unbroken == seen

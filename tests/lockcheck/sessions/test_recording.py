@@ -16,9 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.lockcheck.programs import written
+from support.lockcheck.recorded_programs import crossed_program
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
 from licorne.lockcheck.checking import acquisition_checks
@@ -31,27 +33,6 @@ from licorne.lockcheck.traces.trace import EventKind, TracedLock, TraceFileError
 
 if TYPE_CHECKING:
     Job = Callable[[], None]
-
-REVERSED = """
-import _thread
-import threading
-from licorne.lockcheck import RLock, RWLock
-a, b = RLock("a"), RWLock("b", key="x")
-turns = _thread.allocate_lock()  # of which no recording hears
-def one():
-    with turns, a, b.read():
-        pass
-def two():
-    with turns, b.write(), a:
-        pass
-threads = [threading.Thread(target=work) for work in (one, two)]
-for thread in threads:
-    thread.start()
-    {after_start}
-for thread in threads:
-    thread.join()
-"""
-
 
 KILLED = """
 import sys, threading
@@ -75,6 +56,12 @@ with recording(Path(sys.argv[1])):
         threading.Thread(target=work, args=(unit,), name=f"worker-{unit}").start()
     threading.Event().wait()
 """
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a trace is recorded to."""
+    return tmp_path / "locks.lct"
 
 
 def take(lock: AbstractContextManager[object], meanwhile: Callable[[], None] = lambda: None) -> None:
@@ -103,33 +90,11 @@ def test_a_deadlock_that_did_not_happen_is_predicted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], after_start: str, code: int
 ) -> None:
     """Unless one thread begins after the other has ended."""
-    program, trace = tmp_path / "program.py", tmp_path / "locks.lct"
-    program.write_text(REVERSED.format(after_start=after_start))
+    program, trace = written(tmp_path, crossed_program(after_start=after_start)), tmp_path / "locks.lct"
 
-    assert main(["record", "--trace", str(trace), str(program)]) == 0
+    assert main(["record", "--trace", str(trace), program]) == 0
     assert code == main(["analyze", str(trace)])
     assert ("1 deadlock predicted" if code else "0 deadlocks predicted") in capsys.readouterr().out
-
-
-def test_an_event_set_while_holding_orders_what_follows(tmp_path: Path) -> None:
-    """Who waits for a signal comes after what came before the signal."""
-    path = tmp_path / "locks.lct"
-    with recording(path):
-        a, b, done = RLock("a"), RLock("b"), threading.Event()
-
-        def first() -> None:
-            with a, b:
-                pass
-            done.set()
-
-        thread = threading.Thread(target=first)
-        thread.start()
-        done.wait()
-        with b, a:
-            pass
-        thread.join()
-
-    assert predict(read_trace(path)).found == ()
 
 
 def by_a_semaphore(
@@ -192,9 +157,8 @@ def plain() -> threading.Lock:
     ],
     ids=["with", "semaphore", "bounded semaphore", "wait", "as_completed", "done"],
 )
-def test_what_needs_no_wait_orders_what_follows(tmp_path: Path, comes: Callable[[Job, Job], None]) -> None:
+def test_what_needs_no_wait_orders_what_follows(path: Path, comes: Callable[[Job, Job], None]) -> None:
     """Who comes through came after, whether or not it had to wait."""
-    path = tmp_path / "locks.lct"
     with recording(path):
         a, b = RLock("a"), RLock("b")
 
@@ -211,42 +175,14 @@ def test_what_needs_no_wait_orders_what_follows(tmp_path: Path, comes: Callable[
     assert predict(read_trace(path)).found == ()
 
 
-class Unhashable:
-    """What has an equality of its own has no hash, unless it says so."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Unhashable)
-
-    __hash__ = None  # type: ignore[assignment] # as the interpreter does
-
-
-class UnhashableEvent(Unhashable, threading.Event):
-    """An event without a hash."""
-
-
-class UnhashableCondition(Unhashable, threading.Condition):
-    """A condition without a hash."""
-
-
-class UnhashableSemaphore(Unhashable, threading.Semaphore):
-    """A semaphore without a hash."""
-
-
-class UnhashableBarrier(Unhashable, threading.Barrier):
-    """A barrier without a hash."""
-
-
-class UnhashableQueue(Unhashable, queue.Queue[int]):
-    """A queue without a hash."""
-
-
-class UnhashableFuture(Unhashable, Future[int]):
-    """A future without a hash."""
+def unhashable(kind: type[Any]) -> Any:
+    """Return a class of things of a kind that have an equality of its own, and no hash therefore."""
+    return type("Unhashable", (kind,), {"__eq__": lambda self, other: type(self) is type(other)})
 
 
 def notified() -> None:
     """Notify a condition."""
-    condition = UnhashableCondition()
+    condition = unhashable(threading.Condition)()
     with condition:
         condition.notify()
 
@@ -254,18 +190,17 @@ def notified() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda: UnhashableEvent().set(),
+        lambda: unhashable(threading.Event)().set(),
         notified,
-        lambda: UnhashableSemaphore().release(),
-        lambda: UnhashableBarrier(1).wait(),
-        lambda: UnhashableQueue().put(1),
-        lambda: UnhashableFuture().set_result(1),
+        lambda: unhashable(threading.Semaphore)().release(),
+        lambda: unhashable(threading.Barrier)(1).wait(),
+        lambda: unhashable(queue.Queue)().put(1),
+        lambda: unhashable(Future)().set_result(1),
     ],
     ids=["event", "condition", "semaphore", "barrier", "queue", "future"],
 )
-def test_what_has_no_hash_ends_no_recording(tmp_path: Path, use: Callable[[], object]) -> None:
+def test_what_has_no_hash_ends_no_recording(path: Path, use: Callable[[], object]) -> None:
     """It is a thing like any other."""
-    path = tmp_path / "locks.lct"
     with recording(path) as opened:
         use()
         take(RLock("a"))
@@ -276,7 +211,7 @@ def test_what_has_no_hash_ends_no_recording(tmp_path: Path, use: Callable[[], ob
     assert {EventKind.SIGNAL, EventKind.TOOK, EventKind.LEFT} <= {event.kind for event in trace.events}
 
 
-def test_things_that_are_equal_are_told_apart(tmp_path: Path) -> None:
+def test_things_that_are_equal_are_told_apart(path: Path) -> None:
     """Who waits for the one is not woken by the other."""
 
     class Equal(threading.Event):
@@ -286,7 +221,6 @@ def test_things_that_are_equal_are_told_apart(tmp_path: Path) -> None:
         def __hash__(self) -> int:
             return 7
 
-    path = tmp_path / "locks.lct"
     one, other = Equal(), Equal()
     with recording(path):
         one.clear()
@@ -299,7 +233,7 @@ def test_things_that_are_equal_are_told_apart(tmp_path: Path) -> None:
 def test_a_future_without_a_hash_has_its_result_where_everything_is_checked() -> None:
     """What is hooked works as without a session."""
     with session(), ThreadPoolExecutor(1) as pool:
-        future = UnhashableFuture()
+        future = unhashable(Future)()
         pool.submit(future.set_result, 7).result()
 
         assert 7 == future.result()
@@ -316,9 +250,8 @@ def test_a_future_is_given_its_result_by_name_as_ever(tmp_path: Path) -> None:
     assert isinstance(failed.exception(), KeyError)
 
 
-def test_a_trace_says_lock_mode_and_place(tmp_path: Path) -> None:
+def test_a_trace_says_lock_mode_and_place(path: Path) -> None:
     """As they can be found again in another run."""
-    path = tmp_path / "locks.lct"
     with recording(path), RWLock("queue", key="root.a").read():
         pass
     trace = read_trace(path)
@@ -342,9 +275,8 @@ def test_a_trace_tells_files_apart_that_read_alike(tmp_path: Path) -> None:
     assert files == [site.file for site in read_trace(path).sites.values()]
 
 
-def test_a_lock_that_an_exit_stack_enters_is_noted_where_the_program_is(tmp_path: Path) -> None:
+def test_a_lock_that_an_exit_stack_enters_is_noted_where_the_program_is(path: Path) -> None:
     """Each time, not only where it was entered first."""
-    path = tmp_path / "locks.lct"
     with recording(path):
         lock = RLock("a")
         with ExitStack() as stack:
@@ -357,9 +289,8 @@ def test_a_lock_that_an_exit_stack_enters_is_noted_where_the_program_is(tmp_path
     assert ["one", "two"] == [source.partition("# ")[2] for source in sources]
 
 
-def test_a_condition_leaves_its_lock_and_takes_it_again(tmp_path: Path) -> None:
+def test_a_condition_leaves_its_lock_and_takes_it_again(path: Path) -> None:
     """As often as it was held."""
-    path = tmp_path / "locks.lct"
     with recording(path):
         lock = RLock("a")
         condition = Condition(lock)
@@ -379,11 +310,9 @@ def is_full(*_: object) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system cannot reserve room on a disk")
 def test_a_full_disk_ends_the_trace_and_the_program_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is counted once; all that was written until then is there."""
-    path = tmp_path / "locks.lct"
-
     with recording(path, segment_bytes=8192) as opened:
         lock = RLock("a")
         monkeypatch.setattr(os, "posix_fallocate", is_full)
@@ -414,9 +343,8 @@ def test_where_there_is_no_room_for_a_trace_no_program_runs(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system kills no processes")
-def test_a_killed_process_leaves_all_that_its_threads_had_done(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_all_that_its_threads_had_done(path: Path) -> None:
     """But for the one event that each was about to write."""
-    path = tmp_path / "locks.lct"
     command = [sys.executable, "-c", KILLED, str(path)]
     program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own program
     try:
@@ -494,9 +422,8 @@ def test_a_child_ends_a_recording_that_a_thread_of_its_parent_was_writing_to(tmp
     assert code == 0
 
 
-def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
+def test_a_torn_tail_is_cut_off(path: Path) -> None:
     """The rest is read, and a notice says where it ends."""
-    path = tmp_path / "locks.lct"
     some_events(path, 3)
     whole, data = read_trace(path), bytearray(path.read_bytes())
     end = len(data.rstrip(b"\0"))
@@ -509,9 +436,8 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path) -> None:
     assert torn.notices[0].startswith("the trace was not closed: it is cut off at offset ")
 
 
-def test_a_full_ring_loses_its_beginning_and_says_so(tmp_path: Path) -> None:
+def test_a_full_ring_loses_its_beginning_and_says_so(path: Path) -> None:
     """What is left has its names."""
-    path = tmp_path / "locks.lct"
     some_events(path, 3000, segments=2)
     trace = read_trace(path)
 
@@ -520,9 +446,8 @@ def test_a_full_ring_loses_its_beginning_and_says_so(tmp_path: Path) -> None:
     assert predict(trace).found == ()
 
 
-def test_what_is_left_over_in_a_ring_is_not_taken_for_events(tmp_path: Path) -> None:
+def test_what_is_left_over_in_a_ring_is_not_taken_for_events(path: Path) -> None:
     """Where a name had no room at the end of a segment, older events still stand there."""
-    path = tmp_path / "locks.lct"
     with recording(path, segment_bytes=8192, segments=2):
         for number in range(1000):
             take(RLock("a", key="x" * (number % 200)))
@@ -563,42 +488,55 @@ def test_what_the_checker_itself_triggers_is_left_out_wholly(
     assert [EventKind.TOOK, EventKind.LEFT] == [kind for kind in kinds if kind < EventKind.SIGNAL]
 
 
-def test_a_foreign_file_is_refused_with_the_offset(tmp_path: Path) -> None:
-    """And so is one that was cut."""
-    path = tmp_path / "locks.lct"
-    path.write_bytes(b"something else, long enough for a head")
-    with pytest.raises(TraceFileError, match="the magic at offset 0 is missing"):
+LAST_OF_FIRST_SEGMENT = 24 + 8192 - 8
+
+
+def with_a_wrong_byte(data: bytes) -> bytes:
+    """Return a trace of which a record is broken that is not in its last segment."""
+    place = LAST_OF_FIRST_SEGMENT + 1
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_one", "message"),
+    [
+        pytest.param(
+            lambda _: b"something else, long enough for a head",
+            False,
+            "the magic at offset 0 is missing",
+            id="a foreign file is refused with the offset",
+        ),
+        pytest.param(
+            lambda data: data[:-1],
+            True,
+            "the head at offset 16 says",
+            id="a trace that was cut is refused with the offset of its head",
+        ),
+        pytest.param(
+            lambda data: data.replace(b"LOCKTRACE2", b"LOCKTRACE1", 1),
+            True,
+            "a trace of version 1, where version 2 is read: record it anew",
+            id="a trace of another version is refused with both, and not taken for something else",
+        ),
+        pytest.param(
+            with_a_wrong_byte,
+            True,
+            f"the record at offset {LAST_OF_FIRST_SEGMENT} is broken: the checksum",
+            id="what is broken before the last segment is refused with the offset",
+        ),
+    ],
+)
+def test_a_file_that_is_no_whole_trace_is_refused(
+    path: Path, change: Callable[[bytes], bytes], *, is_one: bool, message: str
+) -> None:
+    """By the command too."""
+    some_events(path, 1000)
+    path.write_bytes(change(path.read_bytes()))
+
+    assert is_one == is_trace(path)
+    with pytest.raises(TraceFileError, match=message):
         read_trace(path)
     assert main(["analyze", str(path)]) == 2
-    some_events(path, 1)
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(TraceFileError, match="the head at offset 16 says"):
-        read_trace(path)
-
-
-def test_a_trace_of_another_version_is_refused_with_both(tmp_path: Path) -> None:
-    """It is one all the same: it is not taken for something else."""
-    path = tmp_path / "locks.lct"
-    some_events(path, 1)
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"LOCKTRACE2", b"LOCKTRACE1", 1))
-
-    assert is_trace(path)
-    with pytest.raises(TraceFileError, match="a trace of version 1, where version 2 is read: record it anew"):
-        read_trace(path)
-
-
-def test_what_is_broken_before_the_end_is_refused_with_the_offset(tmp_path: Path) -> None:
-    """Only the last segment can be cut off."""
-    path = tmp_path / "locks.lct"
-    some_events(path, 1000)
-    data = bytearray(path.read_bytes())
-    last_of_first = 24 + 8192 - 8
-    data[last_of_first + 1] ^= 1
-    path.write_bytes(data)
-
-    with pytest.raises(TraceFileError, match=f"the record at offset {last_of_first} is broken: the checksum"):
-        read_trace(path)
 
 
 def test_a_ring_that_is_too_small_is_refused(tmp_path: Path) -> None:

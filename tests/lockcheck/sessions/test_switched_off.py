@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from support.lockcheck.broken_parts import break_part, broken
 from support.lockcheck.hooked_program import (
     LEVELS,
     functions_called,
@@ -110,18 +111,6 @@ OF_A_TRACE: Final = (
     "traces/",
 )
 """What begins a trace raises its errors: to record is what the program asked for."""
-
-
-def broken(*_: object, **__: object) -> None:
-    """Fail, whatever is asked."""
-    raise ZeroDivisionError("on purpose")
-
-
-def break_part(patch: pytest.MonkeyPatch, part: str) -> None:
-    """Replace a part of the checker: room, module and name."""
-    room, module, *owner, name = part.split(".")
-    there = sys.modules[f"licorne.lockcheck.{room}.{module}"]
-    patch.setattr(getattr(there, *owner) if owner else there, name, broken)
 
 
 @pytest.mark.parametrize("level", LEVELS)

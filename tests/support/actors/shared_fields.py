@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, Final, NamedTuple, cast
 
 from licorne.actors.locks.guarded_partition import GuardedPartition
@@ -30,7 +31,7 @@ from licorne.model.state.partition_state import PartitionState
 from licorne.model.state.partition_timers import PartitionTimers
 from licorne.proxy.resolvers import cached, partition_resolvers
 
-__all__ = ["fields_watched"]
+__all__ = ["Shared", "classes_watched", "fields_watched"]
 
 
 class Shared(NamedTuple):
@@ -67,7 +68,7 @@ IN_PLACE: Final[tuple[tuple[type, str], ...]] = (
 class OwnedLock:
     """A plain lock that knows who holds it."""
 
-    def __init__(self) -> None:
+    def __init__(self, _name: str = "") -> None:
         self._lock = Lock("owned")
         self._owner: int | None = None
 
@@ -87,7 +88,8 @@ class Watch:
     """Stands for a field, and notes every access without the lock once the object is made."""
 
     def __init__(self, shared: Shared, name: str, violations: list[str]) -> None:
-        self._slot: Any = vars(shared.owner).get(name)
+        descriptor: Any = vars(shared.owner).get(name)
+        self._slot = descriptor if hasattr(descriptor, "__set__") else None
         self._name = name
         self._shared = shared
         self._violations = violations
@@ -116,37 +118,56 @@ _MADE: Final[dict[int, object]] = {}
 """Objects the constructors of which have ended; kept, so that nothing else gets the place of one."""
 
 
+class Watching:
+    """What stands in for something else until the end, and what was found."""
+
+    def __init__(self) -> None:
+        self.violations: list[str] = []
+        self._before: list[tuple[Any, str, object]] = []
+
+    def put(self, owner: Any, name: str, value: object) -> None:
+        """Replace an attribute."""
+        self._before.append((owner, name, vars(owner).get(name, _ABSENT)))
+        setattr(owner, name, value)
+
+    def put_back(self) -> None:
+        """Undo all that was replaced."""
+        for owner, name, value in reversed(self._before):
+            delattr(owner, name) if value is _ABSENT else setattr(owner, name, value)
+        _MADE.clear()
+
+
+@contextmanager
+def classes_watched(classes: Iterable[Shared], modules: Iterable[ModuleType]) -> Iterator[Watching]:
+    """Watch the shared fields of classes whose modules make the locks; what is found fails at the end."""
+    watching = Watching()
+    for module in modules:
+        watching.put(module, "Lock", OwnedLock)
+    for shared in classes:
+        for name in (*shared.fields, *shared.written):
+            watching.put(shared.owner, name, Watch(shared, name, watching.violations))
+        watching.put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
+    try:
+        yield watching
+    finally:
+        watching.put_back()
+    assert [] == sorted(set(watching.violations))
+
+
 @contextmanager
 def fields_watched() -> Iterator[list[str]]:
     """Watch all shared fields; what is found goes to the list, and fails at the end."""
-    violations: list[str] = []
-    before: list[tuple[Any, str, object]] = []
-
-    def put(owner: Any, name: str, value: object) -> None:
-        before.append((owner, name, vars(owner).get(name, _ABSENT)))
-        setattr(owner, name, value)
-
-    for module in (cached, partition_resolvers):
-        put(module, "Lock", lambda _name: OwnedLock())
-    for shared in SHARED:
-        for name in (*shared.fields, *shared.written):
-            put(shared.owner, name, Watch(shared, name, violations))
-        put(shared.owner, "__init__", _noted(vars(shared.owner)["__init__"]))
     sharing = threading.local()
-    put(Partition, "place_concurrently", _reported_by(Partition.place_concurrently, sharing))
-    for woven in INSTRUMENTED.values():
-        put(woven, "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
-    for kind, name in IN_PLACE:
-        put(kind, name, _called_under_its_lock(vars(kind)[name], sharing, violations))
-    for kind in (PartitionState, PartitionTimers):
-        put(kind, "__setattr__", _looked_at(sharing, violations, lambda _: False))
-    try:
+    with classes_watched(SHARED, (cached, partition_resolvers)) as watching:
+        put, violations = watching.put, watching.violations
+        put(Partition, "place_concurrently", _reported_by(Partition.place_concurrently, sharing))
+        for woven in INSTRUMENTED.values():
+            put(woven, "__setattr__", _looked_at(sharing, violations, _holds_its_lock))
+        for kind, name in IN_PLACE:
+            put(kind, name, _called_under_its_lock(vars(kind)[name], sharing, violations))
+        for kind in (PartitionState, PartitionTimers):
+            put(kind, "__setattr__", _looked_at(sharing, violations, lambda _: False))
         yield violations
-    finally:
-        for owner, name, value in reversed(before):
-            delattr(owner, name) if value is _ABSENT else setattr(owner, name, value)
-        _MADE.clear()
-    assert [] == sorted(set(violations))
 
 
 _ABSENT: Final = object()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from licorne.lockcheck import DeadlockError, Finding, Kind, Rung, session
 from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.sessions.session import Session
 
-__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "run_all", "until"]
+__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "heard", "run_all", "until"]
 
 WAIT_SECONDS_MAX: Final = 20.0
 LEAVE_ALONE: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
@@ -43,6 +44,26 @@ def until(reached: Callable[[], bool]) -> None:
     while not reached():
         assert time.monotonic() < limit
         time.sleep(0)
+
+
+@contextmanager
+def heard(what: str) -> Iterator[threading.Event]:
+    """Give an event that is set when the checker logs something."""
+    event, logger = threading.Event(), logging.getLogger("lockcheck")
+
+    class Handler(logging.Handler):
+        """Sets it."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if what in record.getMessage():
+                event.set()
+
+    handler = Handler()
+    logger.addHandler(handler)
+    try:
+        yield event
+    finally:
+        logger.removeHandler(handler)
 
 
 def run_all(**works: Callable[[], object]) -> list[str]:

@@ -6,7 +6,7 @@ did, or could have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,7 +29,7 @@ from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.locks.rwlock import PlainRWLock
 from licorne.lockcheck.sessions.session import Session
 
-__all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Safe", "hold", "look", "nest"]
+__all__ = ["ORDER", "RECORD", "Bug", "Cluster", "Crossed", "Safe", "hold", "look", "nest", "nests"]
 
 ORDER: Final = Order(
     "cluster < partition < queue < application < node; partition < placement; partition < nodes < node",
@@ -77,6 +77,43 @@ def nest(who: str, *guards: Guard) -> None:
             hold(*guards)
         except LockUsageError:
             return
+
+
+def guards_of(c: Cluster, path: str) -> Iterator[Guard]:
+    """Yield the locks of a path such as `queue[W] -> node[R] -> mutex`, each in its mode, if it has one."""
+    for step in path.split(" -> "):
+        name, _, mode = step.removesuffix("]").partition("[")
+        lock = getattr(c, name)
+        yield {"R": lock.read, "W": lock.write}[mode]() if mode else lock
+
+
+def nests(*paths: str) -> Callable[[Cluster], None]:
+    """Return a run that takes locks along paths, each as an execution of its own.
+
+    A path may begin with the name of its execution, as in `scheduler: queue[W] -> node[R]`.
+    """
+
+    def run(c: Cluster) -> None:
+        for number, path in enumerate(paths, 1):
+            who, named, rest = path.partition(": ")
+            nest(who if named else f"unit-{number}", *guards_of(c, rest if named else path))
+
+    return run
+
+
+class Crossed:
+    """Two locks that are taken in both orders."""
+
+    def __init__(self) -> None:
+        self.a, self.b = Lock("a"), Lock("b")
+
+    def down(self) -> None:
+        """Take a, then b."""
+        hold(self.a, self.b)
+
+    def up(self) -> None:
+        """Take b, then a."""
+        hold(self.b, self.a)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from support.lockcheck.lock_programs import Act, Program, Take
 from licorne.lockcheck import DeadlockError, RWLock
 from licorne.lockcheck.findings.evidence import RWPolicy
 
-__all__ = ["ONE_BY_ONE", "RunningProgram"]
+__all__ = ["JOINS", "ONE_BY_ONE", "RunningProgram", "crossed_program"]
 
 ONE_BY_ONE: Final = """
 import _thread
@@ -29,6 +29,31 @@ def one_by_one():
 
 Lockcheck does not hear of it. Without it they would take turns on most runs, and be stuck in others.
 """
+
+
+CROSSED: Final = f"""
+{ONE_BY_ONE}
+import os, sys
+from licorne.lockcheck import Lock
+a, b, gate = Lock("a"), Lock("b"), Lock("gate")
+turns = one_by_one()
+def one():
+    with turns, GATE a, b:
+        pass
+def two():
+    with turns, GATE b, a:
+        pass
+threads = [threading.Thread(target=work) for work in (one, two)]
+for thread in threads:
+    thread.start()
+    AFTER_START
+"""
+JOINS: Final = "for thread in threads: thread.join()\n"
+
+
+def crossed_program(*, gate: str = "", after_start: str = "pass", rest: str = JOINS) -> str:
+    """Return a program whose threads take two locks in both orders; what follows joins them."""
+    return CROSSED.replace("GATE", gate).replace("AFTER_START", after_start) + rest
 
 
 class RunningProgram:

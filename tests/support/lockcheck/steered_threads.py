@@ -8,6 +8,7 @@ from typing import TypeAlias
 from unittest import mock
 
 import order_bugs
+from support.lockcheck import lock_corpus
 from support.lockcheck.deadlocked import run_all
 from support.lockcheck.lock_corpus import RECORD, Bug, Cluster, Guard, hold
 from support.lockcheck.lock_oracle import acts_of
@@ -64,7 +65,11 @@ def works_of_bug(bug: Bug) -> Works:
 
     def works() -> Mapping[str, Callable[[], object]]:
         paths: dict[str, list[Sequence[Guard]]] = {}
-        with mock.patch.object(order_bugs, "nest", lambda who, *nest: paths.setdefault(who, []).append(nest)):
+
+        def note(who: str, *nest: Guard) -> None:
+            paths.setdefault(who, []).append(nest)
+
+        with mock.patch.object(order_bugs, "nest", note), mock.patch.object(lock_corpus, "nest", note):
             bug.run(Cluster())
         return nests_of(paths)
 

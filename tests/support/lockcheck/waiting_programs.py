@@ -56,7 +56,12 @@ def in_turn(first: Callable[[], object], second: Callable[[], object]) -> None:
         with suppress(DeadlockError):
             second()
 
-    threads = [threading.Thread(target=run) for run in (run_first, run_second)]
+    run_both(run_first, run_second)
+
+
+def run_both(*works: Callable[[], None]) -> None:
+    """Run each in a thread, both to their end."""
+    threads = [threading.Thread(target=work) for work in works]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -86,8 +91,8 @@ def item() -> None:
     in_turn(under(lock, lambda: items.put(1)), under(lock, items.get))
 
 
-def result() -> None:
-    """Of a task that takes the lock."""
+def of_a_task(awaits: Callable[[ThreadPoolExecutor, Future[None]], Callable[[], object]]) -> None:
+    """Wait for what a task ends that takes the lock."""
     lock, over = Lock("lock"), _thread.allocate_lock()
     over.acquire()
 
@@ -100,7 +105,17 @@ def result() -> None:
         if runtime.steering is None:
             assert over.acquire(timeout=SECONDS_MAX)
         with suppress(DeadlockError):
-            under(lock, future.result)()
+            under(lock, awaits(pool, future))()
+
+
+def result() -> None:
+    """Of a task that takes the lock."""
+    of_a_task(lambda _, future: future.result)
+
+
+def end_of_a_pool() -> None:
+    """One of whose tasks takes the lock."""
+    of_a_task(lambda pool, _: pool.shutdown)
 
 
 def all_results() -> None:
@@ -129,23 +144,6 @@ def each_result() -> None:
             assert over.acquire(timeout=SECONDS_MAX)
         with suppress(DeadlockError):
             under(lock, lambda: list(concurrent.futures.as_completed(futures)))()
-
-
-def end_of_a_pool() -> None:
-    """One of whose tasks takes the lock."""
-    lock, over = Lock("lock"), _thread.allocate_lock()
-    over.acquire()
-
-    def task() -> None:
-        under(lock, int)()
-        over.release()
-
-    pool = ThreadPoolExecutor(2)
-    pool.submit(task)
-    if runtime.steering is None:
-        assert over.acquire(timeout=SECONDS_MAX)
-    with suppress(DeadlockError):
-        under(lock, pool.shutdown)()
 
 
 def result_before_another_task() -> None:
@@ -218,12 +216,7 @@ def notification() -> None:
             while not ready:
                 changed.wait()
 
-    threads = [threading.Thread(target=work) for work in (notify, wait_for_it)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS_MAX)
-        assert not thread.is_alive()
+    run_both(notify, wait_for_it)
 
 
 def through_a_third() -> None:
