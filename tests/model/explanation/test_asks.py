@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, FakePredicates, a_resource
-from support.model.explained import ask_of, blockers, explained, only_blocker, reasons
-from support.model.harness import Harness
+from support.model.explained import ask_of, blockers, explained, nodes_of, only_blocker, reasons
+from support.model.harness import Asked, Harness, a_partition
 
 from licorne.model.explanation import AskStatus, Lack, NodeObstacle, SubjectKind
 from licorne.model.explanation.explain import explain
+from licorne.model.resources.resource import Resource
 from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.values.object_state import ObjectEvent, ObjectState
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
@@ -26,37 +29,29 @@ def test_the_nodes_are_counted_by_their_reason() -> None:
     h.nodes("cordoned", action=NodeAction.CREATE_DRAIN)
     h.nodes("full1", "full2")
     h.submit()
-    h.ask("a", "b", resource=a_resource(memory=8))
-    h.run_until_idle()
-    h.ask("ask")
-    h.run_until_idle()
+    h.try_asks("a", "b", resource=a_resource(memory=8))
+    h.try_asks("ask")
 
-    ask = ask_of(h)
+    nodes = nodes_of(h)
 
     assert [RefusalReason.NO_NODE_FITS] == reasons(h)
-    assert ask.nodes is not None
-    assert (4, 0, "") == (ask.nodes.total, ask.nodes.with_room, ask.nodes.first)
+    assert (4, 0, "") == (nodes.total, nodes.with_room, nodes.first)
     assert [
         (NodeObstacle.TOO_SMALL, 1, (("memory", 1),), ("small",)),
         (NodeObstacle.UNSCHEDULABLE, 1, (), ("cordoned",)),
         (NodeObstacle.NO_ROOM, 2, (("memory", 2),), ("full1", "full2")),
-    ] == [(tally.obstacle, tally.nodes, tally.types, tally.examples) for tally in ask.nodes.tallies]
+    ] == [(tally.obstacle, tally.nodes, tally.types, tally.examples) for tally in nodes.tallies]
 
 
 def test_the_nearest_miss_is_explained_with_what_it_lacks() -> None:
     """Of the nodes that lack nothing but room, the one that lacks the smallest part."""
-    h = Harness()
-    h.nodes("n1", "n2", capacity=a_resource(memory=10, vcore=4000))
-    h.submit()
+    h = a_partition("n1", "n2", capacity=a_resource(memory=10, vcore=4000))
     h.ask("a", resource=a_resource(memory=9, vcore=4000))
-    h.ask("b", resource=a_resource(memory=4, vcore=1000))
-    h.run_until_idle()
-    h.ask("ask", resource=a_resource(memory=8, vcore=1000))
-    h.run_until_idle()
+    h.try_asks("b", resource=a_resource(memory=4, vcore=1000))
+    h.try_asks("ask", resource=a_resource(memory=8, vcore=1000))
 
-    nodes = ask_of(h).nodes
+    nodes = nodes_of(h)
 
-    assert nodes is not None
     assert nodes.nearest is not None
     assert "n2" == nodes.nearest.node_id
     assert (Lack(name="memory", asked=8, available=6, limit=10),) == nodes.nearest.lacks
@@ -64,22 +59,15 @@ def test_the_nearest_miss_is_explained_with_what_it_lacks() -> None:
 
 def test_a_node_that_is_reserved_is_explained_with_the_ask_that_holds_it() -> None:
     """It has room, but not for this one."""
-    h = Harness()
-    h.nodes("n1", "n2")
-    h.submit()
-    h.ask("a", "b", resource=a_resource(memory=6))
-    h.run_until_idle()
+    h = a_partition("n1", "n2")
+    h.try_asks("a", "b", resource=a_resource(memory=6))
     h.ask("holder", resource=a_resource(memory=7))
-    h.advance(3)
-    h.run_until_idle()
-    h.ask("c", resource=a_resource(memory=4))
-    h.run_until_idle()
-    h.ask("ask", resource=a_resource(memory=4))
-    h.run_until_idle()
+    h.wait(3)
+    h.try_asks("c", resource=a_resource(memory=4))
+    h.try_asks("ask", resource=a_resource(memory=4))
 
-    nodes = ask_of(h).nodes
+    nodes = nodes_of(h)
 
-    assert nodes is not None
     (reserved,) = [tally for tally in nodes.tallies if tally.obstacle is NodeObstacle.RESERVED]
     holder = ask_of(h, "holder")
     assert (1, (holder.reserved_node,), ("holder",)) == (
@@ -92,10 +80,8 @@ def test_a_node_that_is_reserved_is_explained_with_the_ask_that_holds_it() -> No
 
 def test_without_nodes_nothing_is_scheduled_at_all() -> None:
     """That is about the partition, not about the ask."""
-    h = Harness()
-    h.submit()
-    h.ask("ask")
-    h.run_until_idle()
+    h = a_partition()
+    h.try_asks("ask")
 
     assert [RefusalReason.NO_CAPACITY, RefusalReason.NO_NODE_FITS] == reasons(h)
     assert SubjectKind.PARTITION is explained(h).blockers[0].kind
@@ -104,20 +90,15 @@ def test_without_nodes_nothing_is_scheduled_at_all() -> None:
 def test_what_the_predicates_refused_is_explained_in_the_words_of_the_manager() -> None:
     """The node has room all the same, and is tried again in a second."""
     predicates = FakePredicates(refused={("ask", "n1"): "n1 has a taint"})
-    h = Harness(predicates=predicates)
-    h.nodes("n1")
-    h.submit()
-    h.ask("ask")
-    h.run_until_idle()
+    h = a_partition("n1", predicates=predicates)
+    h.try_asks("ask")
     asked = len(predicates.asked)
 
     blocker = only_blocker(h)
 
     assert (RefusalReason.PREDICATES, "n1 has a taint") == (blocker.reason, blocker.detail)
     assert START_NS + SECOND_NS == blocker.until_ns
-    nodes = ask_of(h).nodes
-    assert nodes is not None
-    assert (1, "n1") == (nodes.with_room, nodes.first)
+    assert (1, "n1") == (nodes_of(h).with_room, nodes_of(h).first)
     assert ["n1 has a taint"] == [noted.text for noted in ask_of(h).noted]
     assert asked == len(predicates.asked), "an explanation asks the manager nothing"
 
@@ -125,46 +106,76 @@ def test_what_the_predicates_refused_is_explained_in_the_words_of_the_manager() 
 # ------------------------------------------------------------------------------------ required nodes
 
 
-def test_a_required_node_that_is_unknown_is_named() -> None:
+TAINT = "n1 has a taint"
+
+
+@dataclass(frozen=True)
+class Barred:
+    """An ask that requires a node, and what bars it; `before` is tried first, on nodes of the capacity."""
+
+    required_node: str
+    reason: RefusalReason
+    lacks: tuple[Lack, ...] = ()
+    detail: str = ""
+    reserved_node: str = ""
+    before: tuple[Asked, ...] = ()
+    capacity: Resource = TEN
+    refused: frozenset[tuple[str, str]] = frozenset()
+
+
+BARRED = {
+    "that is unknown is named": Barred("n9", RefusalReason.REQUIRED_NODE_UNKNOWN),
+    # The other node has room, and is of no use.
+    "without room is explained with what it lacks": Barred(
+        "n1",
+        RefusalReason.REQUIRED_NODE_FULL,
+        (Lack(name="memory", asked=10, available=2, limit=10),),
+        reserved_node="n1",
+        before=(Asked("a", resource=a_resource(memory=8)),),
+    ),
+    "that is too small is explained with its capacity, and not reserved": Barred(
+        "n1",
+        RefusalReason.REQUIRED_NODE_FULL,
+        (Lack(name="memory", asked=10, available=5, limit=5),),
+        capacity=FIVE,
+    ),
+    # The node has room, so the words say all.
+    "that the manager refuses is explained in its words": Barred(
+        "n1",
+        RefusalReason.PREDICATES,
+        detail=TAINT,
+        reserved_node="n1",
+        refused=frozenset({("ask", "n1")}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BARRED.values(), ids=BARRED)
+def test_a_required_node(case: Barred) -> None:
     """Other nodes do not matter."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
-    h.ask("ask", required_node="n9")
+    predicates = FakePredicates(refused=dict.fromkeys(case.refused, TAINT))
+    h = a_partition("n1", "n2", capacity=case.capacity, predicates=predicates)
+    h.have(case.before)
     h.run_until_idle()
+    h.try_asks("ask", required_node=case.required_node)
 
     blocker = only_blocker(h)
 
-    assert (RefusalReason.REQUIRED_NODE_UNKNOWN, "n9") == (blocker.reason, blocker.subject)
-    assert ask_of(h).nodes is None
-
-
-def test_a_required_node_without_room_is_explained_with_what_it_lacks() -> None:
-    """The other node has room, and is of no use."""
-    h = Harness()
-    h.nodes("n1", "n2")
-    h.submit()
-    h.ask("a", resource=a_resource(memory=8))
-    h.run_until_idle()
-    h.ask("ask", required_node="n1")
-    h.run_until_idle()
-
-    blocker = only_blocker(h)
-
-    assert (RefusalReason.REQUIRED_NODE_FULL, "n1") == (blocker.reason, blocker.subject)
-    assert (Lack(name="memory", asked=10, available=2, limit=10),) == blocker.lacks
-    assert "n1" == ask_of(h).reserved_node
+    assert (case.reason, SubjectKind.NODE, case.required_node) == (
+        blocker.reason,
+        blocker.kind,
+        blocker.subject,
+    )
+    assert (case.lacks, case.detail) == (blocker.lacks, blocker.detail)
+    assert (case.reserved_node, None) == (ask_of(h).reserved_node, ask_of(h).nodes)
 
 
 def test_an_ask_whose_node_has_room_waits_for_room_in_the_cluster() -> None:
     """Where another node has more than it can hold, the root is full, although the required node is not."""
-    h = Harness()
-    h.nodes("n1", "n2")
-    h.submit()
+    h = a_partition("n1", "n2")
     h.ask("a", node_id="n2")
     h.update_node("n2", NodeAction.UPDATE, capacity=FIVE)
-    h.ask("ask", required_node="n1")
-    h.run_until_idle()
+    h.try_asks("ask", required_node="n1")
 
     blocker = only_blocker(h)
 
@@ -172,44 +183,11 @@ def test_an_ask_whose_node_has_room_waits_for_room_in_the_cluster() -> None:
     assert (Lack(name="memory", asked=10, available=5, limit=15),) == blocker.lacks
 
 
-def test_a_required_node_that_is_too_small_is_explained_with_its_capacity() -> None:
-    """It does not get a reservation."""
-    h = Harness()
-    h.nodes("n1", "n2", capacity=FIVE)
-    h.submit()
-    h.ask("ask", required_node="n1")
-    h.run_until_idle()
-
-    assert (Lack(name="memory", asked=10, available=5, limit=5),) == only_blocker(h).lacks
-
-
-def test_a_required_node_that_the_manager_refuses_is_explained_in_its_words() -> None:
-    """The node has room, so the words say all."""
-    h = Harness(predicates=FakePredicates(refused={("ask", "n1"): "n1 has a taint"}))
-    h.nodes("n1")
-    h.submit()
-    h.ask("ask", required_node="n1")
-    h.run_until_idle()
-
-    blocker = only_blocker(h)
-
-    assert (RefusalReason.PREDICATES, SubjectKind.NODE, "n1", "n1 has a taint") == (
-        blocker.reason,
-        blocker.kind,
-        blocker.subject,
-        blocker.detail,
-    )
-
-
 def test_a_reserved_node_that_the_manager_refuses_is_explained_in_its_words() -> None:
     """The ask has reserved the node while it was full; no walk over the asks tries it since."""
-    h = Harness(predicates=FakePredicates(refused={("ask", "n1"): "n1 has a taint"}))
-    h.nodes("n1")
-    h.submit()
-    h.ask("first")
-    h.run_until_idle()
-    h.ask("ask", required_node="n1")
-    h.run_until_idle()
+    h = a_partition("n1", predicates=FakePredicates(refused={("ask", "n1"): "n1 has a taint"}))
+    h.try_asks("first")
+    h.try_asks("ask", required_node="n1")
     h.release("first")
     h.run_until_idle()
 
@@ -225,13 +203,9 @@ def test_a_reserved_node_that_the_manager_refuses_is_explained_in_its_words() ->
 
 def a_back_off() -> Harness:
     """Two nodes with four left each, and two asks for seven: the first one is one too many."""
-    h = Harness("- {name: leaf, properties: {application.unschedasks.backoff: '1'}}")
-    h.nodes("n1", "n2")
-    h.submit()
-    h.ask("a", "b", resource=a_resource(memory=6))
-    h.run_until_idle()
-    h.ask("first", "second", resource=a_resource(memory=7))
-    h.run_until_idle()
+    h = a_partition("n1", "n2", queues="- {name: leaf, properties: {application.unschedasks.backoff: '1'}}")
+    h.try_asks("a", "b", resource=a_resource(memory=6))
+    h.try_asks("first", "second", resource=a_resource(memory=7))
     return h
 
 
@@ -255,12 +229,9 @@ def test_a_back_off_that_is_over_is_none() -> None:
 
 def test_an_ask_has_its_place_behind_the_others_of_its_application() -> None:
     """The higher priority goes first, then the older one."""
-    h = Harness()
-    h.nodes("n1", capacity=FIVE)
-    h.submit()
+    h = a_partition("n1", capacity=FIVE)
     h.ask("old", "young")
-    h.ask("urgent", priority=5)
-    h.run_until_idle()
+    h.try_asks("urgent", priority=5)
 
     place = ask_of(h, "young").place
 
@@ -270,34 +241,21 @@ def test_an_ask_has_its_place_behind_the_others_of_its_application() -> None:
 
 def test_a_queue_that_is_stopped_is_named() -> None:
     """Nothing below it is visited."""
-    h = Harness("- {name: team, queues: [{name: leaf}]}")
-    h.nodes("n1")
-    h.submit(queue_name="root.team.leaf")
+    h = a_partition("n1", queues="- {name: team, queues: [{name: leaf}]}", queue_name="root.team.leaf")
     h.queue("root.team").handle(ObjectEvent.STOP)
-    h.ask("ask")
-    h.run_until_idle()
+    h.try_asks("ask")
 
     assert [RefusalReason.QUEUE_STOPPED] == reasons(h)
     assert "root.team" == explained(h).blockers[0].subject
 
 
-def test_a_manager_that_is_far_behind_stops_its_partition() -> None:
-    """Nothing more is placed until it has heard what there is."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
+def test_what_stops_the_partition_is_named() -> None:
+    """A manager that is far behind: nothing is placed until it has heard what there is; or a stop."""
+    h = a_partition("n1")
     h.ask("ask")
     h.halt = PlacementHalt(reason=RefusalReason.CONGESTED)
-
     assert [RefusalReason.CONGESTED] == reasons(h)
-
-
-def test_a_partition_that_is_stopped_is_named() -> None:
-    """Nothing is scheduled in it."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
-    h.ask("ask")
+    h.halt = None
     h.state.state = ObjectState.STOPPED
 
     assert [RefusalReason.PARTITION_STOPPED] == reasons(h)
@@ -305,11 +263,8 @@ def test_a_partition_that_is_stopped_is_named() -> None:
 
 def test_a_queue_that_drains_goes_on_with_what_it_has() -> None:
     """It is no blocker, and reported all the same."""
-    h = Harness("- name: leaf\n- name: other")
-    h.nodes("n1")
-    h.submit()
-    h.ask("a", "ask")
-    h.run_until_idle()
+    h = a_partition("n1", queues="- name: leaf\n- name: other")
+    h.try_asks("a", "ask")
     h.reload("- name: other")
     h.run_until_idle()
 
@@ -317,58 +272,45 @@ def test_a_queue_that_drains_goes_on_with_what_it_has() -> None:
     assert [RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS] == reasons(h)
 
 
+PARENT, LEAF = "it is a parent of queues", "it is a leaf, and no queue below it is visited"
+
+
 @pytest.mark.parametrize(
-    ("queues", "subject", "words"),
+    ("before", "leaf", "after", "words", "setting"),
     [
-        ("- {name: leaf, parent: true}", "root.leaf", "it is a parent of queues"),
-        ("- {name: leaf, queues: [{name: below}]}", "root.leaf", "it is a parent of queues"),
+        ("- name: up", "root.up", "- {name: up, parent: true}", PARENT, "parent"),
+        ("- name: up", "root.up", "- {name: up, queues: [{name: below}]}", PARENT, "queues"),
+        ("- {name: up, queues: [{name: leaf}]}", "root.up.leaf", "- {name: up}", LEAF, "name"),
+    ],
+    ids=[
+        "a leaf that has become a parent",
+        "a leaf that has a queue below it",
+        "a parent that is a leaf now",
     ],
 )
-def test_a_leaf_that_has_become_a_parent_is_named(queues: str, subject: str, words: str) -> None:
-    """Its applications are not visited any more: an odd effect of a reload."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
-    h.reload(queues)
-    h.ask("ask")
-    h.run_until_idle()
+def test_a_queue_of_another_kind_is_named(
+    before: str, leaf: str, after: str, words: str, setting: str
+) -> None:
+    """Its applications, or those below it, are not visited any more: an odd effect of a reload."""
+    h = a_partition("n1", queues=before, queue_name=leaf)
+    h.reload(after)
+    h.try_asks("ask")
 
     (blocker,) = explained(h).blockers
 
-    assert (RefusalReason.QUEUE_KIND, subject, words) == (blocker.reason, blocker.subject, blocker.detail)
+    assert (RefusalReason.QUEUE_KIND, "root.up", words) == (blocker.reason, blocker.subject, blocker.detail)
     assert blocker.position is not None
+    assert blocker.position.path.endswith(f".{setting}")
     assert () == blockers(h)
-
-
-def test_a_parent_that_has_become_a_leaf_is_named() -> None:
-    """The applications below it wait in a queue that drains."""
-    h = Harness("- {name: up, queues: [{name: leaf}]}")
-    h.nodes("n1")
-    h.submit(queue_name="root.up.leaf")
-    h.reload("- {name: up}")
-    h.ask("ask")
-    h.run_until_idle()
-
-    (blocker,) = explained(h).blockers
-
-    said = (blocker.reason, blocker.subject, blocker.detail)
-    assert (RefusalReason.QUEUE_KIND, "root.up", "it is a leaf, and no queue below it is visited") == said
-    assert blocker.position is not None
-    assert blocker.position.path.endswith(".name")
 
 
 def test_nothing_is_in_the_way_of_an_ask_that_no_cycle_has_seen() -> None:
     """Its node is known already."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
+    h = a_partition("n1")
     h.ask("ask")
 
-    nodes = ask_of(h).nodes
-
     assert [] == reasons(h)
-    assert nodes is not None
-    assert "n1" == nodes.first
+    assert "n1" == nodes_of(h).first
 
 
 # --------------------------------------------------------------------------------------------- gangs
@@ -376,12 +318,9 @@ def test_nothing_is_in_the_way_of_an_ask_that_no_cycle_has_seen() -> None:
 
 def a_gang() -> Harness:
     """Two placeholders of which one is placed, and two members."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit(placeholder_ask=a_resource(memory=20))
+    h = a_partition("n1", placeholder_ask=a_resource(memory=20))
     h.ask("ph1", "ph2", task_group_name="g", placeholder=True)
-    h.ask("member", "other", task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("member", "other", task_group_name="g")
     return h
 
 
@@ -416,11 +355,8 @@ def test_a_member_that_is_to_take_its_place_is_explained_with_its_node() -> None
 
 def test_an_ask_that_runs_is_explained_with_its_node() -> None:
     """Until it has ended; then it is unknown."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
-    h.ask("ask", resource=TEN)
-    h.run_until_idle()
+    h = a_partition("n1")
+    h.try_asks("ask", resource=TEN)
 
     ask = ask_of(h)
 
@@ -431,8 +367,7 @@ def test_an_ask_that_runs_is_explained_with_its_node() -> None:
 
 def test_one_ask_can_be_explained_alone() -> None:
     """The others are left out; what stands in the way of all is not."""
-    h = Harness()
-    h.submit()
+    h = a_partition()
     h.ask("a", "b")
 
     explanation = h.partition.read(explain, "app", only_key="b")

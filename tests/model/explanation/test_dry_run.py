@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import pytest
-from support.model.builders import PARTITION, START_NS, TEN, a_resource
-from support.model.harness import Harness
+from support.model.builders import START_NS, TEN, a_resource, an_application_submission, an_ask_submission
+from support.model.harness import Harness, a_partition
 
+from licorne.model.explanation import AskExplanation
 from licorne.model.explanation.dry_run import DryRun, dry_run_application, dry_run_ask
-from licorne.model.resources.resource import Resource
-from licorne.model.values.allocation import REQUIRED_NODE_TAG
 from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
 from licorne.model.values.refusals import RefusalReason
 from licorne.model.views.shown import shown_partition
@@ -19,50 +18,13 @@ CREATING = "placementrules: [{name: tag, value: namespace, create: true}, {name:
 
 
 def an_application_to_come(
-    queue_name: str = "root.leaf",
-    *,
-    tags: Mapping[str, str] | None = None,
-    placeholder_ask: Resource | None = None,
-    application_id: str = "new",
-    user: str = "bob",
+    queue_name: str = "root.leaf", *, application_id: str = "new", **options: Any
 ) -> ApplicationSubmission:
-    return ApplicationSubmission(
-        application_id=application_id,
-        queue_name=queue_name,
-        partition=PARTITION,
-        user=user,
-        groups=("dev",),
-        tags=tags or {},
-        execution_timeout_ms=0,
-        placeholder_ask=placeholder_ask,
-        gang_scheduling_style="",
-    )
+    return an_application_submission(application_id, queue_name, **options)
 
 
-def an_ask_to_come(
-    application_id: str = "new",
-    *,
-    key: str = "ask",
-    resource: Resource = TEN,
-    priority: int = 0,
-    required_node: str = "",
-    task_group_name: str = "",
-    placeholder: bool = False,
-) -> AllocationSubmission:
-    return AllocationSubmission(
-        allocation_key=key,
-        application_id=application_id,
-        partition=PARTITION,
-        resource=resource,
-        priority=priority,
-        tags={REQUIRED_NODE_TAG: required_node} if required_node else {},
-        node_id="",
-        task_group_name=task_group_name,
-        placeholder=placeholder,
-        originator=False,
-        allow_preempt_self=False,
-        allow_preempt_other=False,
-    )
+def an_ask_to_come(application_id: str = "new", *, key: str = "ask", **options: Any) -> AllocationSubmission:
+    return an_ask_submission(key, application_id, **options)
 
 
 def new(
@@ -93,6 +55,12 @@ def _shown(harness: Harness) -> tuple[object, ...]:
         len(harness.announcements),
         (state.changes, state.node_changes, state.nodes.gains, dict(state.nodes.closed)),
     )
+
+
+def asked(run: DryRun) -> AskExplanation:
+    """Return what is said of the ask."""
+    assert run.ask is not None
+    return run.ask
 
 
 def outcomes(run: DryRun) -> list[tuple[str, str]]:
@@ -137,21 +105,39 @@ def test_queues_that_would_be_made_are_named_and_not_made() -> None:
     run = new(h, an_application_to_come("root.p.a.b"), an_ask_to_come())
 
     assert ("root.p.a", "root.p.a.b") == run.creates
-    assert run.ask is not None
     assert [(RefusalReason.QUEUE_QUOTA, "root.p.a.b")] == [
-        (blocker.reason, blocker.subject) for blocker in run.ask.blockers
+        (blocker.reason, blocker.subject) for blocker in asked(run).blockers
     ]
     assert h.state.tree.find("root.p.a") is None
 
 
-def test_a_queue_that_cannot_be_made_rejects() -> None:
-    """A leaf takes no queues."""
-    h = Harness(partition=CREATING)
+REJECTED = {
+    # A leaf takes no queues.
+    "whose queue cannot be made": (
+        an_application_to_come("root.leaf.below"),
+        "creation of queue root.leaf.below failed parent is already a leaf: root.leaf",
+        ["tag", "provided"],
+    ),
+    "whose gang its queue cannot run": (
+        an_application_to_come(placeholder_ask=TEN),
+        "larger than max queue allocation",
+        ["tag", "provided"],
+    ),
+    "whose id is taken": (an_application_to_come(application_id="app"), "application already existed", []),
+}
 
-    run = new(h, an_application_to_come("root.leaf.below"))
 
-    assert "creation of queue root.leaf.below failed parent is already a leaf: root.leaf" in run.rejection
-    assert "provided" == run.rules[-1].rule
+@pytest.mark.parametrize(("submission", "words", "rules"), REJECTED.values(), ids=REJECTED)
+def test_an_application_would_be_rejected(
+    submission: ApplicationSubmission, words: str, rules: list[str]
+) -> None:
+    """In the words that the manager would read."""
+    h = a_partition(queues="- {name: leaf, resources: {max: {memory: 5}}}", partition=CREATING)
+
+    run = new(h, submission)
+
+    assert words in run.rejection
+    assert rules == [rule.rule for rule in run.rules]
 
 
 def test_the_quotas_of_a_namespace_count_as_if_they_were_there() -> None:
@@ -163,19 +149,9 @@ def test_the_quotas_of_a_namespace_count_as_if_they_were_there() -> None:
 
     run = new(h, an_application_to_come("root.p.x", tags=tags), an_ask_to_come())
 
-    assert run.ask is not None
-    (blocker,) = run.ask.blockers
+    (blocker,) = asked(run).blockers
     assert ("root.p.x", 5) == (blocker.subject, blocker.lacks[0].limit)
     assert h.queue("root.p.x").maximum is None
-
-
-def test_a_gang_that_a_queue_cannot_run_is_rejected() -> None:
-    """As at its submission."""
-    h = Harness("- {name: leaf, resources: {max: {memory: 5}}}")
-
-    run = new(h, an_application_to_come(placeholder_ask=TEN))
-
-    assert "larger than max queue allocation" in run.rejection
 
 
 def test_a_forced_application_would_go_to_the_recovery_queue() -> None:
@@ -187,21 +163,10 @@ def test_a_forced_application_would_go_to_the_recovery_queue() -> None:
     assert ("root.@recovery@", ("root.@recovery@",)) == (run.queue_path, run.creates)
 
 
-def test_an_id_that_is_taken_is_rejected() -> None:
-    """By the words that the manager would read."""
-    h = Harness()
-    h.submit("new")
-
-    assert "application already existed" in new(h, an_application_to_come()).rejection
-
-
 def test_an_application_without_an_ask_gets_to_know_whether_it_might_start() -> None:
     """Also without anything to place."""
-    h = Harness("- {name: leaf, maxapplications: 1}")
-    h.nodes("n1", capacity=a_resource(memory=100))
-    h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h = a_partition("n1", capacity=a_resource(memory=100), queues="- {name: leaf, maxapplications: 1}")
+    h.try_asks("a")
 
     (blocker,) = new(h, an_application_to_come()).blockers
 
@@ -213,9 +178,7 @@ def test_an_application_without_an_ask_gets_to_know_whether_it_might_start() -> 
 
 def test_a_first_ask_gets_its_node_and_its_place() -> None:
     """Behind the application that waits already."""
-    h = Harness()
-    h.nodes("n1", "n2")
-    h.submit()
+    h = a_partition("n1", "n2")
     h.ask("a")
 
     run = new(h, an_application_to_come(), an_ask_to_come())
@@ -227,15 +190,11 @@ def test_a_first_ask_gets_its_node_and_its_place() -> None:
 
 def test_the_node_is_the_one_that_the_ask_then_gets() -> None:
     """Of the nodes that are left."""
-    h = Harness()
-    h.nodes("n1", "n2")
-    h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h = a_partition("n1", "n2")
+    h.try_asks("a")
     said = more(h, an_ask_to_come("app")).node_id
 
-    h.ask("ask")
-    h.run_until_idle()
+    h.try_asks("ask")
 
     assert said == h.placements["ask"] == "n2"
 
@@ -247,26 +206,22 @@ def test_an_ask_that_would_wait_gets_the_reason() -> None:
     )
     h.nodes("n1", capacity=a_resource(memory=15))
     h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h.try_asks("a")
 
     run = more(h, an_ask_to_come("app"))
 
-    assert run.ask is not None
     assert [
         RefusalReason.USER_QUOTA,
         RefusalReason.QUEUE_QUOTA,
         RefusalReason.QUEUE_QUOTA,
         RefusalReason.NO_NODE_FITS,
-    ] == [blocker.reason for blocker in run.ask.blockers]
+    ] == [blocker.reason for blocker in asked(run).blockers]
     assert "" == run.node_id
 
 
 def test_an_ask_for_one_node_gets_that_node() -> None:
     """Or what it lacks."""
-    h = Harness()
-    h.nodes("n1", "n2")
-    h.submit()
+    h = a_partition("n1", "n2")
 
     assert "n2" == more(h, an_ask_to_come("app", required_node="n2")).node_id
     assert "" == more(h, an_ask_to_come("app", required_node="n3")).node_id
@@ -277,8 +232,7 @@ def test_the_first_ask_of_an_application_may_be_one_application_too_many() -> No
     h = Harness("- {name: leaf, maxapplications: 1}")
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit("one")
-    h.ask("a", application_id="one")
-    h.run_until_idle()
+    h.try_asks("a", application_id="one")
     h.submit()
 
     assert [RefusalReason.QUEUE_APPLICATIONS] == [
@@ -288,35 +242,28 @@ def test_the_first_ask_of_an_application_may_be_one_application_too_many() -> No
 
 def test_a_member_of_a_gang_would_wait_for_a_placeholder() -> None:
     """One is left for it."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit(placeholder_ask=TEN)
-    h.ask("ph", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h = a_partition("n1", placeholder_ask=TEN)
+    h.try_asks("ph", task_group_name="g", placeholder=True)
 
     run = more(h, an_ask_to_come("app", task_group_name="g"))
 
-    assert run.ask is not None
-    assert [RefusalReason.WAITS_FOR_PLACEHOLDER] == [blocker.reason for blocker in run.ask.blockers]
+    assert [RefusalReason.WAITS_FOR_PLACEHOLDER] == [blocker.reason for blocker in asked(run).blockers]
 
 
 @pytest.mark.parametrize(("priority", "place"), [(5, 1), (0, 1), (-1, 4), (-5, 4)])
 def test_an_ask_gets_its_place_among_the_others(priority: int, place: int) -> None:
     """By priority; of equal age behind the last of all, and before the first of any other."""
-    h = Harness()
-    h.submit()
+    h = a_partition()
     h.ask("a", "b")
     h.ask("c", priority=-1)
 
     run = more(h, an_ask_to_come("app", priority=priority))
 
-    assert run.ask is not None
-    assert run.ask.place is not None
-    said = run.ask.place.number
+    said = asked(run).place
+    assert said is not None
     h.ask("ask", priority=priority)
     keys = [record.ask.allocation_key for record in h.application().asks.waiting()]
-    assert keys.index("ask") + 1 == said
-    assert place == said
+    assert keys.index("ask") + 1 == said.number == place
 
 
 @pytest.mark.parametrize(
@@ -329,8 +276,7 @@ def test_an_ask_gets_its_place_among_the_others(priority: int, place: int) -> No
 )
 def test_an_ask_that_would_be_rejected_gets_the_reason(ask: AllocationSubmission, why: str) -> None:
     """In the words that the manager would read."""
-    h = Harness()
-    h.submit()
+    h = a_partition()
     h.ask("a")
 
     assert why == more(h, ask).rejection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.model.builders import TEN, a_resource
 from support.model.explained import explained
-from support.model.harness import Harness
+from support.model.harness import Harness, a_partition
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.applications.state import ApplicationState
@@ -19,8 +19,7 @@ THREE_DAYS = 3 * 24 * 3600
 
 def test_an_unknown_application_has_no_explanation() -> None:
     """Nor has one that the manager has taken away."""
-    h = Harness()
-    h.submit()
+    h = a_partition()
     h.withdraw()
 
     assert h.partition.read(explain, "app") is None
@@ -29,8 +28,7 @@ def test_an_unknown_application_has_no_explanation() -> None:
 
 def test_an_application_is_explained_with_its_user_and_state() -> None:
     """Nothing stands in the way of one that asks for nothing."""
-    h = Harness()
-    h.submit()
+    h = a_partition()
 
     explanation = explained(h)
 
@@ -152,12 +150,9 @@ def test_an_application_that_is_active_goes_before_a_rejected_one_of_the_same_id
 
 
 def test_an_application_that_has_ended_is_explained_until_it_expires() -> None:
-    """With the state, why, and since when."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
-    h.ask("ask")
-    h.run_until_idle()
+    """With the state, why, and since when; then one of the same id that was rejected later is."""
+    h = a_partition("n1")
+    h.try_asks("ask")
     h.release("ask")
     h.advance(30)
 
@@ -166,17 +161,16 @@ def test_an_application_that_has_ended_is_explained_until_it_expires() -> None:
     assert (ApplicationState.COMPLETED, "completeApplication") == (explanation.state, explanation.state_text)
     assert "root.leaf" == explanation.queue_path
     assert h.clock.now_ns() == explanation.finished_at_ns == explanation.state_since_ns
+    h.submit(queue_name="root.nowhere")
+    assert ApplicationState.REJECTED is explained(h).state
     h.advance(THREE_DAYS)
     assert h.partition.read(explain, "app") is None
 
 
 def test_an_application_that_has_failed_is_explained_with_what_it_began_to_fail_for() -> None:
     """Between Failing and Failed the manager confirms what ended: that is no reason."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit(timeout_seconds=60)
-    h.ask("ask", limit_seconds=0)
-    h.run_until_idle()
+    h = a_partition("n1", timeout_seconds=60)
+    h.try_asks("ask", limit_seconds=0)
     h.advance(60)
     failing = explained(h)
     h.confirm()
@@ -186,27 +180,10 @@ def test_an_application_that_has_failed_is_explained_with_what_it_began_to_fail_
     assert "ExecutionTimeout" == failing.state_text == failed.state_text
 
 
-def test_the_latest_of_several_that_have_ended_is_explained() -> None:
-    """One completed, and one that came with the same id was then rejected."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit()
-    h.ask("ask")
-    h.run_until_idle()
-    h.release("ask")
-    h.advance(30)
-    h.submit(queue_name="root.nowhere")
-
-    assert ApplicationState.REJECTED is explained(h).state
-
-
 def test_a_gang_that_failed_is_explained_with_the_reason() -> None:
     """A hard one whose placeholders timed out."""
-    h = Harness()
-    h.nodes("n1")
-    h.submit(placeholder_ask=a_resource(memory=20), style="Hard", timeout_seconds=5)
-    h.ask("ph1", "ph2", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h = a_partition("n1", placeholder_ask=a_resource(memory=20), style="Hard", timeout_seconds=5)
+    h.try_asks("ph1", "ph2", task_group_name="g", placeholder=True)
     h.advance(5)
 
     assert (ApplicationState.FAILING, "ResourceReservationTimeout") == (
@@ -218,8 +195,9 @@ def test_a_gang_that_failed_is_explained_with_the_reason() -> None:
 # --------------------------------------------------------------------------------------- preemptions
 
 
-def a_preemption() -> Scene:
-    scene = Scene(TWO_QUEUES)
+def a_preemption(queues: str = TWO_QUEUES) -> Scene:
+    """An ask that preempts one of the three that fill the only node, if guarantees allow it."""
+    scene = Scene(queues)
     scene.nodes("n1", capacity=a_resource(memory=30))
     scene.runs("b1", "b2", "b3")
     scene.asks("a1")
@@ -243,12 +221,7 @@ def test_a_preemption_is_part_of_the_explanation_of_its_ask() -> None:
 
 def test_what_a_guarantee_forbids_is_explained_with_what_is_left_of_it() -> None:
     """The note of the cycle names neither a type nor an amount."""
-    scene = Scene(TWO_QUEUES.replace("memory: 20", "memory: 100"))
-    scene.nodes("n1", capacity=a_resource(memory=30))
-    scene.runs("b1", "b2", "b3")
-    scene.asks("a1")
-    scene.advance(10)
-    scene.cycle()
+    scene = a_preemption(TWO_QUEUES.replace("memory: 20", "memory: 100"))
 
     (ask,) = explained(scene, "root.a").asks
 
@@ -258,19 +231,14 @@ def test_what_a_guarantee_forbids_is_explained_with_what_is_left_of_it() -> None
 
 
 def test_a_preemption_is_part_of_the_explanation_of_its_victim() -> None:
-    """The others of its application have nothing to do with it."""
-    explanation = explained(a_preemption(), "root.b")
+    """Neither of the others of its application nor of other applications."""
+    scene = a_preemption()
+    scene.submit("other", "root.a")
+    explanation = explained(scene, "root.b")
 
     (record,) = explanation.preemptions_of("b3")
     assert ("root.a", "a1") == (record.application_id, record.allocation_key)
     assert () == explanation.preemptions_of("b1")
-
-
-def test_preemptions_of_others_are_left_out() -> None:
-    """An application hears of those that it took part in."""
-    scene = a_preemption()
-    scene.submit("other", "root.a")
-
     assert () == explained(scene, "other").preemptions
 
 

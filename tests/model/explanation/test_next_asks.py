@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from support.model.harness import TEN, Harness, a_resource
+from support.model.harness import TEN, Harness, a_partition, a_resource
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 import licorne.model.partition as partitions
@@ -82,14 +82,10 @@ def test_what_no_cycle_tries_is_left_out() -> None:
 
 def test_asks_with_a_reservation_go_first_and_stand_once() -> None:
     """With their node."""
-    harness = Harness()
-    harness.nodes("n1", "n2")
-    harness.submit()
-    harness.ask("r1", "r2", resource=a_resource(memory=6))
-    harness.run_until_idle()
+    harness = a_partition("n1", "n2")
+    harness.try_asks("r1", "r2", resource=a_resource(memory=6))
     harness.ask("large", resource=a_resource(memory=8))
-    harness.advance(3)
-    harness.run_until_idle()
+    harness.wait(3)
     harness.ask("urgent", resource=a_resource(memory=1), priority=5)
 
     found = next_asks(harness.state, 20).asks
@@ -100,8 +96,7 @@ def test_asks_with_a_reservation_go_first_and_stand_once() -> None:
 
 def test_why_nothing_is_tried_is_said() -> None:
     """For the whole partition; the order is that of the time when it goes on."""
-    harness = Harness()
-    harness.submit()
+    harness = a_partition()
     harness.ask("ask")
     found = next_asks(harness.state, 1)
 
@@ -167,8 +162,7 @@ def key_in(given: Any) -> str:
 
 def test_a_long_list_is_cut() -> None:
     """Each question has a bound."""
-    harness = Harness()
-    harness.submit()
+    harness = a_partition()
     harness.ask(*(f"ask-{number:03d}" for number in range(300)))
 
     assert NEXT_ASKS_MAX == len(listed(harness, NEXT_ASKS_MAX))

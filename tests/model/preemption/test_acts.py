@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.model.builders import PARTITION, TEN, a_resource
-from support.model.preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import PARTITION, a_resource
+from support.model.preemption_scenes import TWO_QUEUES, Scene, memory
 
 from licorne.model.preemption.acts import (
     is_still_ending,
@@ -38,15 +38,6 @@ def a_record(scene: Scene, *victims: Victim, ask: str = "ask") -> PreemptionReco
     )
 
 
-def test_all_victims_are_marked() -> None:
-    """From then on they are not chosen again."""
-    scene = a_scene()
-
-    assert mark_all([scene.victim("v1"), scene.victim("v2")]) is None
-    assert scene.application("root.b").allocations.is_preempted("v1")
-    assert scene.application("root.b").allocations.is_preempted("v2")
-
-
 def test_one_that_cannot_be_marked_leaves_all_unmarked() -> None:
     """The RM has been asked to end it already, for something else."""
     scene = a_scene()
@@ -56,13 +47,15 @@ def test_one_that_cannot_be_marked_leaves_all_unmarked() -> None:
     assert not scene.application("root.b").allocations.is_preempted("v1")
 
 
-def test_victims_are_counted_in_every_queue_above_until_they_are_gone() -> None:
-    """They stay allocated until the RM confirms, and are counted as being preempted as long."""
+def test_victims_are_marked_and_counted_in_every_queue_above_until_they_are_gone() -> None:
+    """They are not chosen again, and stay allocated until the RM confirms."""
     scene = a_scene()
-    mark_all([scene.victim("v1")])
-    release_all(scene.state, [scene.victim("v1")], "text")
+    victims = [scene.victim("v1"), scene.victim("v2")]
 
-    assert [TEN, TEN] == [scene.queue(path).preempting for path in ("root.b", "root")]
+    assert mark_all(victims) is None
+    assert all(scene.application("root.b").allocations.is_preempted(key) for key in ("v1", "v2"))
+    release_all(scene.state, victims, "text")
+    assert [memory(20)] * 2 == [scene.queue(path).preempting for path in ("root.b", "root")]
     scene.confirm()
     assert [EMPTY, EMPTY] == [scene.queue(path).preempting for path in ("root.b", "root")]
 

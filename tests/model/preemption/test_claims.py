@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from support.model.builders import TEN, FakePredicates, a_resource
-from support.model.preemption_scenes import Scene
+from support.model.preemption_scenes import Scene, memory
 
 from licorne.model.preemption.claims import NOTHING_COMMITTED, CommittedResources, committed_resources
 from licorne.model.resources.resource import EMPTY
 from licorne.model.state.preemption_log import RECORDS_MAX
 from licorne.model.values.messages import NodeAction
 
-TWENTY = a_resource(memory=20)
+TWENTY = memory(20)
 QUEUES = """
     - name: p
       queues:
@@ -35,8 +35,7 @@ def preempting() -> Scene:
     """Return a scene in which the ask p1 has preempted, and nothing is confirmed."""
     scene = two_nodes()
     scene.asks("p1", "p2", queue="root.p.a")
-    scene.advance(11)
-    scene.run_until_idle()
+    scene.wait(11)
     assert ["v2"] == scene.preempted
     return scene
 
@@ -48,8 +47,7 @@ def used(scene: Scene, path: str, but_for: str = "") -> int:
 def test_two_asks_do_not_preempt_for_what_is_guaranteed_once() -> None:
     """There is a second node, and the first ask has not been placed yet."""
     scene = preempting()
-    scene.advance(60)
-    scene.run_until_idle()
+    scene.wait(60)
 
     assert ["v2"] == scene.preempted
 
@@ -64,31 +62,25 @@ def test_more_asks_preempt_at_a_time_than_are_remembered_for_explanations() -> N
         scene.runs(f"v{name}", node=f"n{name}")
     scene.asks(*(f"p{name}" for name in names), queue="root.p.a")
     for _ in range(3):
-        scene.advance(16)
-        scene.run_until_idle()
+        scene.wait(16)
 
     assert entitled == len(set(scene.preempted)) == len(scene.preempted)
 
 
 def test_what_is_committed_counts_in_every_queue_above_the_ask() -> None:
-    """And nowhere else: the victim counts as gone."""
+    """And nowhere else: the victim counts as gone. It does not count for the ask, which may preempt again."""
     scene = preempting()
 
     assert [10, 10, 0, 40, 30] == [
         used(scene, path) for path in ("root.p.a", "root.p", "root.p.o", "root", "root.b")
     ]
-
-
-def test_an_ask_does_not_stand_in_its_own_way() -> None:
-    """It may have to preempt again."""
-    assert 0 == used(preempting(), "root.p.a", but_for="p1")
+    assert 0 == used(scene, "root.p.a", but_for="p1")
 
 
 def test_nothing_is_committed_to_a_placed_ask() -> None:
     """It is used."""
     scene = preempting()
-    scene.confirm()
-    scene.run_until_idle()
+    scene.settle()
     assert "p1" in scene.placements
 
     assert NOTHING_COMMITTED is committed_resources(scene.state, "")
@@ -100,8 +92,7 @@ def test_nothing_is_committed_to_an_ask_that_is_withdrawn() -> None:
     scene = preempting()
     scene.release("p1", application_id="root.p.a")
     assert NOTHING_COMMITTED is committed_resources(scene.state, "")
-    scene.confirm()
-    scene.run_until_idle()
+    scene.settle()
 
     assert (["v2"], {"p2"}) == (scene.preempted, {"p1", "p2"} & set(scene.placements))
 
@@ -120,8 +111,7 @@ def test_an_ask_that_the_rm_refuses_in_the_end_leaves_the_guarantee_to_the_next_
     scene = two_nodes(predicates=FakePredicates(refused=refused))
     scene.asks("p1", "p2", queue="root.p.a")
     for _ in range(3):
-        scene.advance(16)
-        scene.run_until_idle()
+        scene.wait(16)
         scene.confirm()
     scene.run_until_idle()
 
@@ -129,24 +119,20 @@ def test_an_ask_that_the_rm_refuses_in_the_end_leaves_the_guarantee_to_the_next_
     assert TEN == scene.queue("root.p.a").allocated
 
 
-def test_without_a_claim_a_queue_will_use_what_it_uses_less_what_is_preempted() -> None:
-    """The most of it is what it uses now."""
-    scene = preempting()
-    queue = scene.queue("root.b")
-
-    assert (a_resource(memory=30), a_resource(memory=40)) == (
-        NOTHING_COMMITTED.use_of(queue),
-        NOTHING_COMMITTED.most_of(queue),
-    )
-
-
 def test_the_most_of_a_queue_is_what_it_uses_now_or_will_use() -> None:
-    """For each type by itself."""
+    """For each type by itself; without a claim it will use what it uses less what is preempted."""
     scene = preempting()
     queue = scene.queue("root.b")
 
-    assert a_resource(memory=40) == CommittedResources({"root.b": EMPTY}).most_of(queue)
-    assert a_resource(memory=45) == CommittedResources({"root.b": a_resource(memory=15)}).most_of(queue)
+    assert memory(30) == NOTHING_COMMITTED.use_of(queue)
+    assert [memory(40), memory(40), memory(45)] == [
+        committed.most_of(queue)
+        for committed in (
+            NOTHING_COMMITTED,
+            CommittedResources({"root.b": EMPTY}),
+            CommittedResources({"root.b": memory(15)}),
+        )
+    ]
 
 
 def test_a_full_leaf_is_full_for_those_behind_an_ask_that_has_preempted() -> None:
@@ -161,11 +147,9 @@ def test_a_full_leaf_is_full_for_those_behind_an_ask_that_has_preempted() -> Non
         - name: b
     """)
     scene.asks("p1", "p2", queue="root.p.a")
-    scene.advance(60)
-    scene.run_until_idle()
+    scene.wait(60)
     assert 1 == len(scene.preempted)
-    scene.confirm()
-    scene.run_until_idle()
+    scene.settle()
 
     assert TEN == scene.queue("root.p.a").allocated
     assert 1 == len(scene.preempted)
@@ -175,7 +159,7 @@ def test_room_is_left_where_no_maximum_is_exceeded_with_what_is_committed() -> N
     """Of the types that are asked for; the root is full when its nodes are, and bars nobody."""
     scene = preempting()
     leaf = scene.queue("root.p.o")
-    scene.queue("root.p").set_quota(None, a_resource(memory=25))
+    scene.queue("root.p").set_quota(None, memory(25))
     committed = CommittedResources({"root.p": TEN})
 
     assert NOTHING_COMMITTED.leaves_room(leaf, TWENTY)

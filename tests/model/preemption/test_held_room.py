@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
+from support.model.explained import blockers
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
-from licorne.model.explanation.explain import explain
 from licorne.model.state.claims import CLAIM_GRACE_NS
 from licorne.model.values.messages import NodeAction
 
@@ -43,36 +43,25 @@ def four_of_one_queue(queues: str, *, predicates: FakePredicates | None = None) 
     for number in range(4):
         scene.runs(f"v{number}", queue=runs, node=NODES[number])
     scene.asks("p1", queue=asks, resource=TWENTY)
-    scene.advance(2)
-    scene.run_until_idle()
+    scene.wait(2)
     assert ["v3", "v2"] == scene.preempted
     return scene
 
 
 @pytest.mark.parametrize("queues", PLACES, ids=["side by side", "in different sub-trees"])
 def test_what_one_victim_gives_back_is_kept_until_the_other_has_ended(queues: str) -> None:
-    """Its job asks for it again at once, and the nodes have room."""
+    """Its job asks for it again at once, and the nodes have room: why that ask waits is explained."""
     scene = four_of_one_queue(queues)
     _, runs = PLACES[queues]
     scene.end("v3", runs, again=True)
     assert "v3'" not in scene.placements
+    (blocker,) = blockers(scene, "v3'", runs)
+    assert ("root.p", "a part is kept for asks that have preempted") == (blocker.subject, blocker.detail)
     scene.end("v2", runs, again=True)
 
     assert "p1" in scene.placements
-    scene.advance(300)
-    scene.run_until_idle()
+    scene.wait(300)
     assert ["v3", "v2"] == scene.preempted
-
-
-def test_what_is_kept_is_said_to_be_kept() -> None:
-    """Otherwise nobody would understand why an ask waits that its queue has room for."""
-    scene = four_of_one_queue(SIDE_BY_SIDE)
-    scene.end("v3", "root.p.b", again=True)
-    explanation = scene.partition.read(explain, "root.p.b")
-    assert explanation is not None
-    (blocker,) = explanation.asks[0].blockers
-
-    assert ("root.p", "a part is kept for asks that have preempted") == (blocker.subject, blocker.detail)
 
 
 def test_an_ask_of_higher_priority_does_not_take_what_was_taken_for_another() -> None:
@@ -103,11 +92,9 @@ def test_what_an_ask_cannot_use_is_kept_for_as_long_as_it_takes_to_try_again() -
     predicates.refused.update(dict.fromkeys([("p1", node) for node in NODES], "not after all"))
     scene.end("v3", "root.p.b", again=True)
     scene.end("v2", "root.p.b", again=True)
-    scene.advance(CLAIM_GRACE_NS // SECOND_NS - 1)
-    scene.run_until_idle()
+    scene.wait(CLAIM_GRACE_NS // SECOND_NS - 1)
     assert not {"v3'", "v2'"} & set(scene.placements)
-    scene.advance(2)
-    scene.run_until_idle()
+    scene.wait(2)
 
     assert {"v3'", "v2'"} <= set(scene.placements)
 
@@ -141,8 +128,7 @@ def test_the_limit_of_a_user_is_kept_as_well() -> None:
     scene.submit("root.p.c", "root.p.c", user="bob")
     scene.runs("v0", "v1", "v2", "v3", queue="root.p.b")
     scene.asks("p1", queue="root.p.a", resource=TWENTY)
-    scene.advance(2)
-    scene.run_until_idle()
+    scene.wait(2)
     assert ["v3", "v2"] == scene.preempted
     scene.nodes("n2", capacity=TEN)
     scene.asks("other", queue="root.p.c", may_preempt=False)
@@ -163,8 +149,7 @@ def test_nothing_more_ends_for_a_job_that_is_withdrawn_and_submitted_again() -> 
     for number in range(2, 5):
         scene.release(f"p{number - 1}", application_id="root.p.a")
         scene.asks(f"p{number}", queue="root.p.a", resource=TWENTY)
-        scene.advance(20)
-        scene.run_until_idle()
+        scene.wait(20)
     scene.end("v3", "root.p.b", again=True)
     scene.end("v2", "root.p.b", again=True)
 
@@ -178,8 +163,7 @@ def test_nothing_more_ends_for_an_ask_of_another_queue_either() -> None:
     scene.runs(*(f"v{number}" for number in range(8)))
     for key in ("p1", "p2"):
         scene.asks(key)
-        scene.advance(30)
-        scene.run_until_idle()
+        scene.wait(30)
         assert ["v7"] == scene.preempted
         if key == "p1":
             scene.release("p1", application_id="root.a")
@@ -210,8 +194,7 @@ def test_only_what_is_missing_ends_for_a_larger_ask() -> None:
     scene.release("p1", application_id="root.p.a")
     scene.nodes("large", capacity=a_resource(memory=30))
     scene.asks("p2", queue="root.p.a", resource=a_resource(memory=30))
-    scene.advance(2)
-    scene.run_until_idle()
+    scene.wait(2)
 
     assert ["v3", "v2", "v1"] == scene.preempted
 

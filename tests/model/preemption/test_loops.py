@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from support.model.builders import START_NS, TEN
 
 from licorne.model.preemption.acts import LOOP_WINDOW_NS, repetition_of
@@ -62,9 +63,30 @@ def last_of(records: list[PreemptionRecord], waits: Callable[[PreemptionRecord],
     return "" if repetition is None else repetition.why
 
 
-def test_one_preemption_after_the_other_is_no_loop() -> None:
-    """A queue takes what it is entitled to, ask by ask."""
-    assert last_of([preempts("a1", "b1"), preempts("a2", "b2")]) == ""
+NO_LOOPS = {
+    # A queue takes what it is entitled to, ask by ask.
+    "one after the other, whose asks do not wait": (never, [preempts("a1", "b1"), preempts("a2", "b2")]),
+    # That is progress.
+    "one that takes from another application": (
+        always,
+        [preempts("a1", "b1"), preempts("a1", "c1", taken_from="third")],
+    ),
+    "one for another queue": (always, [preempts("a1", "b1"), preempts("c1", "b2", queue="root.c")]),
+    "one for an ask whose first one is longer ago than the window": (
+        always,
+        [preempts("a1", "b1"), preempts("a1", "b2", time_ns=START_NS + LOOP_WINDOW_NS + 1)],
+    ),
+    # It is enforced once a change.
+    "one for a quota": (always, [preempts("", "b1", cause=PreemptionCause.QUOTA)] * 2),
+}
+
+
+@pytest.mark.parametrize(("waits", "records"), NO_LOOPS.values(), ids=NO_LOOPS)
+def test_no_loop_is_made_by(
+    waits: Callable[[PreemptionRecord], bool], records: list[PreemptionRecord]
+) -> None:
+    """What does not repeat another preemption."""
+    assert last_of(records, waits) == ""
 
 
 def test_two_that_take_turns_are_a_loop() -> None:
@@ -111,29 +133,3 @@ def test_a_loop_waits_twice_as_long_each_time() -> None:
         time_ns = record.time_ns
 
     assert [15, 30, 60, 120, 240, 480] == waits_seconds
-
-
-def test_another_application_makes_no_loop() -> None:
-    """To take from another application is progress, not a loop."""
-    records = [preempts("a1", "b1"), preempts("a1", "c1", taken_from="third")]
-
-    assert last_of(records, always) == ""
-
-
-def test_another_queue_makes_no_loop() -> None:
-    """Two queues may take from the same one."""
-    assert last_of([preempts("a1", "b1"), preempts("c1", "b2", queue="root.c")], always) == ""
-
-
-def test_what_came_to_nothing_long_ago_is_forgotten() -> None:
-    """After the window a preemption is a new one."""
-    records = [preempts("a1", "b1"), preempts("a1", "b2", time_ns=START_NS + LOOP_WINDOW_NS + 1)]
-
-    assert last_of(records, always) == ""
-
-
-def test_a_quota_is_never_a_loop() -> None:
-    """It is enforced once a change."""
-    records = [preempts("", "b1", cause=PreemptionCause.QUOTA)] * 2
-
-    assert last_of(records, always) == ""

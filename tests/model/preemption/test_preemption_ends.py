@@ -88,22 +88,12 @@ def rounds_until_rest(crowd: Crowd) -> int:
     raise AssertionError(f"still preempting after {ROUNDS_MAX} rounds: {crowd.scene.preempted[-10:]}")
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=16)
 @given(seed=st.integers(0, 2**32))
-def test_preemption_comes_to_rest(seed: int) -> None:
-    """Every queue gets what is guaranteed, and then none takes from another."""
+def test_preemption_comes_to_rest_and_repeats_none_that_came_to_nothing(seed: int) -> None:
+    """Every queue gets what is guaranteed, then none takes from another: no loop is detected."""
     crowd = Crowd(seed)
     crowd.come()
 
     assert rounds_until_rest(crowd) < ROUNDS_MAX
-
-
-@settings(deadline=None, max_examples=8)
-@given(seed=st.integers(0, 2**32))
-def test_no_preemption_repeats_one_that_came_to_nothing(seed: int) -> None:
-    """The detector has nothing to count."""
-    crowd = Crowd(seed)
-    crowd.come()
-    rounds_until_rest(crowd)
-
     assert [record.explain() for record in crowd.scene.state.preemptions if record.loop] == []

@@ -51,8 +51,7 @@ def tries_after_a_change(backlog: int, queues: str, walks: Walks) -> int:
     scene.runs(*[f"v{number}" for number in range(10)])
     scene.asks(*[f"p{number}" for number in range(backlog)])
     for _ in range(8):
-        scene.advance(16)
-        scene.run_until_idle()
+        scene.wait(16)
         scene.confirm()
     assert a_resource(memory=50) == scene.queue("root.a").allocated
     walks.tried = 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import TEN, a_resource
-from support.model.preemption_scenes import Scene
+from support.model.preemption_scenes import Running, Scene, memory
 
 from licorne.model.preemption.quota import over_maximum, shared_out
 from licorne.model.queues.quota_timer import quota_settings, quotas_changed
@@ -13,6 +16,7 @@ from licorne.model.resources.resource import Resource
 from licorne.model.state.preemption_log import PreemptionCause
 from licorne.model.values.messages import TerminationType
 
+ONE_EACH = a_resource(memory=1, vcore=1)
 ON = "preemption: {quotapreemptionenabled: true}"
 QUEUES = """
     - name: p
@@ -23,10 +27,6 @@ QUEUES = """
         resources: {guaranteed: {memory: 40}}
       - name: y
 """
-
-
-def memory(quantity: int) -> Resource:
-    return a_resource(memory=quantity)
 
 
 def a_scene(queues: str = QUEUES, *, partition: str = ON) -> Scene:
@@ -51,24 +51,16 @@ def wait(scene: Scene, seconds: int) -> None:
         scene.validate()
 
 
-def test_what_is_above_a_lowered_maximum_goes_after_the_delay() -> None:
-    """Not before, and never more than is above it."""
+def test_what_is_above_a_lowered_maximum_is_preempted_once_after_the_delay() -> None:
+    """Not before, never more than is above it, and once for a change: what is left above it stays."""
     scene = a_scene()
     scene.runs("v1", "v2", "v3", "v4", queue="root.p.y")
     lower(scene, "root.p", memory(25))
     wait(scene, 9)
     assert [] == scene.preempted
     wait(scene, 1)
-
     assert ["v4"] == scene.preempted
-
-
-def test_one_change_is_enforced_once() -> None:
-    """What is left above the maximum stays."""
-    scene = a_scene()
-    scene.runs("v1", "v2", "v3", "v4", queue="root.p.y")
-    lower(scene, "root.p", memory(25))
-    wait(scene, 60)
+    wait(scene, 50)
     scene.confirm()
     wait(scene, 60)
 
@@ -132,37 +124,105 @@ def test_the_willing_and_the_youngest_go_first_and_originators_last() -> None:
     assert ["young", "old", "opted-out"] == gone
 
 
-def test_nothing_goes_that_is_guaranteed() -> None:
-    """The other child gives what it can, the guaranteed one what is above its guarantee."""
-    scene = a_scene()
-    scene.runs(*[f"x{number}" for number in range(5)], queue="root.p.x")
-    scene.runs(*[f"y{number}" for number in range(5)], queue="root.p.y")
-    lower(scene, "root.p", memory(40))
+@dataclass(frozen=True)
+class Lowered:
+    """What runs, the maximum to which a queue is lowered, and what is preempted for that, in order."""
+
+    running: list[Running]
+    maximum: Resource
+    preempted: list[str]
+    queues: str = QUEUES
+    path: str = "root.p"
+
+
+LOWERED = {
+    # The other child gives what it can.
+    "nothing that is guaranteed, only what is above it": Lowered(
+        [Running("x0 x1 x2 x3 x4", "root.p.x"), Running("y0 y1 y2 y3 y4", "root.p.y")],
+        memory(40),
+        ["x4", "y4", "y3", "y2", "y1", "y0"],
+    ),
+    # Ten tasks use ten of fifty guaranteed memory; of their ten vcores four are above the maximum.
+    "what is above the maximum in one type, although the other one is within its guarantee": Lowered(
+        [Running("v0 v1 v2 v3 v4 v5 v6 v7 v8 v9", "root.p", resource=ONE_EACH)],
+        a_resource(vcore=6),
+        ["v9", "v8", "v7", "v6"],
+        """
+        - name: p
+          properties: {quota.preemption.delay: 10s}
+          resources: {guaranteed: {memory: 50}, max: {vcore: 100m}}
+        """,
+    ),
+    # Both types are above the maximum. The parent is guaranteed the memory, so what has some stays.
+    "a type above its maximum as far as it is above the guarantees": Lowered(
+        [
+            Running("vcores", "root.q.p", resource=a_resource(vcore=1)),
+            Running("both too", "root.q.p", resource=a_resource(memory=10, vcore=1)),
+        ],
+        ONE_EACH,
+        ["vcores"],
+        """
+        - name: q
+          resources: {guaranteed: {memory: 50}}
+          queues:
+          - name: p
+            properties: {quota.preemption.delay: 10s}
+            resources: {max: {memory: 100, vcore: 100m}}
+        """,
+        "root.q.p",
+    ),
+    # Each leaf by its share of what is above the guarantees of that type.
+    "a type in leaves that are short of another one": Lowered(
+        [
+            Running("x0 x1 x2 x3 x4 x5", "root.p.x", resource=ONE_EACH),
+            Running("y0 y1 y2 y3", "root.p.y", resource=ONE_EACH),
+        ],
+        a_resource(vcore=6),
+        ["x5", "x4", "y3", "y2"],
+        """
+        - name: p
+          properties: {quota.preemption.delay: 10s}
+          resources: {max: {vcore: 100m}}
+          queues:
+          - {name: x, resources: {guaranteed: {memory: 40, vcore: 2m}}}
+          - {name: y, resources: {guaranteed: {memory: 50}}}
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOWERED.values(), ids=LOWERED)
+def test_a_lowered_maximum_preempts(case: Lowered) -> None:
+    """Type by type, within the guarantees."""
+    scene = a_scene(case.queues)
+    scene.start(case.running)
+    lower(scene, case.path, case.maximum)
     wait(scene, 10)
-    scene.confirm()
 
-    assert memory(40) == scene.queue("root.p.x").allocated
-    assert [] == [key for key in scene.preempted if key in ("x0", "x1", "x2", "x3")]
+    assert case.preempted == scene.preempted
 
 
-def test_what_a_parent_has_to_give_is_shared_out_by_what_is_above_the_guarantees() -> None:
-    """Of twenty-eight: ten and thirty-eight are above, so five and twenty-two, rounded down."""
+@pytest.mark.parametrize(
+    ("used", "back", "shares"),
+    [
+        # Ten and thirty-eight are above the guarantees: five and twenty-two of twenty-eight, rounded down.
+        pytest.param({"x": 50, "y": 38}, 28, {"x": 5, "y": 22}, id="by what is above the guarantees"),
+        # The recorded core counts less than the guarantee as an excess.
+        pytest.param({"x": 10, "y": 30}, 20, {"y": 20}, id="by nothing of what is below a guarantee"),
+    ],
+)
+def test_what_a_parent_has_to_give_is_shared_out(
+    used: dict[str, int], back: int, shares: dict[str, int]
+) -> None:
+    """Among the leaves below it."""
     scene = a_scene()
-    scene.runs("x1", queue="root.p.x", resource=memory(50))
-    scene.runs("y1", queue="root.p.y", resource=memory(38))
-    shares = shared_out(scene.queue("root.p"), memory(28))
+    for leaf, quantity in used.items():
+        scene.runs(f"{leaf}1", queue=f"root.p.{leaf}", resource=memory(quantity))
+    found = shared_out(scene.queue("root.p"), memory(back))
 
-    assert {"root.p.x": memory(5), "root.p.y": memory(22)} == {leaf.path: share for leaf, share in shares}
-
-
-def test_a_type_that_a_child_uses_less_of_than_guaranteed_is_no_excess() -> None:
-    """The recorded core counts it as one."""
-    scene = a_scene()
-    scene.runs("x1", queue="root.p.x", resource=memory(10))
-    scene.runs("y1", queue="root.p.y", resource=memory(30))
-    shares = shared_out(scene.queue("root.p"), memory(20))
-
-    assert {"root.p.y": memory(20)} == {leaf.path: share for leaf, share in shares}
+    assert {f"root.p.{leaf}": memory(share) for leaf, share in shares.items()} == {
+        leaf.path: share for leaf, share in found
+    }
 
 
 def test_what_is_being_preempted_is_as_good_as_gone() -> None:
@@ -173,60 +233,6 @@ def test_what_is_being_preempted_is_as_good_as_gone() -> None:
     scene.queue("root.p").change_preempting(TEN)
 
     assert memory(10) == over_maximum(scene.queue("root.p"))
-
-
-def test_a_type_within_its_maximum_forbids_nothing_though_it_is_guaranteed() -> None:
-    """Ten tasks use ten of fifty guaranteed memory; of their ten vcores four are above the maximum."""
-    scene = a_scene("""
-        - name: p
-          properties: {quota.preemption.delay: 10s}
-          resources: {guaranteed: {memory: 50}, max: {vcore: 100m}}
-    """)
-    keys = [f"v{number}" for number in range(10)]
-    scene.runs(*keys, queue="root.p", resource=a_resource(memory=1, vcore=1))
-    lower(scene, "root.p", a_resource(vcore=6))
-    wait(scene, 10)
-
-    assert ["v9", "v8", "v7", "v6"] == scene.preempted
-
-
-def test_a_type_above_its_maximum_is_given_as_far_as_it_is_above_the_guarantees() -> None:
-    """Both are above it. The parent is guaranteed the memory, so what has some stays."""
-    scene = a_scene("""
-        - name: q
-          resources: {guaranteed: {memory: 50}}
-          queues:
-          - name: p
-            properties: {quota.preemption.delay: 10s}
-            resources: {max: {memory: 100, vcore: 100m}}
-    """)
-    scene.runs("vcores", queue="root.q.p", resource=a_resource(vcore=1))
-    scene.runs("both", "too", queue="root.q.p", resource=a_resource(memory=10, vcore=1))
-    lower(scene, "root.q.p", a_resource(memory=1, vcore=1))
-    wait(scene, 10)
-
-    assert ["vcores"] == scene.preempted
-
-
-def test_a_parent_has_a_type_given_by_leaves_that_are_short_of_another() -> None:
-    """Each by its share of what is above the guarantees of that type."""
-    scene = a_scene("""
-        - name: p
-          properties: {quota.preemption.delay: 10s}
-          resources: {max: {vcore: 100m}}
-          queues:
-          - name: x
-            resources: {guaranteed: {memory: 40, vcore: 2m}}
-          - name: y
-            resources: {guaranteed: {memory: 50}}
-    """)
-    each = a_resource(memory=1, vcore=1)
-    scene.runs(*[f"x{number}" for number in range(6)], queue="root.p.x", resource=each)
-    scene.runs(*[f"y{number}" for number in range(4)], queue="root.p.y", resource=each)
-    lower(scene, "root.p", a_resource(vcore=6))
-    wait(scene, 10)
-
-    assert ["x5", "x4", "y3", "y2"] == scene.preempted
 
 
 def test_a_queue_that_is_enforced_leaves_those_below_for_the_next_second() -> None:

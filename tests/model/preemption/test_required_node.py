@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import TEN, a_resource
-from support.model.preemption_scenes import Scene
+from support.model.preemption_scenes import HUNDRED, Running, Scene, memory
 
 from licorne.model.preemption.victims import given_back
 from licorne.model.resources.resource import Resource, add, fits
@@ -18,12 +21,12 @@ QUEUES = """
       properties: {preemption.policy: disabled}
       resources: {guaranteed: {memory: 100}}
 """
-HUNDRED = a_resource(memory=100)
-TWENTY = a_resource(memory=20)
+TWENTY = memory(20)
+FIVE_TWENTIES = Running("v0 v1 v2 v3 v4", resource=TWENTY)
 
 
-def a_scene(*, partition: str = "") -> Scene:
-    scene = Scene(QUEUES, partition=partition)
+def a_scene() -> Scene:
+    scene = Scene(QUEUES)
     scene.nodes("n1", "n2", capacity=HUNDRED)
     return scene
 
@@ -31,7 +34,7 @@ def a_scene(*, partition: str = "") -> Scene:
 def a_full_node() -> Scene:
     """Five allocations of twenty fill node n1."""
     scene = a_scene()
-    scene.runs("v0", "v1", "v2", "v3", "v4", resource=TWENTY)
+    scene.start([FIVE_TWENTIES])
     return scene
 
 
@@ -40,21 +43,15 @@ def needs_node(scene: Scene, key: str = "ds", resource: Resource = TWENTY, prior
     scene.run_until_idle()
 
 
-def test_the_youngest_goes_for_an_ask_that_needs_the_node() -> None:
-    """No delay, no guarantee, no policy of a queue and no permission of the ask matters."""
-    scene = a_full_node()
-    needs_node(scene)
-
-    assert ["v4"] == scene.preempted
-
-
-def test_the_ask_runs_once_its_victims_are_gone() -> None:
-    """The node is reserved for it, so that no other ask takes the room."""
+def test_an_ask_preempts_once_and_runs_when_its_victims_are_gone() -> None:
+    """However long the RM takes; the node is reserved for it, so that no other ask takes the room."""
     scene = a_full_node()
     scene.asks("other", resource=TWENTY, may_preempt=False)
     needs_node(scene)
-    scene.confirm()
-    scene.run_until_idle()
+    for _ in range(5):
+        scene.wait(60)
+    assert ["v4"] == scene.preempted
+    scene.settle()
 
     assert {"n1": "ds", "n2": "other"} == {
         node: key for key, node in scene.placements.items() if key in ("ds", "other")
@@ -64,7 +61,7 @@ def test_the_ask_runs_once_its_victims_are_gone() -> None:
 def test_the_rm_gets_one_message_that_names_the_ask() -> None:
     """Also when several have to go."""
     scene = a_full_node()
-    needs_node(scene, resource=a_resource(memory=50))
+    needs_node(scene, resource=memory(50))
     (message,) = scene.preemption_messages
 
     assert ["v4", "v3", "v2"] == [release.allocation_key for release in message]
@@ -74,79 +71,74 @@ def test_the_rm_gets_one_message_that_names_the_ask() -> None:
     assert {TerminationType.PREEMPTED_BY_SCHEDULER} == {release.termination for release in message}
 
 
-def test_an_ask_preempts_once_while_its_victims_go() -> None:
-    """However long the RM takes."""
-    scene = a_full_node()
-    needs_node(scene)
-    for _ in range(5):
-        scene.advance(60)
-        scene.run_until_idle()
+@dataclass(frozen=True)
+class Needed:
+    """What runs on node n1, what an ask needs there, and what is preempted for it, in order."""
 
-    assert ["v4"] == scene.preempted
+    running: list[Running]
+    asked: Resource
+    preempted: list[str]
+    capacity: Resource = HUNDRED
+    queues: str = QUEUES
+    partition: str = ""
 
 
-def test_what_the_node_has_left_counts() -> None:
-    """The recorded core would let two of twenty go for thirty of which ten are there."""
+NEEDED = {
+    # No delay, no guarantee, no policy of a queue and no permission of the ask matters.
+    "the youngest": Needed([FIVE_TWENTIES], TWENTY, ["v4"]),
+    # The recorded core would preempt two of twenty.
+    "no more than what the node lacks": Needed(
+        [Running("filler", resource=memory(50)), Running("v1 v2", resource=TWENTY)], memory(30), ["v2"]
+    ),
+    # It comes first in the order, but a large one behind it is preempted anyway.
+    "no small one without need": Needed(
+        [Running("large", resource=memory(90)), Running("small")], memory(80), ["large"]
+    ),
+    "no other ask of the node": Needed([Running("bound", resource=HUNDRED, required_node="n1")], TWENTY, []),
+    "nothing that shares no type with the ask": Needed(
+        [Running("memory"), Running("vcore", resource=a_resource(vcore=10))],
+        TEN,
+        ["memory"],
+        a_resource(memory=10, vcore=10),
+    ),
+    # Preemption is not a way around a maximum.
+    "nothing for an ask outside its quota": Needed(
+        [Running("own", "root.a", "n2", TWENTY), Running("v0", resource=HUNDRED)],
+        TWENTY,
+        [],
+        queues="- {name: a, resources: {max: {memory: 30}}}\n- name: b",
+    ),
+    # The partition's switch is for guarantees.
+    "also where preemption is off in the partition": Needed(
+        [Running("v0", resource=HUNDRED)], TWENTY, ["v0"], partition="preemption: {enabled: false}"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NEEDED.values(), ids=NEEDED)
+def test_an_ask_that_needs_the_node_preempts(case: Needed) -> None:
+    """As little as makes room, at once."""
+    scene = Scene(case.queues, partition=case.partition)
+    scene.nodes("n1", "n2", capacity=case.capacity)
+    scene.start(case.running)
+    needs_node(scene, resource=case.asked)
+
+    assert case.preempted == scene.preempted
+
+
+def test_an_ask_that_all_together_do_not_help_waits_until_that_changes() -> None:
+    """Foreign allocations and those of higher priority stay; the ask says so, and each cycle looks again."""
     scene = a_scene()
-    scene.runs("filler", resource=a_resource(memory=50))
-    scene.runs("v1", "v2", resource=TWENTY)
-    needs_node(scene, resource=a_resource(memory=30))
-
-    assert ["v2"] == scene.preempted
-
-
-def test_nothing_ends_without_need() -> None:
-    """A small one that comes first in the order is spared when a large one behind it has to go anyway."""
-    scene = a_scene()
-    scene.runs("large", resource=a_resource(memory=90))
-    scene.runs("small")
-    needs_node(scene, resource=a_resource(memory=80))
-
-    assert ["large"] == scene.preempted
-
-
-def test_nothing_goes_where_all_together_are_not_enough() -> None:
-    """Foreign allocations and those of higher priority stay; the ask goes on waiting, and says so."""
-    scene = a_scene()
-    scene.runs("v0", resource=a_resource(memory=60), priority=5)
-    scene.runs("v1", resource=a_resource(memory=40))
-    needs_node(scene, resource=a_resource(memory=50))
+    scene.runs("v0", resource=memory(60), priority=5)
+    scene.runs("v1", resource=memory(40))
+    needs_node(scene, resource=memory(50))
 
     assert [] == scene.preempted
     assert ["No fit on required node, preemption does not help"] == scene.waits_with("ds")
-
-
-def test_an_ask_without_result_is_tried_again_when_it_may_help() -> None:
-    """Nothing was triggered, so the next cycle looks again."""
-    scene = a_scene()
-    scene.runs("v0", resource=a_resource(memory=60), priority=5)
-    scene.runs("v1", resource=a_resource(memory=40))
-    needs_node(scene, resource=a_resource(memory=50))
     scene.release("v0", application_id="root.b")
-    scene.runs("v2", resource=a_resource(memory=60))
+    scene.runs("v2", resource=memory(60))
     scene.cycle()
-
     assert ["v2"] == scene.preempted
-
-
-def test_other_asks_of_the_node_stay() -> None:
-    """A daemon set does not go for another."""
-    scene = a_scene()
-    scene.runs("bound", resource=HUNDRED, required_node="n1")
-    needs_node(scene)
-
-    assert [] == scene.preempted
-
-
-def test_what_shares_no_type_with_the_ask_stays() -> None:
-    """Its end would give nothing."""
-    scene = Scene(QUEUES)
-    scene.nodes("n1", "n2", capacity=a_resource(memory=10, vcore=10))
-    scene.runs("memory", resource=TEN)
-    scene.runs("vcore", resource=a_resource(vcore=10))
-    needs_node(scene, resource=TEN)
-
-    assert ["memory"] == scene.preempted
 
 
 def test_what_is_on_its_way_out_is_not_chosen() -> None:
@@ -159,43 +151,17 @@ def test_what_is_on_its_way_out_is_not_chosen() -> None:
     assert ["v2"] == scene.preempted
 
 
-def test_an_ask_outside_its_quota_preempts_nothing() -> None:
-    """Preemption is not a way around a maximum."""
-    scene = Scene("""
-        - name: a
-          resources: {max: {memory: 30}}
-        - name: b
-    """)
-    scene.nodes("n1", "n2", capacity=HUNDRED)
-    scene.runs("own", queue="root.a", node="n2", resource=TWENTY)
-    scene.runs("v0", resource=HUNDRED)
-    needs_node(scene)
-
-    assert [] == scene.preempted
-
-
-def test_required_nodes_are_preempted_for_where_preemption_is_off() -> None:
-    """The partition's switch is for guarantees."""
-    scene = a_scene(partition="preemption: {enabled: false}")
-    scene.runs("v0", resource=HUNDRED)
-    needs_node(scene)
-
-    assert ["v0"] == scene.preempted
-
-
 def test_an_ask_whose_room_another_ask_of_the_node_took_preempts_again() -> None:
     """In the recorded core it waits for ever: it has preempted before."""
     scene = a_full_node()
-    needs_node(scene, resource=a_resource(memory=30))
+    needs_node(scene, resource=memory(30))
     scene.release("v4", application_id="root.b", termination=TerminationType.PREEMPTED_BY_SCHEDULER)
     needs_node(scene, "smaller", resource=TWENTY)
-    scene.confirm()
-    scene.run_until_idle()
+    scene.settle()
 
     assert "smaller" in scene.placements
     assert ["v4", "v3", "v2"] == scene.preempted
-    scene.confirm()
-    scene.run_until_idle()
+    scene.settle()
     assert "ds" in scene.placements
 
 
@@ -208,8 +174,7 @@ def test_two_asks_do_not_preempt_for_what_their_queue_has_room_for_once() -> Non
     for node in ("n1", "n2"):
         scene.asks(f"ds-{node}", resource=TWENTY, may_preempt=False, required_node=node)
     scene.run_until_idle()
-    scene.confirm()
-    scene.run_until_idle()
+    scene.settle()
 
     assert ["v1"] == scene.preempted
     assert "ds-n1" in scene.placements
@@ -248,15 +213,15 @@ def test_victims_on_a_required_node_are_enough_and_none_could_be_spared(
     for number, size in enumerate(sizes):
         if used + size <= 100:
             used += size
-            scene.runs(f"v{number}", resource=a_resource(memory=size), priority=priorities[number])
+            scene.runs(f"v{number}", resource=memory(size), priority=priorities[number])
     victims = [scene.victim(f"v{number}") for number in range(len(sizes)) if f"v{number}" in scene.placements]
     available = scene.node("n1").available
     eligible = given_back(victim for victim in victims if victim.allocation.ask.priority <= 0)
-    needs_node(scene, resource=a_resource(memory=asked))
+    needs_node(scene, resource=memory(asked))
     gone = [victim for victim in victims if victim.key in scene.preempted]
 
-    helps = fits(add(available, eligible), a_resource(memory=asked))
+    helps = fits(add(available, eligible), memory(asked))
     assert helps == ("ds" in scene.placements or bool(gone))
     for victim in gone:
         others = given_back(other for other in gone if other is not victim)
-        assert not fits(add(available, others), a_resource(memory=asked))
+        assert not fits(add(available, others), memory(asked))

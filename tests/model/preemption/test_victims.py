@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation
-from support.model.preemption_scenes import TWO_QUEUES, Scene
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
+from support.model.preemption_scenes import TWO_QUEUES, Scene, a_victim
 
 from licorne.model.preemption.victims import (
     Need,
@@ -19,43 +23,10 @@ from licorne.model.preemption.victims import (
     required_node_order,
     victims_of,
 )
-from licorne.model.queues.application_entry import ApplicationEntry
-from licorne.model.resources.resource import EMPTY, Resource, add, fits
-from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.resources.resource import EMPTY, add, fits
+from licorne.model.values.allocation import Allocation
 
 HOUR = 3600 * SECOND_NS
-
-
-def an_entry() -> ApplicationEntry:
-    scene = Scene(TWO_QUEUES)
-    scene.submit("root.b", "root.b")
-    return scene.entry("root.b")
-
-
-ENTRY = an_entry()
-
-
-def a_victim(
-    key: str = "v",
-    *,
-    resource: Resource = TEN,
-    willing: bool = True,
-    originator: bool = False,
-    priority: int = 0,
-    age_ns: int = 0,
-    required_node: str = "",
-) -> Victim:
-    ask = Ask(
-        allocation_key=key,
-        application_id="app",
-        resource=resource,
-        created_at_ns=START_NS - age_ns,
-        priority=priority,
-        originator=originator,
-        allow_preempt_self=willing,
-        required_node=required_node,
-    )
-    return Victim(Allocation(ask, "node", START_NS), ENTRY)
 
 
 def memory(*quantities: int) -> list[Victim]:
@@ -78,7 +49,7 @@ def test_a_victim_shows_its_allocation() -> None:
     """Key, size and leaf come from the allocation and the entry."""
     victim = a_victim("v")
 
-    assert ("v", TEN, ENTRY.queue) == (victim.key, victim.resource, victim.queue)
+    assert ("v", TEN, "root.b") == (victim.key, victim.resource, victim.queue.path)
 
 
 def test_an_originator_is_more_reluctant_than_one_that_opted_out() -> None:
@@ -165,72 +136,67 @@ def test_needed_victims_are_enough_and_none_can_be_spared(quantities: list[int],
         assert not fits(add(have, given_back(others)), wanted)
 
 
-def test_the_order_on_a_required_node_is_reluctance_priority_age_size() -> None:
-    """Each of these decides where those before it leave a tie."""
-    ordered = [
-        a_victim("low", priority=-1, age_ns=5),
-        a_victim("small", resource=a_resource(memory=1)),
-        a_victim("large"),
-        a_victim("old", age_ns=1),
-        a_victim("important", priority=1),
-        a_victim("opted-out", willing=False, priority=-9),
-        a_victim("originator", originator=True, priority=-9),
-    ]
-
-    assert keys(ordered) == keys(sorted(backwards(ordered), key=required_node_order))
+def _quota_order(victim: Victim) -> tuple[int | str | tuple[float, ...], ...]:
+    return quota_order(victim, TEN, a_resource(memory=100))
 
 
-def test_the_order_for_a_queue_is_willing_then_no_originator_then_youngest() -> None:
-    """An opt-out weighs more than being an originator; priority and size mean nothing."""
-    ordered = [
-        a_victim("young", priority=5),
-        a_victim("old", age_ns=1, resource=a_resource(memory=1)),
-        a_victim("originator", originator=True),
-        a_victim("opted-out", willing=False),
-        a_victim("both", willing=False, originator=True),
-    ]
+ORDERS: dict[str, tuple[Callable[[Victim], Any], list[Victim]]] = {
+    "on a required node: reluctance, priority, age, size": (
+        required_node_order,
+        [
+            a_victim("low", priority=-1, age_ns=5),
+            a_victim("small", resource=a_resource(memory=1)),
+            a_victim("large"),
+            a_victim("old", age_ns=1),
+            a_victim("important", priority=1),
+            a_victim("opted-out", willing=False, priority=-9),
+            a_victim("originator", originator=True, priority=-9),
+        ],
+    ),
+    # An opt-out weighs more than being an originator; priority and size mean nothing.
+    "for a queue: the willing, no originator, the youngest": (
+        queue_order,
+        [
+            a_victim("young", priority=5),
+            a_victim("old", age_ns=1, resource=a_resource(memory=1)),
+            a_victim("originator", originator=True),
+            a_victim("opted-out", willing=False),
+            a_victim("both", willing=False, originator=True),
+        ],
+    ),
+    # The recorded core begins with originators and those that opted out.
+    "for a quota: the willing": (
+        _quota_order,
+        [
+            a_victim("willing", priority=9, age_ns=9 * HOUR),
+            a_victim("opted-out", willing=False),
+            a_victim("originator", originator=True),
+        ],
+    ),
+    # Who gives back the wanted types, the least important, this hour's, the smallest.
+    "for a quota among the willing: types, priority, hour, share": (
+        _quota_order,
+        [
+            a_victim("low", priority=-1),
+            a_victim("small", resource=a_resource(memory=1)),
+            a_victim("large", age_ns=-1),
+            a_victim("last-hour", resource=a_resource(memory=1), age_ns=HOUR),
+            a_victim("important", priority=1),
+            a_victim("half", resource=a_resource(memory=1, vcore=1), priority=-9),
+        ],
+    ),
+    # All orders are total, so that the same state gives the same victims.
+    **{
+        f"keys decide what is otherwise equal: {name}": (order, [a_victim("a"), a_victim("b")])
+        for name, order in (("node", required_node_order), ("queue", queue_order), ("quota", _quota_order))
+    },
+}
 
-    assert keys(ordered) == keys(sorted(backwards(ordered), key=queue_order))
 
-
-def test_the_order_for_a_quota_begins_with_the_willing() -> None:
-    """The recorded core begins with originators and those that opted out."""
-    target = a_resource(memory=10)
-    ordered = [
-        a_victim("willing", priority=9, age_ns=9 * HOUR),
-        a_victim("opted-out", willing=False),
-        a_victim("originator", originator=True),
-    ]
-
-    assert keys(ordered) == keys(sorted(backwards(ordered), key=lambda victim: _quota(victim, target)))
-
-
-def test_the_order_for_a_quota_is_types_priority_hour_share() -> None:
-    """Among the willing: who gives back the wanted types, the least important, this hour's, the smallest."""
-    target = a_resource(memory=10)
-    ordered = [
-        a_victim("low", priority=-1),
-        a_victim("small", resource=a_resource(memory=1)),
-        a_victim("large", age_ns=-1),
-        a_victim("last-hour", resource=a_resource(memory=1), age_ns=HOUR),
-        a_victim("important", priority=1),
-        a_victim("half", resource=a_resource(memory=1, vcore=1), priority=-9),
-    ]
-
-    assert keys(ordered) == keys(sorted(backwards(ordered), key=lambda victim: _quota(victim, target)))
-
-
-def _quota(victim: Victim, target: Resource) -> tuple[int | str | tuple[float, ...], ...]:
-    return quota_order(victim, target, a_resource(memory=100))
-
-
-def test_keys_decide_what_is_otherwise_equal() -> None:
-    """All orders are total, so that the same state gives the same victims."""
-    pair = [a_victim("b"), a_victim("a")]
-
-    for order in (required_node_order, queue_order):
-        assert ["a", "b"] == keys(sorted(pair, key=order))
-    assert ["a", "b"] == keys(sorted(pair, key=lambda victim: _quota(victim, TEN)))
+@pytest.mark.parametrize(("order", "ordered"), ORDERS.values(), ids=ORDERS)
+def test_the_order_of_victims_is(order: Callable[[Victim], Any], ordered: list[Victim]) -> None:
+    """Each of what is named decides where those before it leave a tie."""
+    assert keys(ordered) == keys(sorted(backwards(ordered), key=order))
 
 
 def test_a_victim_is_described_by_what_the_orders_look_at() -> None:
@@ -238,10 +204,3 @@ def test_a_victim_is_described_by_what_the_orders_look_at() -> None:
     assert described(a_victim(priority=3)) == "priority 3, it allows preemption"
     assert "opted out" in described(a_victim(willing=False))
     assert "originator" in described(a_victim(originator=True))
-
-
-def test_a_victim_refers_to_the_allocation_as_it_was() -> None:
-    """It is a value: two of the same allocation and entry are equal."""
-    allocation = an_allocation()
-
-    assert Victim(allocation, ENTRY) == Victim(allocation, ENTRY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from support.model.harness import Harness, a_resource
+from support.model.harness import Harness, a_partition, a_resource
 from support.proxy.counted_lines import lines_executed
 
 from licorne.model.build_kind import is_compiled
@@ -106,14 +106,12 @@ def test_a_leaf_is_visited_again_when_its_maximum_is_raised() -> None:
 
 def test_an_ask_that_gets_small_enough_for_the_quota_is_placed() -> None:
     """It was barred as it was."""
-    h = Harness("- {name: leaf, resources: {max: {memory: 2}}}")
-    h.nodes("n1", capacity=a_resource(memory=100))
-    h.submit()
-    h.ask("big", resource=a_resource(memory=3))
-    h.run_until_idle()
+    h = a_partition(
+        "n1", capacity=a_resource(memory=100), queues="- {name: leaf, resources: {max: {memory: 2}}}"
+    )
+    h.try_asks("big", resource=a_resource(memory=3))
 
-    h.ask("big", resource=a_resource(memory=2))
-    h.run_until_idle()
+    h.try_asks("big", resource=a_resource(memory=2))
 
     assert [*h.placements] == ["big"]
 
@@ -125,18 +123,14 @@ def test_a_barred_ask_that_fits_its_quota_again_is_tried_for_a_reservation() -> 
     h.submit("first")
     h.ask("runs", application_id="first", resource=a_resource(memory=9))
     h.submit("elsewhere", "root.other")
-    h.ask("too", application_id="elsewhere", resource=a_resource(memory=3))
-    h.run_until_idle()
-    h.ask("waits", application_id="first", resource=a_resource(memory=4))
-    h.run_until_idle()
-    h.advance(3)
-    h.run_until_idle()
+    h.try_asks("too", application_id="elsewhere", resource=a_resource(memory=3))
+    h.try_asks("waits", application_id="first", resource=a_resource(memory=4))
+    h.wait(3)
     assert not h.state.reservations
 
     h.release("runs", application_id="first")
-    h.ask(
+    h.try_asks(
         "foreign", application_id="", node_id="n1", resource=a_resource(memory=9), tags={"foreign": "default"}
     )
-    h.run_until_idle()
 
     assert h.state.reservations

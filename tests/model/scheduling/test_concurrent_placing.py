@@ -152,9 +152,8 @@ def test_swaps_go_first() -> None:
 def test_reserved_asks_go_first() -> None:
     """A reservation is for who has the partition alone."""
     h = waiting()
-    record = h.application("app-a").asks.record("ask-a")
+    record = h.ask_record("ask-a", "app-a")
     node = h.state.nodes.get("one")
-    assert record is not None
     assert node is not None
     assert reserve(h.state, h.entry("app-a"), record.ask, node, required=False)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 from support.model.attributes import attributes_of
 from support.model.builders import START_NS, TEN, FakePredicates, a_resource
-from support.model.harness import Harness
+from support.model.harness import Asked, Harness, a_roomy_partition
 
 from licorne.model.applications.ask_walk import AskWalk, Candidate, FailedTry
 from licorne.model.applications.asks import ApplicationAsks
@@ -19,38 +21,25 @@ NOTHING = CycleOutcome.NOTHING
 RESULT = CycleOutcome.RESULT
 
 
-def a_partition(
-    *node_ids: str,
-    queues: str = "- name: leaf",
-    root: str = "",
-    partition: str = "",
-    predicates: FakePredicates | None = None,
-    reservations_on: bool = True,
-) -> Harness:
-    """Return a partition with nodes of ten.
-
-    A large node that is cordoned has room enough for every queue: what stands in the way are nodes.
-    """
-    h = Harness(
-        queues, root=root, partition=partition, predicates=predicates, reservations_on=reservations_on
-    )
-    h.nodes("spare", capacity=a_resource(memory=100_000, gpu=100), action=NodeAction.CREATE_DRAIN)
-    if node_ids:
-        h.nodes(*node_ids)
-    return h
-
-
 def with_asks(*keys: str, nodes: tuple[str, ...] = ("one",)) -> Harness:
-    h = a_partition(*nodes)
+    h = a_roomy_partition(*nodes)
     h.submit()
     h.ask(*keys)
     return h
 
 
+def notes_on(h: Harness, key: str) -> dict[str, int]:
+    """Return the texts that were noted on an ask of any application, and when."""
+    (record,) = [
+        record
+        for entry in h.state.entries.values()
+        if (record := h.application(entry.application_id).asks.record(key)) is not None
+    ]
+    return {text: time_ns for text, (_, time_ns) in (record.log or {}).items()}
+
+
 def log_of(h: Harness, key: str) -> dict[str, list[int]]:
-    record = h.application().asks.record(key)
-    assert record is not None
-    return record.log or {}
+    return h.ask_record(key).log or {}
 
 
 # --------------------------------------------------------------------------------------- one result
@@ -73,11 +62,9 @@ def test_a_cycle_serves_reserved_asks_then_members_of_gangs_then_the_rest() -> N
     h.submit("gang", placeholder_ask=TEN)
     h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
     h.submit("first", "root.other")
-    h.ask("busy", application_id="first")
-    h.run_until_idle()
+    h.try_asks("busy", application_id="first")
     h.ask("waits", application_id="first")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     h.ask("member", application_id="gang", task_group_name="g", priority=1)
     h.ask("rest", application_id="first", priority=9)
     h.nodes("three", "four")
@@ -102,15 +89,10 @@ def test_nothing_is_done_without_nodes() -> None:
 
 
 def test_nothing_is_done_while_nothing_waits() -> None:
-    """Neither for an application without asks nor for one whose asks are all placed."""
+    """Nor in a partition that is stopped, whatever waits in it."""
     h = with_asks()
-
     assert NOTHING is h.cycle()
-
-
-def test_a_stopped_partition_places_nothing() -> None:
-    """Whatever waits."""
-    h = with_asks("a")
+    h.ask("a")
     h.state.state = ObjectState.STOPPED
 
     assert NOTHING is h.cycle()
@@ -132,7 +114,7 @@ def test_room_that_is_given_back_is_used() -> None:
 
 def test_queues_are_served_by_their_share() -> None:
     """In turn, when they use the same."""
-    h = a_partition("one", queues="- name: a\n- name: b")
+    h = a_roomy_partition("one", queues="- name: a\n- name: b")
     h.update_node("one", NodeAction.UPDATE, HUNDRED)
     for name in "ab":
         h.submit(name, f"root.{name}")
@@ -143,61 +125,72 @@ def test_queues_are_served_by_their_share() -> None:
     assert ["a1", "b1", "a2", "b2"] == list(h.placements)
 
 
-def test_the_next_queue_is_served_where_the_first_has_nothing_to_place() -> None:
-    """An ask without room does not bar other queues."""
-    h = a_partition("one", queues="- name: a\n- name: b")
-    h.submit("a", "root.a")
-    h.ask("big", application_id="a", resource=HUNDRED, priority=9)
-    h.submit("b", "root.b")
-    h.ask("small", application_id="b")
+@dataclass(frozen=True)
+class Placing:
+    """Asks, where they are placed, and when what is noted on those that wait."""
 
-    assert RESULT is h.cycle()
-    assert {"small": "one"} == h.placements
+    asked: list[Asked]
+    placements: dict[str, str]
+    noted: dict[str, dict[str, int]] = field(default_factory=dict)
+    queues: str = "- name: leaf"
+    root: str = ""
+    partition: str = ""
 
 
-def test_a_queue_passes_over_what_its_maximum_bars() -> None:
-    """The next ask is tried, and the log of the first says why."""
-    h = a_partition("one", queues="- name: leaf\n  resources: {max: {memory: 7}}")
-    h.submit()
-    h.ask("big", priority=1)
-    h.ask("small", resource=FIVE)
+USERS = [Asked("b1", "b1"), Asked("b2", "b2"), Asked("e1", "e1", user="eve")]
+PLACINGS = {
+    "the next queue is served where the first has an ask without room": Placing(
+        [Asked("big", "a", "root.a", resource=HUNDRED, priority=9), Asked("small", "b", "root.b")],
+        {"small": "one"},
+        queues="- name: a\n- name: b",
+    ),
+    "a queue passes over what its maximum bars": Placing(
+        [Asked("big", priority=1), Asked("small", resource=FIVE)],
+        {"small": "one"},
+        {"big": {"Not enough queue quota": START_NS}},
+        queues="- {name: leaf, resources: {max: {memory: 7}}}",
+    ),
+    "the maximum of a queue above two leaves bars the second": Placing(
+        [Asked("a", "a", "root.p.a"), Asked("b", "b", "root.p.b")],
+        {"a": "one"},
+        queues="- {name: p, resources: {max: {memory: 15}}, queues: [{name: a}, {name: b}]}",
+    ),
+    "the limit of a user bars the asks of that user only": Placing(
+        [Asked("b1", "b1"), Asked("e1", "e1", user="eve")],
+        {"e1": "one"},
+        {"b1": {"Not enough user quota": START_NS}},
+        root="limits: [{limit: bob, users: [bob], maxresources: {memory: 7}}]",
+    ),
+    "a user runs so many applications at most, and others are not concerned": Placing(
+        USERS,
+        {"b1": "one", "e1": "two"},
+        root="limits: [{limit: bob, users: [bob], maxapplications: 1}]",
+    ),
+    "fair spreads over nodes": Placing(
+        [Asked("x y", resource=FIVE)], {"x": "one", "y": "two"}, partition="nodesortpolicy: {type: fair}"
+    ),
+    "binpacking fills a node": Placing(
+        [Asked("x y", resource=FIVE)],
+        {"x": "one", "y": "one"},
+        partition="nodesortpolicy: {type: binpacking}",
+    ),
+}
 
+
+@pytest.mark.parametrize("case", PLACINGS.values(), ids=PLACINGS)
+def test_asks_are_placed(case: Placing) -> None:
+    """What is barred does not bar others."""
+    h = a_roomy_partition("one", "two", queues=case.queues, root=case.root, partition=case.partition)
+    h.have(case.asked)
     h.run_until_idle()
 
-    assert {"small": "one"} == h.placements
-    assert {"Not enough queue quota": [START_NS]} == {
-        text: entry[1:] for text, entry in log_of(h, "big").items() if "queue quota" in text
-    }
-
-
-def test_the_maximum_of_a_queue_above_bars_as_well() -> None:
-    """Of two leaves in one parent only one gets its ask placed."""
-    queues = "- name: p\n  resources: {max: {memory: 15}}\n  queues:\n  - name: a\n  - name: b"
-    h = a_partition("one", "two", queues=queues)
-    for name in "ab":
-        h.submit(name, f"root.p.{name}")
-        h.ask(name, application_id=name)
-
-    assert (1, 1) == (h.run_until_idle(), len(h.placements))
-
-
-def test_a_users_limit_passes_over_what_it_bars() -> None:
-    """Only that user's asks wait."""
-    h = a_partition("one", "two", root="limits: [{limit: bob, users: [bob], maxresources: {memory: 7}}]")
-    h.submit()
-    h.submit("eves", user="eve")
-    h.ask("bobs")
-    h.ask("eves", application_id="eves")
-
-    h.run_until_idle()
-
-    assert {"eves": "one"} == h.placements
-    assert ["Not enough user quota"] == list(log_of(h, "bobs"))
+    assert list(case.placements.items()) == list(h.placements.items())
+    assert case.noted == {key: notes_on(h, key) for key in case.noted}
 
 
 def test_applications_are_served_first_come_first_served() -> None:
     """The older one has all its asks placed before the younger one."""
-    h = a_partition("one")
+    h = a_roomy_partition("one")
     h.update_node("one", NodeAction.UPDATE, HUNDRED)
     for name in ("old", "young"):
         h.submit(name)
@@ -212,13 +205,12 @@ def test_applications_are_served_first_come_first_served() -> None:
 
 def test_so_many_applications_run_at_most() -> None:
     """The next one starts when one of them is done; those that run go on."""
-    h = a_partition("one", "two", queues="- name: leaf\n  maxapplications: 1")
+    h = a_roomy_partition("one", "two", queues="- name: leaf\n  maxapplications: 1")
     for name in ("first", "second"):
         h.submit(name)
         h.ask(name, application_id=name)
     h.run_until_idle()
-    h.ask("more", application_id="first")
-    h.run_until_idle()
+    h.try_asks("more", application_id="first")
     before = list(h.placements)
 
     h.release("first", "more", application_id="first")
@@ -229,7 +221,7 @@ def test_so_many_applications_run_at_most() -> None:
 
 def test_what_runs_goes_on_where_fewer_may_run_now() -> None:
     """Both applications place new asks; a third one waits."""
-    h = a_partition("one", "two")
+    h = a_roomy_partition("one", "two")
     for name in ("first", "second", "third"):
         h.submit(name)
     for name in ("first", "second"):
@@ -245,10 +237,9 @@ def test_what_runs_goes_on_where_fewer_may_run_now() -> None:
 
 def test_a_gang_counts_as_running_from_its_first_placeholder() -> None:
     """Though it is Accepted: no other application starts."""
-    h = a_partition("one", "two", queues="- name: leaf\n  maxapplications: 1")
+    h = a_roomy_partition("one", "two", queues="- name: leaf\n  maxapplications: 1")
     h.submit("gang", placeholder_ask=a_resource(memory=30))
-    h.ask("p1", application_id="gang", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h.try_asks("p1", application_id="gang", task_group_name="g", placeholder=True)
     h.submit("other")
     h.ask("o", application_id="other", priority=5)
     h.ask("p2", application_id="gang", task_group_name="g", placeholder=True)
@@ -259,29 +250,16 @@ def test_a_gang_counts_as_running_from_its_first_placeholder() -> None:
     assert ["gang"] == list(h.queue().accepted_allocating)
 
 
-def test_a_user_runs_so_many_applications_at_most() -> None:
-    """Other users are not concerned."""
-    h = a_partition("one", "two", root="limits: [{limit: bob, users: [bob], maxapplications: 1}]")
-    for name, user in (("b1", "bob"), ("b2", "bob"), ("e1", "eve")):
-        h.submit(name, user=user)
-        h.ask(name, application_id=name)
-
-    h.run_until_idle()
-
-    assert ["b1", "e1"] == list(h.placements)
-
-
 # --------------------------------------------------------------------------------------------- nodes
 
 
 def test_cordoned_and_small_nodes_are_passed_over() -> None:
     """And come into use when that changes."""
-    h = a_partition("small", "cordoned")
+    h = a_roomy_partition("small", "cordoned")
     h.update_node("small", NodeAction.UPDATE, FIVE)
     h.update_node("cordoned", NodeAction.DRAIN_NODE)
     h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h.try_asks("a")
     before = dict(h.placements)
 
     h.update_node("cordoned", NodeAction.DRAIN_TO_SCHEDULABLE)
@@ -290,22 +268,10 @@ def test_cordoned_and_small_nodes_are_passed_over() -> None:
     assert ({}, {"a": "cordoned"}) == (before, h.placements)
 
 
-@pytest.mark.parametrize(("policy", "nodes"), [("fair", ["a", "b"]), ("binpacking", ["a", "a"])])
-def test_the_policy_of_the_partition_orders_the_nodes(policy: str, nodes: list[str]) -> None:
-    """Fair spreads, binpacking fills."""
-    h = a_partition("a", "b", partition=f"nodesortpolicy: {{type: {policy}}}")
-    h.submit()
-    h.ask("x", "y", resource=FIVE)
-
-    h.run_until_idle()
-
-    assert nodes == list(h.placements.values())
-
-
 def test_the_predicates_refuse_one_node() -> None:
     """The next one in the order is asked, and no further one than that."""
     predicates = FakePredicates(refused={("a", "n1"): "taint"})
-    h = a_partition("n1", "n2", "n3", predicates=predicates)
+    h = a_roomy_partition("n1", "n2", "n3", predicates=predicates)
     h.submit()
     h.ask("a")
 
@@ -318,7 +284,7 @@ def test_the_predicates_refuse_one_node() -> None:
 def test_the_predicates_are_asked_of_nodes_with_room_alone() -> None:
     """Full, small and cordoned nodes are no question."""
     predicates = FakePredicates()
-    h = a_partition("full", "free", predicates=predicates)
+    h = a_roomy_partition("full", "free", predicates=predicates)
     h.submit()
     h.ask("e", node_id="full")
     h.ask("a")
@@ -331,7 +297,7 @@ def test_the_predicates_are_asked_of_nodes_with_room_alone() -> None:
 def test_an_ask_that_is_refused_everywhere_does_not_bar_the_next() -> None:
     """Each reason is counted, by text."""
     predicates = FakePredicates(refused={("a", "one"): "taint", ("a", "two"): "zone"})
-    h = a_partition("one", "two", predicates=predicates)
+    h = a_roomy_partition("one", "two", predicates=predicates)
     h.submit()
     h.ask("a", "b")
 
@@ -345,10 +311,9 @@ def test_an_ask_that_is_refused_everywhere_does_not_bar_the_next() -> None:
 def test_what_the_predicates_refused_is_tried_again() -> None:
     """They may change their mind without a word."""
     predicates = FakePredicates(refused={("a", "one"): "taint"})
-    h = a_partition("one", predicates=predicates)
+    h = a_roomy_partition("one", predicates=predicates)
     h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h.try_asks("a")
 
     predicates.refused.clear()
 
@@ -384,11 +349,10 @@ def test_only_the_application_changes_a_walk(monkeypatch: pytest.MonkeyPatch) ->
         return candidate
 
     monkeypatch.setattr(ApplicationAsks, "next_candidate", watched)
-    h = a_partition("one", predicates=FakePredicates({("a", "one"): "no", ("b", "one"): "no"}))
+    h = a_roomy_partition("one", predicates=FakePredicates({("a", "one"): "no", ("b", "one"): "no"}))
     h.submit()
     h.ask("a", "b", "c")
-    h.ask("d", required_node="missing")
-    h.run_until_idle()
+    h.try_asks("d", required_node="missing")
 
     assert {"c": "one"} == h.placements
     assert len(questions) > 3

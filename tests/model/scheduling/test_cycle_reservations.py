@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 from support.model.builders import SECOND_NS, FakePredicates, a_resource
-from support.model.harness import Harness
+from support.model.harness import Asked, Harness, a_roomy_partition
 
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import NodeAction
@@ -15,19 +19,9 @@ NOTHING = CycleOutcome.NOTHING
 PREPARED = CycleOutcome.PREPARED
 
 
-def a_partition(
-    *node_ids: str,
-    queues: str = "- name: leaf",
-    predicates: FakePredicates | None = None,
-    reservations_on: bool = True,
-) -> Harness:
-    """Return a partition with nodes of ten and the application `app`.
-
-    A large node that is cordoned has room enough for every queue: what stands in the way are nodes.
-    """
-    h = Harness(queues, predicates=predicates, reservations_on=reservations_on)
-    h.nodes("spare", capacity=a_resource(memory=100_000), action=NodeAction.CREATE_DRAIN)
-    h.nodes(*node_ids)
+def a_partition(*node_ids: str, **settings: Any) -> Harness:
+    """Return a partition in which only nodes bar an ask, and the application `app`."""
+    h = a_roomy_partition(*node_ids, **settings)
     h.submit()
     return h
 
@@ -40,8 +34,7 @@ def waiting(*nodes: str, predicates: FakePredicates | None = None, reservations_
     h = a_partition(*nodes, predicates=predicates, reservations_on=reservations_on)
     for number, node_id in enumerate(nodes):
         h.ask(f"used-{number}", node_id=node_id, resource=a_resource(memory=3 + number))
-    h.ask("a")
-    h.run_until_idle()
+    h.try_asks("a")
     h.forget()
     return h
 
@@ -93,8 +86,7 @@ def test_an_ask_has_one_reservation() -> None:
 def test_a_reserved_node_is_used_for_no_other_ask() -> None:
     """Also for asks that would fit."""
     h = waiting("one")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     h.ask("small", resource=a_resource(memory=1), priority=9)
 
     assert NOTHING is h.cycle()
@@ -125,8 +117,7 @@ def test_an_ask_that_is_refused_everywhere_may_still_reserve() -> None:
     """The RM is asked another question: whether the node would do, once it has room."""
     predicates = FakePredicates(refused={("a", "one"): "not now"})
     h = a_partition("one", predicates=predicates)
-    h.ask("a")
-    h.run_until_idle()
+    h.try_asks("a")
     h.advance(3)
 
     assert (PREPARED, {"one": ("a",)}) == (h.cycle(), reserved(h))
@@ -166,8 +157,7 @@ def test_an_application_comes_back_after_the_delay() -> None:
     """Not before it, whatever changes; then its asks are looked at anew."""
     h = a_partition("one", queues=BACKOFF, reservations_on=False)
     h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
-    h.ask("small")
-    h.run_until_idle()
+    h.try_asks("small")
 
     h.nodes("huge", capacity=a_resource(memory=1000))
     h.advance(9)
@@ -180,8 +170,7 @@ def test_an_application_comes_back_after_the_delay() -> None:
 def test_an_ask_that_is_placed_already_counts_as_a_further_one() -> None:
     """The bound is looked at before each ask of the list, and what is placed stays in it."""
     h = a_partition("one", queues=BACKOFF, reservations_on=False)
-    h.ask("placed")
-    h.run_until_idle()
+    h.try_asks("placed")
     h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
 
     h.run_until_idle()
@@ -192,23 +181,53 @@ def test_an_ask_that_is_placed_already_counts_as_a_further_one() -> None:
 # ------------------------------------------------------------------------------------ required nodes
 
 
-def test_an_ask_goes_to_its_required_node() -> None:
-    """Whatever the order of nodes, and though the node is cordoned."""
-    h = a_partition("one", "two")
+@dataclass(frozen=True)
+class Required:
+    """Asks for a node, where they are placed, and which nodes are reserved for them."""
+
+    asked: list[Asked]
+    placements: dict[str, str] = field(default_factory=dict)
+    reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    queues: str = "- name: leaf"
+    refused: str = ""
+
+
+REQUIRED = {
+    "is placed there whatever the order of nodes, and though the node is cordoned": Required(
+        [Asked("daemon", required_node="two")], {"daemon": "two"}
+    ),
+    # The ask can run nowhere else, so it waits there.
+    "has it reserved where the predicates refuse it": Required(
+        [Asked("daemon", required_node="one")], reserved={"one": ("daemon",)}, refused="daemon"
+    ),
+    "shares its reservation with others": Required(
+        [Asked("used", node_id="one"), Asked("d1 d2", required_node="one")],
+        {"used": "one"},
+        {"one": ("d1", "d2")},
+    ),
+    "has neither the node nor a reservation beyond the quota": Required(
+        [Asked("daemon", required_node="one")], queues="- {name: leaf, resources: {max: {memory: 5}}}"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REQUIRED.values(), ids=REQUIRED)
+def test_an_ask_that_requires_a_node(case: Required) -> None:
+    """It runs on that one alone; the second one is cordoned."""
+    predicates = FakePredicates(refused={(case.refused, "one"): "taint"})
+    h = a_partition("one", "two", queues=case.queues, predicates=predicates)
     h.update_node("two", NodeAction.DRAIN_NODE)
-    h.ask("daemon", required_node="two")
+    h.have(case.asked)
+    h.run_until_idle()
 
-    h.cycle()
-
-    assert {"daemon": "two"} == h.placements
+    assert (case.placements, case.reserved) == (h.placements, reserved(h))
 
 
 def test_an_ask_waits_for_its_required_node_to_come() -> None:
     """The next ask is tried meanwhile."""
     h = a_partition("one")
     h.ask("daemon", required_node="two", priority=1)
-    h.ask("other")
-    h.run_until_idle()
+    h.try_asks("other")
     before = dict(h.placements)
 
     h.nodes("two")
@@ -229,22 +248,11 @@ def test_a_required_node_without_room_is_reserved_at_once() -> None:
     assert ({"one": ("daemon",)}, []) == (reserved(h), [ask for ask in predicates.asked if not ask[2]])
 
 
-def test_a_required_node_that_the_predicates_refuse_is_reserved() -> None:
-    """The ask can run nowhere else, so it waits there."""
-    h = a_partition("one", predicates=FakePredicates(refused={("daemon", "one"): "taint"}))
-    h.ask("daemon", required_node="one")
-
-    h.run_until_idle()
-
-    assert ({"one": ("daemon",)}, {}) == (reserved(h), h.placements)
-
-
 def test_a_required_node_with_room_that_the_predicates_refuse_is_not_called_full() -> None:
     """The refusal has the words of the manager, and is asked for again a second later."""
     predicates = FakePredicates(refused={("daemon", "one"): "taint"})
     h = a_partition("one", predicates=predicates, reservations_on=False)
-    h.ask("daemon", required_node="one")
-    h.run_until_idle()
+    h.try_asks("daemon", required_node="one")
 
     (refusal,) = h.application().asks.refusals()
 
@@ -252,23 +260,11 @@ def test_a_required_node_with_room_that_the_predicates_refuse_is_not_called_full
     assert h.partition.next_retry_ns() == refusal.until_ns == h.clock.now_ns() + SECOND_NS
 
 
-def test_a_required_node_is_shared_by_those_that_require_it() -> None:
-    """Each of them has its reservation there."""
-    h = a_partition("one")
-    h.ask("used", node_id="one")
-    h.ask("d1", "d2", required_node="one")
-
-    h.run_until_idle()
-
-    assert {"one": ("d1", "d2")} == reserved(h)
-
-
 def test_room_that_is_held_for_one_that_requires_the_node_is_not_for_the_next() -> None:
     """Both have their reservations there, and the first one's turn comes first."""
     h = a_partition("one")
     h.ask("used", node_id="one", resource=FIVE)
-    h.ask("large", required_node="one")
-    h.run_until_idle()
+    h.try_asks("large", required_node="one")
     h.ask("small", required_node="one", resource=FIVE, priority=9)
 
     assert PREPARED is h.cycle()
@@ -278,8 +274,7 @@ def test_room_that_is_held_for_one_that_requires_the_node_is_not_for_the_next() 
 def test_an_ask_that_its_required_node_can_never_hold_bars_no_other() -> None:
     """It gets no reservation, takes none away, and the next ask is tried in the same cycle."""
     h = waiting("one")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     h.nodes("two")
     h.ask("daemon", required_node="one", resource=HUNDRED, priority=9)
     h.ask("next", resource=FIVE)
@@ -292,21 +287,10 @@ def test_an_ask_that_its_required_node_can_never_hold_bars_no_other() -> None:
 def test_an_ask_that_requires_a_node_drives_ordinary_reservations_away() -> None:
     """It takes the room that others have waited for."""
     h = waiting("one")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     before = reserved(h)
     h.ask("daemon", required_node="one", resource=a_resource(memory=1))
 
     h.cycle()
 
     assert ({"one": ("a",)}, {}, {"daemon": "one"}) == (before, reserved(h), h.placements)
-
-
-def test_an_ask_beyond_the_quota_does_not_get_its_required_node() -> None:
-    """Nor a reservation of it."""
-    h = a_partition("one", queues="- name: leaf\n  resources: {max: {memory: 5}}")
-    h.ask("daemon", required_node="one")
-
-    h.run_until_idle()
-
-    assert ({}, {}) == (reserved(h), h.placements)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from support.model.builders import FakeChannel, FakePredicates, an_ask
-from support.model.harness import Harness, a_resource
+from support.model.harness import a_resource, a_roomy_partition
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.explanation.explain import explain
@@ -31,8 +31,7 @@ class Deferred:
     def __init__(self, *nodes: str, refused: Sequence[tuple[str, str]] = (), memory: int = 10) -> None:
         self.rm = FakePredicates(refused={pair: f"no {pair[1]}" for pair in refused})
         self.channel = FakeChannel(self.rm)
-        self.h = Harness(question_channel=self.channel)
-        self.h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
+        self.h = a_roomy_partition(question_channel=self.channel)
         self.h.nodes(*nodes, capacity=a_resource(memory=memory))
         self.h.submit()
 
@@ -44,9 +43,7 @@ class Deferred:
 
     def log_of(self, key: str) -> dict[str, int]:
         """Return the texts in the log of an ask, with their counts."""
-        record = self.h.application().asks.record(key)
-        assert record is not None
-        return {text: count for text, (count, _) in (record.log or {}).items()}
+        return {text: count for text, (count, _) in (self.h.ask_record(key).log or {}).items()}
 
 
 def nodes_asked(scene: Deferred, number: int = -1) -> list[tuple[str, tuple[str, ...]]]:
@@ -89,9 +86,7 @@ def test_an_ask_that_is_answered_goes_before_one_that_is_not() -> None:
     assert RESULT is scene.h.cycle()
     assert {"b": "n1"} == scene.h.placements
     assert {} == scene.log_of("a")
-    record = scene.h.application().asks.record("a")
-    assert record is not None
-    assert not record.attempted
+    assert not scene.h.ask_record("a").attempted
 
 
 def test_an_ask_that_is_pending_does_not_back_off_and_reserves_nothing() -> None:
@@ -406,9 +401,7 @@ def test_an_rm_that_refuses_all_victims_is_asked_in_few_rounds() -> None:
 
     assert [10, 20, 30] == [len(batch) for batch in channel.batches]
     assert 3 == rounds
-    record = scene.application("root.a").asks.record("a")
-    assert record is not None
-    assert record.preemption_checked_ns == scene.clock.now_ns()
+    assert scene.ask_record("a", "root.a").preemption_checked_ns == scene.clock.now_ns()
 
 
 # ------------------------------------------------------------------------------------ what is noted
@@ -459,10 +452,8 @@ def test_a_failed_attempt_to_preempt_is_noted_although_its_leaf_is_visited_again
     scene.advance(60)
     scene.cycle()
     assert ["small"] == [each.question.allocation_key for each in channel.open]
-    record = scene.application("root.a").asks.record("large")
-    assert record is not None
 
-    assert "Preemption queue guarantees check failed" in (record.log or {})
+    assert "Preemption queue guarantees check failed" in scene.waits_with("large")
 
 
 # ------------------------------------------------------------------------------------------ what is kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
-from support.model.harness import Harness
+from support.model.harness import Harness, a_partition
 
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import NodeAction, TerminationType
@@ -27,8 +27,7 @@ def a_gang(*placeholders: str, announced: int = 0, room: int = 100, style: str =
         style=style,
         timeout_seconds=60,
     )
-    h.ask(*placeholders, task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h.try_asks(*placeholders, task_group_name="g", placeholder=True)
     h.forget()
     return h
 
@@ -57,12 +56,10 @@ def test_a_member_waits_for_placeholders_that_are_not_placed_yet() -> None:
 def test_a_member_waits_for_placeholders_that_are_on_their_way_out() -> None:
     """Only their end makes it an ask like any other."""
     h = a_gang("p1", room=40)
-    h.ask("m", resource=TWENTY, task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("m", resource=TWENTY, task_group_name="g")
     assert ([("p1", TIMEOUT)], {}) == (h.releases, h.placements)
 
-    h.confirm()
-    h.run_until_idle()
+    h.settle()
 
     assert {"m": "one"} == h.placements
 
@@ -71,10 +68,8 @@ def test_the_rm_taking_back_a_placeholder_that_waits_changes_no_count() -> None:
     """Members still wait for it, until the timeout; that is what was recorded."""
     h = a_gang("p1", "p2", room=10)
     h.release("p2")
-    h.ask("m1", "m2", task_group_name="g")
-    h.run_until_idle()
-    h.confirm()
-    h.run_until_idle()
+    h.try_asks("m1", "m2", task_group_name="g")
+    h.settle()
 
     assert ({"m1": "one"}, (2, 1, 0)) == (h.placements, group(h))
 
@@ -84,8 +79,7 @@ def test_a_member_that_needs_a_type_its_placeholder_has_not_is_larger(resource: 
     """What the placeholder does not name it has none of."""
     h = a_gang("p1")
     assert isinstance(resource, type(TEN))
-    h.ask("m", resource=resource, task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("m", resource=resource, task_group_name="g")
 
     assert [("p1", REPLACED if resource == TEN else TIMEOUT)] == h.releases
 
@@ -94,8 +88,7 @@ def test_asks_of_no_group_do_not_wait() -> None:
     """They are placed beside the gang."""
     h = a_gang("p1", announced=20)
     h.ask("m", task_group_name="other")
-    h.ask("n")
-    h.run_until_idle()
+    h.try_asks("n")
 
     assert {"m": "one", "n": "one"} == h.placements
 
@@ -105,9 +98,7 @@ def test_asks_of_no_group_do_not_wait() -> None:
 
 def test_recovered_placeholders_start_the_timeout() -> None:
     """They are placeholders like any other, and they may be replaced."""
-    h = Harness()
-    h.nodes("one", capacity=HUNDRED)
-    h.submit(placeholder_ask=TWENTY, timeout_seconds=60)
+    h = a_partition("one", capacity=HUNDRED, placeholder_ask=TWENTY, timeout_seconds=60)
     h.ask("p1", node_id="one", task_group_name="g", placeholder=True)
     h.advance(59)
     assert [] == h.releases
@@ -118,12 +109,9 @@ def test_recovered_placeholders_start_the_timeout() -> None:
 
 def test_a_recovered_placeholder_is_replaced_like_any_other() -> None:
     """Its member is placed where it was."""
-    h = Harness()
-    h.nodes("one", "two", capacity=HUNDRED)
-    h.submit(placeholder_ask=TEN)
+    h = a_partition("one", "two", capacity=HUNDRED, placeholder_ask=TEN)
     h.ask("p1", node_id="two", task_group_name="g", placeholder=True)
-    h.ask("m", task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("m", task_group_name="g")
     h.confirm()
 
     assert ("two", (1, 1, 0)) == (h.placements["m"], group(h))
@@ -150,8 +138,7 @@ def test_a_placeholder_for_a_gang_that_resumes_is_rejected() -> None:
     (rejection,) = h.ask("p9", task_group_name="g", placeholder=True)
 
     assert "application app is Resuming: placeholder p9 comes too late" == rejection.reason
-    h.confirm()
-    h.run_until_idle()
+    h.settle()
     assert "Accepted" == h.states()[-1]
 
 
@@ -161,8 +148,7 @@ def test_a_gang_that_resumes_places_what_is_asked_for_next() -> None:
     h.advance(61)
     h.ask("m", task_group_name="g")
     assert "Resuming" == h.states()[-1]
-    h.confirm()
-    h.run_until_idle()
+    h.settle()
 
     assert (["Resuming", "Accepted", "Running"], {"m": "one"}) == (h.states(), h.placements)
 
@@ -238,8 +224,7 @@ def test_a_node_that_goes_during_a_swap_between_nodes_loses_no_member(away: str)
     else:
         assert ({}, TEN) == (h.placements, h.queue().pending)
         h.nodes("three", capacity=HUNDRED)
-        h.confirm()
-        h.run_until_idle()
+        h.settle()
         assert {"m": "three"} == h.placements
     assert (TEN, 0) == (h.queue().allocated, h.state.placed.placeholders)
 
@@ -248,11 +233,8 @@ def a_swap_between_nodes() -> Harness:
     """Return a gang of one whose member is to run on node two, because it is refused on node one."""
     why = {("m", "one"): "not here"}
     predicates = FakePredicates(refused=dict(why), unreservable=dict(why))
-    h = Harness(predicates=predicates)
-    h.nodes("one", capacity=TEN)
-    h.submit(placeholder_ask=TEN)
-    h.ask("p1", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h = a_partition("one", capacity=TEN, predicates=predicates, placeholder_ask=TEN)
+    h.try_asks("p1", task_group_name="g", placeholder=True)
     h.nodes("two", capacity=HUNDRED)
     h.ask("m", task_group_name="g")
     h.cycle()
@@ -273,8 +255,7 @@ def test_a_placeholder_that_is_a_victim_takes_no_part_in_swaps() -> None:
 def test_every_release_at_the_end_of_a_gang_ends_it_once() -> None:
     """The RM releases everything: placeholders, members, and what waits."""
     h = a_gang("p1", "p2", "p3")
-    h.ask("m", task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("m", task_group_name="g")
     h.confirm()
     h.ask("n", task_group_name="g")
     h.cycle()
@@ -291,14 +272,12 @@ def test_after_a_release_of_everything_no_member_waits_for_what_was_placed(
 ) -> None:
     """The placeholders have timed out, those that were replaced before have not: a later member is placed."""
     h = a_gang("p1", "p2", "p3")
-    h.ask("m", task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("m", task_group_name="g")
     h.confirm()
     h.release("", termination=termination)
     assert (3, 1, 2) == group(h)
 
-    h.ask("later", task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("later", task_group_name="g")
     assert {"m": "one", "later": "one"} == h.placements
     assert "Running" == h.states()[-1]
 
@@ -323,6 +302,5 @@ def test_a_release_of_everything_confirms_the_end_of_every_placeholder(style: st
     assert state == h.states()[-1]
     assert (EMPTY, 0) == (h.queue().allocated, h.state.placed.placeholders)
     if style == "Soft":
-        h.ask("m", task_group_name="g")
-        h.run_until_idle()
+        h.try_asks("m", task_group_name="g")
         assert {"m": "one"} == h.placements

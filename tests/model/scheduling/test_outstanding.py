@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
-from support.model.harness import Harness
+from support.model.harness import Asked, Harness, a_partition
 
 from licorne.model.applications.asks import ApplicationAsks
 from licorne.model.values.allocation import Ask
 from licorne.model.values.messages import NodeAction, SchedulingStateChanged
 
 FIVE = a_resource(memory=5)
+SIX = a_resource(memory=6)
 
 
 def full(queues: str = "- name: leaf", *, root: str = "") -> Harness:
@@ -33,8 +36,7 @@ def test_asks_that_were_tried_without_result_are_reported() -> None:
     h = full()
     h.submit()
     h.ask("low")
-    h.ask("high", priority=1)
-    h.run_until_idle()
+    h.try_asks("high", priority=1)
 
     assert ["high", "low"] == reported(h)
     (first, _) = h.heard(SchedulingStateChanged)
@@ -49,13 +51,72 @@ def test_the_rm_gets_one_message() -> None:
     """Also when the ask is tried again later."""
     h = full()
     h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h.try_asks("a")
     first = reported(h)
     h.nodes("other", capacity=a_resource(memory=1))
     h.run_until_idle()
 
     assert (["a"], []) == (first, reported(h))
+
+
+@dataclass(frozen=True)
+class Outstanding:
+    """Asks that are tried, and those of them that are reported, in order."""
+
+    asked: list[Asked]
+    reported: list[str]
+    queues: str = "- name: leaf"
+    root: str = ""
+
+
+LIMITED = "limits: [{limit: bob, users: [bob], maxresources: {memory: 10}}]"
+BOTH_OF_SIX = [Asked("one", "one", resource=SIX), Asked("two", "two", resource=SIX)]
+OUTSTANDING = {
+    # More nodes would help.
+    "the size of the cluster is no limit": Outstanding(
+        [Asked("a", resource=a_resource(memory=10**6))], ["a"]
+    ),
+    "not those beyond the maximum of the queue, and the next one if it fits": Outstanding(
+        [Asked("a b c", resource=FIVE), Asked("small", resource=a_resource(memory=2))],
+        ["a", "b", "small"],
+        "- {name: leaf, resources: {max: {memory: 12}}}",
+    ),
+    "what is reported leaves less for other applications of the queue": Outstanding(
+        BOTH_OF_SIX, ["one"], "- {name: leaf, resources: {max: {memory: 10}}}"
+    ),
+    "not those beyond the limit of the user, and those of others": Outstanding(
+        [Asked("b1 b2", "bobs", resource=SIX), Asked("e1 e2", "eves", user="eve", resource=SIX)],
+        ["b1", "e1", "e2"],
+        root=LIMITED,
+    ),
+    # Though together they could not have it. Kept, see the decisions.
+    "each application of a user sees all of the room of the user": Outstanding(
+        BOTH_OF_SIX, ["one", "two"], root=LIMITED
+    ),
+    # Though only one of the asks could run. Kept, see the decisions.
+    "each leaf sees all of the room of its parent": Outstanding(
+        [Asked("a", "a", "root.p.a"), Asked("b", "b", "root.p.b")],
+        ["a", "b"],
+        "- {name: p, resources: {max: {memory: 10}}, queues: [{name: a}, {name: b}]}",
+    ),
+    # However many others there are, it can run on that node alone.
+    "not those that require a node": Outstanding([Asked("daemon", required_node="node")], []),
+    "first those of the queue that is served first": Outstanding(
+        [Asked("a", "a", "root.a"), Asked("b", "b", "root.b")],
+        ["b", "a"],
+        "- name: a\n- {name: b, properties: {priority.offset: '5'}}",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OUTSTANDING.values(), ids=OUTSTANDING)
+def test_asks_that_more_nodes_would_help_are_reported(case: Outstanding) -> None:
+    """Those that fit every quota, in the order of scheduling."""
+    h = full(case.queues, root=case.root)
+    h.have(case.asked)
+    h.run_until_idle()
+
+    assert case.reported == reported(h)
 
 
 def test_asks_that_were_never_tried_are_not_reported() -> None:
@@ -73,101 +134,29 @@ def test_asks_that_are_placed_or_gone_are_not_reported() -> None:
     h.nodes("large")
     h.submit()
     h.ask("placed")
-    h.ask("gone", "waits")
-    h.run_until_idle()
+    h.try_asks("gone", "waits")
     h.release("gone")
 
     assert ["waits"] == reported(h)
 
 
-def test_the_size_of_the_cluster_is_no_limit() -> None:
-    """More nodes would help, so they are reported to the RM."""
-    h = full()
-    h.submit()
-    h.ask("a", resource=a_resource(memory=1_000_000))
-    h.run_until_idle()
-
-    assert ["a"] == reported(h)
-
-
-def test_asks_beyond_the_queues_maximum_are_not_reported() -> None:
-    """No node would help them. Those that are reported take their part of what is left."""
-    h = full("- name: leaf\n  resources: {max: {memory: 12}}")
-    h.submit()
-    h.ask("a", "b", resource=FIVE)
-    h.ask("c", resource=FIVE)
-    h.ask("small", resource=a_resource(memory=2))
-    h.run_until_idle()
-
-    assert ["a", "b", "small"] == reported(h)
-
-
-def test_asks_that_are_reported_leave_less_for_other_applications() -> None:
-    """What the queue has left is shared by all that wait in it."""
-    h = full("- name: leaf\n  resources: {max: {memory: 10}}")
-    for name in ("one", "two"):
-        h.submit(name)
-        h.ask(name, application_id=name, resource=a_resource(memory=6))
-    h.run_until_idle()
-
-    assert ["one"] == reported(h)
-
-
-def test_asks_beyond_the_users_limit_are_not_reported() -> None:
-    """The limit is the user's; others are reported."""
-    h = full(root="limits: [{limit: bob, users: [bob], maxresources: {memory: 7}}]")
-    h.submit("bobs")
-    h.submit("eves", user="eve")
-    h.ask("b1", "b2", application_id="bobs", resource=FIVE)
-    h.ask("e1", "e2", application_id="eves", resource=FIVE)
-    h.run_until_idle()
-
-    assert ["b1", "e1", "e2"] == reported(h)
-
-
 def test_what_was_reported_leaves_more_for_other_applications_the_next_time() -> None:
     """An ask that waits still takes its part of its own application's room alone. Kept, see the decisions."""
     h = full("- name: leaf\n  resources: {max: {memory: 10}}")
-    for name in ("one", "two"):
-        h.submit(name)
-        h.ask(name, application_id=name, resource=a_resource(memory=6))
+    h.have(BOTH_OF_SIX)
     h.run_until_idle()
     first = reported(h)
-    h.ask("more", application_id="one", resource=a_resource(memory=6))
-    h.run_until_idle()
+    h.try_asks("more", application_id="one", resource=SIX)
 
     assert (["one"], ["two"]) == (first, reported(h))
 
 
-def test_each_application_of_a_user_sees_all_of_the_users_room() -> None:
-    """Though together they could not have it. Kept, see the decisions."""
-    h = full(root="limits: [{limit: bob, users: [bob], maxresources: {memory: 10}}]")
-    for name in ("one", "two"):
-        h.submit(name)
-        h.ask(name, application_id=name)
-    h.run_until_idle()
-
-    assert ["one", "two"] == reported(h)
-
-
-def test_each_leaf_sees_all_of_the_room_of_its_parent() -> None:
-    """Though only one of the asks could run. Kept, see the decisions."""
-    h = full("- name: p\n  resources: {max: {memory: 10}}\n  queues: [{name: a}, {name: b}]")
-    for name in "ab":
-        h.submit(name, f"root.p.{name}")
-        h.ask(name, application_id=name)
-    h.run_until_idle()
-
-    assert ["a", "b"] == reported(h)
-
-
 def test_an_ask_that_the_rm_refused_everywhere_is_reported() -> None:
     """Other nodes may be to its liking."""
-    h = Harness(predicates=FakePredicates(refused={("a", "node"): "taint"}), reservations_on=False)
-    h.nodes("node")
-    h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h = a_partition(
+        "node", predicates=FakePredicates(refused={("a", "node"): "taint"}), reservations_on=False
+    )
+    h.try_asks("a")
 
     assert ["a"] == reported(h)
 
@@ -191,8 +180,7 @@ def looked_at(waiting: int, monkeypatch: pytest.MonkeyPatch) -> int:
     with monkeypatch.context() as patched:
         patched.setattr(ApplicationAsks, "outstanding", noted)
         h.submit("late")
-        h.ask("late", application_id="late")
-        h.run_until_idle()
+        h.try_asks("late", application_id="late")
         assert ["late"] == reported(h)
     return len(seen)
 
@@ -202,36 +190,14 @@ def test_what_has_been_reported_is_not_looked_at_again(monkeypatch: pytest.Monke
     assert looked_at(5, monkeypatch) == looked_at(30, monkeypatch) == 1
 
 
-def test_asks_with_a_required_node_are_not_reported() -> None:
-    """They can run on that node alone, however many others there are."""
-    h = full()
-    h.submit()
-    h.ask("daemon", required_node="node")
-    h.run_until_idle()
-
-    assert [] == reported(h)
-
-
 def test_members_that_wait_for_a_placeholder_are_not_reported() -> None:
     """The placeholders are."""
     h = full()
     h.submit(placeholder_ask=TEN)
     h.ask("p", task_group_name="g", placeholder=True)
-    h.ask("m", task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("m", task_group_name="g")
 
     assert ["p"] == reported(h)
-
-
-def test_queues_are_looked_at_in_their_order() -> None:
-    """Those that go first are reported first."""
-    h = full("- name: a\n- name: b\n  properties: {priority.offset: '5'}")
-    for name in "ab":
-        h.submit(name, f"root.{name}")
-        h.ask(name, application_id=name)
-    h.run_until_idle()
-
-    assert ["b", "a"] == reported(h)
 
 
 def test_a_partition_looks_by_itself_a_second_after_it_came_to_rest() -> None:

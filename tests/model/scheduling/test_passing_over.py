@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from support.model.harness import FakePredicates, Harness, a_resource
+from support.model.harness import FakePredicates, Harness, a_partition, a_resource, a_roomy_partition
 
 from licorne.model.scheduling.cycle import CycleOutcome
-from licorne.model.values.messages import NodeAction
 
 
 def a_scene(queues: str = "- name: leaf", *, nodes: int = 1) -> Harness:
-    """Return a partition whose RM agrees to all, with nodes of ten and an application.
-
-    A large node that is cordoned gives the queues room enough.
-    """
-    h = Harness(queues, predicates=FakePredicates())
-    h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
-    h.nodes(*[f"n{number}" for number in range(nodes)])
+    """Return a partition whose RM agrees to all, in which only nodes bar an ask, and an application."""
+    names = [f"n{number}" for number in range(nodes)]
+    h = a_roomy_partition(*names, queues=queues, predicates=FakePredicates())
     h.submit()
     return h
 
 
 def log_of(h: Harness, key: str) -> dict[str, list[int]] | None:
-    record = h.application().asks.record(key)
-    assert record is not None
-    return record.log
+    return h.ask_record(key).log
 
 
 def test_the_next_ask_of_its_shape_is_placed() -> None:
@@ -81,11 +74,9 @@ def test_passing_over_is_no_miss_for_a_back_off() -> None:
 def test_a_reserved_ask_is_passed_over() -> None:
     """And tried in the next cycle, although nothing has changed."""
     h = a_scene()
-    h.ask("old")
-    h.run_until_idle()
+    h.try_asks("old")
     h.ask("a")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     assert h.node("n0").reservations
     h.keys_of_others = {"a"}
     h.release("old")
@@ -98,11 +89,8 @@ def test_a_reserved_ask_is_passed_over() -> None:
 
 def test_a_member_of_a_gang_is_passed_over() -> None:
     """Another one takes the place of the placeholder meanwhile."""
-    h = Harness(predicates=FakePredicates())
-    h.nodes("n")
-    h.submit(placeholder_ask=a_resource(memory=10))
-    h.ask("placeholder", task_group_name="tasks", placeholder=True)
-    h.run_until_idle()
+    h = a_partition("n", predicates=FakePredicates(), placeholder_ask=a_resource(memory=10))
+    h.try_asks("placeholder", task_group_name="tasks", placeholder=True)
     h.ask("a", "b", task_group_name="tasks")
     h.keys_of_others = {"a"}
     h.run_until_idle()

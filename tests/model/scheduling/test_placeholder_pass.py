@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, FakePredicates, a_resource
 from support.model.harness import Harness
@@ -27,12 +29,19 @@ def a_gang(
     h = Harness(queues, predicates=predicates)
     h.nodes(nodes[0], capacity=TWENTY)
     h.submit(placeholder_ask=a_resource(memory=10 * len(placeholders)))
-    h.ask(*placeholders, task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h.try_asks(*placeholders, task_group_name="g", placeholder=True)
     assert set(placeholders) == set(h.placements)
     if nodes[1:]:
         h.nodes(*nodes[1:], capacity=TWENTY)
     h.forget()
+    return h
+
+
+def a_swap(*placeholders: str, **settings: Any) -> Harness:
+    """Return such a partition in which a cycle has tried the member `m`."""
+    h = a_gang(*placeholders, **settings)
+    h.ask("m", task_group_name="g")
+    h.cycle()
     return h
 
 
@@ -56,7 +65,7 @@ def test_a_member_replaces_a_placeholder_in_place() -> None:
 
 
 def test_a_confirmed_member_is_announced_where_the_placeholder_was() -> None:
-    """Bound at the time of the confirmation, with the age of the placeholder; its end is not echoed."""
+    """Bound at the time of the confirmation, with the age of the placeholder; no other count changes."""
     h = a_gang("p1", "p2")
     h.advance(5)
     h.ask("m", task_group_name="g")
@@ -72,23 +81,13 @@ def test_a_confirmed_member_is_announced_where_the_placeholder_was() -> None:
     assert START_NS + 7 * SECOND_NS == allocation.bound_at_ns
     assert START_NS == allocation.placeholder_created_at_ns
     assert [] == h.releases
-    assert {"m", "p2"} == {entry.allocation_key for entry in h.node("one").allocations}
-
-
-def test_a_swap_changes_no_count_but_that_of_placeholders() -> None:
-    """One for one, of equal size."""
-    h = a_gang("p1", "p2")
-    h.ask("m", task_group_name="g")
-    h.cycle()
-
-    h.confirm()
-
     assert (2, 1, TWENTY, TWENTY) == (
         h.state.placed.allocations,
         h.state.placed.placeholders,
         h.queue().allocated,
         h.user_usage(),
     )
+    assert {"m", "p2"} == {entry.allocation_key for entry in h.node("one").allocations}
 
 
 def test_a_smaller_member_gives_the_difference_back() -> None:
@@ -122,14 +121,12 @@ def test_a_larger_member_cancels_the_placeholders_of_its_group() -> None:
 def test_a_cancelled_placeholder_is_asked_for_once() -> None:
     """Until the RM confirms it nothing more happens; then the member is placed as any other ask."""
     h = a_gang("p1", "p2")
-    h.ask("big", task_group_name="g", resource=a_resource(memory=15))
-    h.run_until_idle()
+    h.try_asks("big", task_group_name="g", resource=a_resource(memory=15))
     asked = len(h.releases)
 
     h.run_until_idle()
     again = len(h.releases)
-    h.confirm()
-    h.run_until_idle()
+    h.settle()
 
     assert (2, 2, {"big": "one"}) == (asked, again, h.placements)
 
@@ -162,12 +159,10 @@ def test_swaps_go_before_ordinary_asks() -> None:
 def test_members_beyond_the_placeholders_are_placed_as_any_other_ask() -> None:
     """Once all placeholders have been replaced."""
     h = a_gang("p1")
-    h.ask("m1", "m2", task_group_name="g")
-    h.run_until_idle()
+    h.try_asks("m1", "m2", task_group_name="g")
     waiting = dict(h.placements)
 
-    h.confirm()
-    h.run_until_idle()
+    h.settle()
 
     assert ({}, {"m1": "one", "m2": "one"}) == (waiting, h.placements)
 
@@ -258,9 +253,7 @@ def test_a_member_that_is_refused_in_place_gets_no_second_room_on_that_node() ->
 
 def test_a_confirmation_that_comes_twice_is_ignored() -> None:
     """The member is placed once."""
-    h = a_gang("p1", "p2")
-    h.ask("m", task_group_name="g")
-    h.cycle()
+    h = a_swap("p1", "p2")
     h.confirm()
 
     h.release("p1", termination=REPLACED)
@@ -281,9 +274,7 @@ def test_a_confirmation_without_a_swap_ends_the_placeholder() -> None:
 
 def test_a_member_removed_during_its_swap_is_placed_all_the_same() -> None:
     """The RM may end it afterwards as any other allocation."""
-    h = a_gang("p1", "p2")
-    h.ask("m", task_group_name="g")
-    h.cycle()
+    h = a_swap("p1", "p2")
 
     h.release("m")
     h.confirm()
@@ -297,9 +288,7 @@ def test_a_member_removed_during_its_swap_is_placed_all_the_same() -> None:
 def test_a_placeholder_that_ends_otherwise_lets_its_member_wait_again(nodes: tuple[str, ...]) -> None:
     """Whatever was held for the member is free; it takes the next placeholder."""
     predicates = refused_in_place() if nodes[1:] else None
-    h = a_gang("p1", "p2", nodes=nodes, predicates=predicates)
-    h.ask("m", task_group_name="g")
-    h.cycle()
+    h = a_swap("p1", "p2", nodes=nodes, predicates=predicates)
 
     h.release("p1", termination=TIMEOUT)
     waiting = h.queue().pending
@@ -313,9 +302,7 @@ def test_a_placeholder_that_ends_otherwise_lets_its_member_wait_again(nodes: tup
 
 def test_an_application_that_is_taken_away_takes_its_swaps_along() -> None:
     """The nodes are free of the placeholder and of what was held for the member."""
-    h = a_gang("p1", "p2", nodes=("one", "two"), predicates=refused_in_place())
-    h.ask("m", task_group_name="g")
-    h.cycle()
+    h = a_swap("p1", "p2", nodes=("one", "two"), predicates=refused_in_place())
 
     h.withdraw()
 
@@ -330,9 +317,7 @@ def test_an_application_that_is_taken_away_takes_its_swaps_along() -> None:
 
 def test_a_gang_of_one_runs_on() -> None:
     """The end of the only placeholder completes the application, the member runs it again."""
-    h = a_gang("p1")
-    h.ask("m", task_group_name="g")
-    h.cycle()
+    h = a_swap("p1")
 
     h.confirm()
 

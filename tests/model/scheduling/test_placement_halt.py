@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from support.model.builders import TEN, a_resource
-from support.model.harness import Harness
+from support.model.harness import Harness, a_partition
 from support.model.preemption_scenes import Scene
 
 from licorne.model.queues.quota_timer import quota_settings, quotas_changed
@@ -20,9 +20,7 @@ HUNDRED = a_resource(memory=100)
 
 
 def an_ask_with_room() -> Harness:
-    h = Harness()
-    h.nodes("one")
-    h.submit()
+    h = a_partition("one")
     h.ask("a")
     return h
 
@@ -47,11 +45,8 @@ def an_ask_with_a_reserved_node_that_is_free_now() -> Harness:
 
 
 def a_member_whose_placeholder_is_placed() -> Harness:
-    h = Harness()
-    h.nodes("one", capacity=HUNDRED)
-    h.submit(placeholder_ask=TEN)
-    h.ask("placeholder", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h = a_partition("one", capacity=HUNDRED, placeholder_ask=TEN)
+    h.try_asks("placeholder", task_group_name="g", placeholder=True)
     h.ask("member", task_group_name="g")
     return h
 

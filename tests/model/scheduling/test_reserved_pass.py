@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource
-from support.model.harness import Harness
+from support.model.harness import Harness, a_roomy_partition
 
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.resources.resource import Resource
@@ -19,31 +22,31 @@ FIVE = a_resource(memory=5)
 RESULT = CycleOutcome.RESULT
 
 
-def a_partition(*node_ids: str, predicates: FakePredicates | None = None) -> Harness:
-    """Return a partition with nodes of ten, and a large one that is cordoned: the queues have room enough."""
-    h = Harness(predicates=predicates)
-    h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
-    h.nodes(*node_ids)
-    return h
-
-
-def reserved(*, predicates: FakePredicates | None = None) -> Harness:
-    """Return a partition whose node `one` is full of `busy`, and reserved for the ask `waits`."""
-    h = a_partition("one", predicates=predicates)
+def reserved(
+    *waiting: str,
+    nodes: Sequence[str] = ("one",),
+    busy: Sequence[str] = ("busy",),
+    busy_size: Resource = TEN,
+    size: Resource = TEN,
+    **settings: Any,
+) -> Harness:
+    """Return a partition whose nodes are full of `busy`, and reserved for asks, by default for `waits`."""
+    waiting = waiting or ("waits",)
+    h = a_roomy_partition(*nodes, **settings)
     h.submit()
-    h.ask("busy")
-    h.run_until_idle()
-    h.ask("waits")
-    h.advance(3)
-    assert CycleOutcome.PREPARED is h.cycle()
-    assert ("waits",) == h.node("one").reservations
+    h.try_asks(*busy, resource=busy_size)
+    h.ask(*waiting, resource=size)
+    h.wait(3)
+    assert list(waiting) == [key for node in nodes for key in h.node(node).reservations]
     h.forget()
     return h
 
 
-def test_a_reserved_ask_is_placed_when_its_node_has_room() -> None:
-    """The reservation is gone with that."""
+def test_a_reserved_ask_waits_until_its_node_has_room() -> None:
+    """It keeps its reservation, which is gone once it is placed."""
     h = reserved()
+    assert CycleOutcome.NOTHING is h.cycle()
+    assert ("waits",) == h.node("one").reservations
     h.release("busy")
 
     assert RESULT is h.cycle()
@@ -52,25 +55,16 @@ def test_a_reserved_ask_is_placed_when_its_node_has_room() -> None:
 
 def test_an_application_may_start_with_a_reserved_ask() -> None:
     """It is Accepted, and nothing keeps it from running."""
-    h = a_partition("one")
+    h = a_roomy_partition("one")
     h.submit("other")
     h.ask("used", application_id="other", node_id="one", resource=FIVE)
     h.submit()
     h.ask("a")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     h.release("used", application_id="other")
 
     assert RESULT is h.cycle()
     assert ["Accepted", "Running"] == h.states()
-
-
-def test_a_reserved_ask_waits_while_there_is_no_room() -> None:
-    """It keeps its reservation."""
-    h = reserved()
-
-    assert CycleOutcome.NOTHING is h.cycle()
-    assert ("waits",) == h.node("one").reservations
 
 
 def test_reserved_asks_go_before_all_others() -> None:
@@ -139,8 +133,7 @@ def reserved_beside_a_spare(required_node: str = "") -> Harness:
     h.submit()
     h.ask("busy", node_id="one")
     h.ask("waits", required_node=required_node, priority=-1)
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     assert ("waits",) == h.node("one").reservations
     return h
 
@@ -158,8 +151,7 @@ def test_a_reservation_ends_after_an_hour_without_room_in_the_cluster() -> None:
     made_ns = h.clock.now_ns()
     h.partition.work(5)
     due_ns = h.partition.next_retry_ns()
-    h.advance(3600)
-    h.run_until_idle()
+    h.wait(3600)
     before = h.node("one").reservations
     h.advance(milliseconds=1)
     h.run_until_idle()
@@ -171,8 +163,7 @@ def test_a_reservation_ends_after_an_hour_without_room_in_the_cluster() -> None:
 def test_a_reservation_of_a_required_node_does_not_end() -> None:
     """The ask can run nowhere else."""
     h = without_room_in_the_cluster("one")
-    h.advance(24 * 3600)
-    h.run_until_idle()
+    h.wait(24 * 3600)
 
     assert ("waits",) == h.node("one").reservations
 
@@ -229,15 +220,8 @@ def test_a_reserved_ask_is_not_placed_on_its_node_while_that_is_cordoned() -> No
 
 def test_reserved_nodes_are_tried_before_any_other_node() -> None:
     """Of one application: the second ask on its own node goes before the first one elsewhere."""
-    h = a_partition("one", "two")
-    h.submit()
-    h.ask("busy-1", "busy-2")
-    h.run_until_idle()
-    h.ask("a", "b")
-    h.advance(3)
-    h.run_until_idle()
+    h = reserved("a", "b", nodes=("one", "two"), busy=("busy-1", "busy-2"))
     reserved_for = {name: h.node(name).reservations for name in ("one", "two")}
-    h.forget()
     h.nodes("three")
     h.release("busy-2")
 
@@ -252,23 +236,14 @@ def test_reserved_nodes_are_tried_before_any_other_node() -> None:
 def test_a_back_off_does_not_bar_reserved_asks() -> None:
     """It is for the search of nodes; a reserved ask has one."""
     backoff = "{application.unschedasks.backoff: '1', application.unschedasks.backoff.delay: 10m}"
-    h = Harness(f"- name: leaf\n  properties: {backoff}")
-    h.nodes("spare", capacity=a_resource(memory=1000), action=NodeAction.CREATE_DRAIN)
-    h.nodes("one")
-    h.submit()
-    h.ask("busy")
-    h.run_until_idle()
-    h.ask("waits")
-    h.advance(3)
-    h.run_until_idle()
-    h.ask("next", "last", resource=FIVE)
-    h.run_until_idle()
+    h = reserved(queues=f"- name: leaf\n  properties: {backoff}")
+    h.try_asks("next", "last", resource=FIVE)
     backs_off = h.entry().backoff_until_ns
     h.release("busy")
     h.run_until_idle()
 
     assert backs_off is not None
-    assert {"busy": "one", "waits": "one"} == h.placements
+    assert {"waits": "one"} == h.placements
 
 
 def test_a_reserved_ask_beyond_its_users_quota_waits() -> None:
@@ -287,14 +262,12 @@ def test_a_reserved_ask_beyond_its_users_quota_waits() -> None:
 
 def test_an_application_that_may_not_start_is_passed_over() -> None:
     """The user runs the maximum of applications: the reservation waits."""
-    h = a_partition("one")
+    h = a_roomy_partition("one")
     h.submit("running")
-    h.ask("busy", application_id="running")
-    h.run_until_idle()
+    h.try_asks("busy", application_id="running")
     h.submit("accepted")
     h.ask("waits", application_id="accepted")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     h.ask("more", application_id="running")
     h.reload("- name: leaf", root="limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.release("busy", application_id="running")
@@ -307,12 +280,10 @@ def test_an_application_that_may_not_start_is_passed_over() -> None:
 
 def test_an_ask_with_a_required_node_goes_nowhere_else() -> None:
     """It waits for its node, and runs there though it is cordoned."""
-    h = a_partition("one")
+    h = a_roomy_partition("one")
     h.submit()
-    h.ask("busy")
-    h.run_until_idle()
-    h.ask("daemon", required_node="one")
-    h.run_until_idle()
+    h.try_asks("busy")
+    h.try_asks("daemon", required_node="one")
     h.nodes("two")
     h.run_until_idle()
     elsewhere = h.placements.get("daemon")
@@ -327,10 +298,9 @@ def test_an_ask_with_a_required_node_goes_nowhere_else() -> None:
 def test_an_ask_whose_required_node_is_refused_goes_nowhere_else() -> None:
     """The RM may agree later; there is room on another node all the time."""
     predicates = FakePredicates(refused={("daemon", "one"): "not yet"})
-    h = a_partition("one", "two", predicates=predicates)
+    h = a_roomy_partition("one", "two", predicates=predicates)
     h.submit()
-    h.ask("daemon", required_node="one")
-    h.run_until_idle()
+    h.try_asks("daemon", required_node="one")
     h.run_until_idle()
 
     assert ({}, ("daemon",)) == (h.placements, h.node("one").reservations)
@@ -368,15 +338,7 @@ def test_an_ask_that_the_rm_places_itself_lets_its_reservation_go() -> None:
 
 def test_one_reserved_ask_is_placed_with_each_cycle() -> None:
     """The others keep their turn."""
-    h = a_partition("one", "two")
-    h.submit()
-    h.ask("busy-1", "busy-2")
-    h.run_until_idle()
-    h.ask("a", "b")
-    h.advance(3)
-    h.run_until_idle()
-    h.forget()
-
+    h = reserved("a", "b", nodes=("one", "two"), busy=("busy-1", "busy-2"))
     h.release("busy-1", "busy-2", termination=TerminationType.STOPPED_BY_RM)
 
     assert RESULT is h.cycle()
@@ -387,15 +349,14 @@ def test_one_reserved_ask_is_placed_with_each_cycle() -> None:
 
 def reserved_by_many(count: int) -> Harness:
     """Return a partition with as many applications as nodes, each with an ask that reserves a node."""
-    h = a_partition(*(f"node-{number:02}" for number in range(count)))
+    h = a_roomy_partition(*(f"node-{number:02}" for number in range(count)))
     for number in range(count):
         h.submit(f"app-{number:02}")
         h.ask(f"busy-{number:02}", application_id=f"app-{number:02}")
     h.run_until_idle()
     for number in range(count):
         h.ask(f"waits-{number:02}", application_id=f"app-{number:02}")
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     assert count == h.state.reservations
     h.forget()
     return h
@@ -430,45 +391,26 @@ def test_a_new_reservation_has_no_other_reserved_ask_tried(monkeypatch: pytest.M
     """They lack room as before."""
     h = reserved_by_many(5)
     h.nodes("more")
-    h.ask("fills", application_id="app-00")
-    h.run_until_idle()
+    h.try_asks("fills", application_id="app-00")
     h.ask("late", application_id="app-01")
     tried = applications_tried(monkeypatch)
 
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
 
     assert (6, []) == (h.state.reservations, tried)
 
 
 def test_a_reserved_ask_that_becomes_smaller_is_tried_on_its_node_again() -> None:
     """No node has gained anything: the ask fits into what was too little before."""
-    h = a_partition("one")
-    h.submit()
-    h.ask("busy", resource=FIVE)
-    h.run_until_idle()
-    h.ask("waits")
-    h.advance(3)
-    h.run_until_idle()
-    h.forget()
-
-    h.ask("waits", resource=FIVE)
-    h.run_until_idle()
+    h = reserved(busy_size=FIVE)
+    h.try_asks("waits", resource=FIVE)
 
     assert ({"waits": "one"}, 0) == (h.placements, h.state.reservations)
 
 
 def test_a_reserved_ask_that_becomes_larger_waits_for_more_room() -> None:
     """What its node gains is too little for it now."""
-    h = a_partition("one")
-    h.submit()
-    h.ask("first", "second", resource=FIVE)
-    h.run_until_idle()
-    h.ask("waits", resource=FIVE)
-    h.advance(3)
-    h.run_until_idle()
-    h.forget()
-
+    h = reserved(busy=("first", "second"), busy_size=FIVE, size=FIVE)
     h.ask("waits", resource=TEN)
     h.release("first")
     h.run_until_idle()
@@ -491,12 +433,10 @@ def test_a_node_that_becomes_larger_takes_the_ask_it_is_reserved_for() -> None:
 
 def test_several_asks_that_can_run_on_one_node_only_get_it_in_turn() -> None:
     """Each has a reservation of the same node, which gains room for one after the other."""
-    h = a_partition("one")
+    h = a_roomy_partition("one")
     h.submit()
-    h.ask("busy-1", "busy-2", resource=FIVE)
-    h.run_until_idle()
-    h.ask("daemon-1", "daemon-2", required_node="one", resource=FIVE)
-    h.run_until_idle()
+    h.try_asks("busy-1", "busy-2", resource=FIVE)
+    h.try_asks("daemon-1", "daemon-2", required_node="one", resource=FIVE)
     held = h.node("one").reservations
     h.forget()
 

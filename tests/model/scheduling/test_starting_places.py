@@ -26,11 +26,9 @@ def reserving() -> Harness:
     h.submit("app")
     h.submit("next")
     h.ask("whole", resource=EIGHT)
-    h.advance(3)
-    h.run_until_idle()
+    h.wait(3)
     assert ["app"] == list(h.queue().accepted_allocating)
-    h.ask("first", application_id="next", resource=a_resource(memory=2))
-    h.run_until_idle()
+    h.try_asks("first", application_id="next", resource=a_resource(memory=2))
     assert "first" not in h.placements
     return h
 
@@ -54,10 +52,8 @@ def test_the_place_is_free_once_placeholders_have_ended() -> None:
     h.nodes("large", capacity=EIGHT)
     h.submit("app", placeholder_ask=FOUR, style="Soft")
     h.submit("next")
-    h.ask("holder", resource=FOUR, placeholder=True, task_group_name="group")
-    h.run_until_idle()
-    h.ask("first", application_id="next", resource=FOUR)
-    h.run_until_idle()
+    h.try_asks("holder", resource=FOUR, placeholder=True, task_group_name="group")
+    h.try_asks("first", application_id="next", resource=FOUR)
     assert "first" not in h.placements
     h.release("holder", termination=TerminationType.STOPPED_BY_RM)
     h.run_until_idle()

@@ -15,7 +15,8 @@ from licorne.model.configuration.schema import PartitionConfig
 from licorne.model.nodes.node import Node
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
-from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG, Allocation, Ask
+from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
 from licorne.model.values.predicate_questions import (
     NodesAnswer,
     NumberedQuestion,
@@ -38,7 +39,9 @@ __all__ = [
     "a_resource",
     "an_allocation",
     "an_application",
+    "an_application_submission",
     "an_ask",
+    "an_ask_submission",
 ]
 
 PARTITION: Final = "[rm]default"
@@ -121,6 +124,72 @@ def an_application(
         tags={},
         submitted_at_ns=submitted_at_ns,
         gang_settings=gang_settings,
+    )
+
+
+def an_application_submission(
+    application_id: str = "app",
+    queue_name: str = "root.leaf",
+    *,
+    user: str = "bob",
+    groups: tuple[str, ...] = ("dev",),
+    tags: Mapping[str, str] | None = None,
+    placeholder_ask: Resource | None = None,
+    style: str = "",
+    timeout_seconds: int = 0,
+) -> ApplicationSubmission:
+    """Return the submission of an application."""
+    return ApplicationSubmission(
+        application_id=application_id,
+        queue_name=queue_name,
+        partition=PARTITION,
+        user=user,
+        groups=groups,
+        tags=tags or {},
+        execution_timeout_ms=timeout_seconds * 1000,
+        placeholder_ask=placeholder_ask,
+        gang_scheduling_style=style,
+    )
+
+
+def an_ask_submission(
+    allocation_key: str = "ask",
+    application_id: str = "app",
+    *,
+    resource: Resource = TEN,
+    priority: int = 0,
+    node_id: str = "",
+    task_group_name: str = "",
+    placeholder: bool = False,
+    required_node: str = "",
+    created_at_seconds: int | None = None,
+    tags: Mapping[str, str] | None = None,
+    originator: bool = False,
+    willing: bool = False,
+    may_preempt: bool = False,
+) -> AllocationSubmission:
+    """Return the submission of an ask, or with `node_id` of an allocation that exists.
+
+    One that is `willing` may be preempted.
+    """
+    all_tags = dict(tags or {})
+    if required_node:
+        all_tags[REQUIRED_NODE_TAG] = required_node
+    if created_at_seconds is not None:
+        all_tags[CREATION_TIME_TAG] = str(created_at_seconds)
+    return AllocationSubmission(
+        allocation_key=allocation_key,
+        application_id=application_id,
+        partition=PARTITION,
+        resource=resource,
+        priority=priority,
+        tags=all_tags,
+        node_id=node_id,
+        task_group_name=task_group_name,
+        placeholder=placeholder,
+        originator=originator,
+        allow_preempt_self=willing,
+        allow_preempt_other=may_preempt,
     )
 
 

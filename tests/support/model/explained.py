@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from support.model.harness import Harness
 
     from licorne.model.configuration.positions import Position
-    from licorne.model.explanation import AskExplanation, Blocker, Explanation
+    from licorne.model.explanation import AskExplanation, Blocker, Explanation, NodeSummary
     from licorne.model.values.refusals import RefusalReason
 
-__all__ = ["ask_of", "blockers", "explained", "only_blocker", "place_in_file", "reasons"]
+__all__ = ["ask_of", "blockers", "explained", "nodes_of", "only_blocker", "place_in_file", "reasons"]
 
 
 def explained(harness: Harness, application_id: str = "app") -> Explanation:
@@ -28,6 +28,13 @@ def ask_of(harness: Harness, key: str = "ask", application_id: str = "app") -> A
     ask = explained(harness, application_id).ask(key)
     assert ask is not None, f"{key} of {application_id} is unknown"
     return ask
+
+
+def nodes_of(harness: Harness, key: str = "ask", application_id: str = "app") -> NodeSummary:
+    """Return what is explained of the nodes for one ask."""
+    nodes = ask_of(harness, key, application_id).nodes
+    assert nodes is not None, f"nodes do not decide about {key}"
+    return nodes
 
 
 def blockers(harness: Harness, key: str = "ask", application_id: str = "app") -> tuple[Blocker, ...]:

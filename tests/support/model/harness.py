@@ -7,8 +7,9 @@ checks that no key is announced as placed twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Final, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from support.model.builders import (
     PARTITION,
@@ -23,11 +24,14 @@ from support.model.builders import (
     a_resource,
     an_allocation,
     an_application,
+    an_application_submission,
     an_ask,
+    an_ask_submission,
 )
 
 from licorne.actors.services.virtual_clock import VirtualClock
 from licorne.model.applications.application import Application
+from licorne.model.applications.pending_asks import AskRecord
 from licorne.model.nodes.node import NodeFacts
 from licorne.model.partition import Partition
 from licorne.model.queues.application_entry import ApplicationEntry
@@ -37,18 +41,15 @@ from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.host import PartitionHost, Predicates, QuestionChannel, TimerAction
 from licorne.model.state.invariants import validate_partition
 from licorne.model.state.partition_state import PartitionState
-from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationRejection,
     AllocationsRejected,
     AllocationsReleased,
-    AllocationSubmission,
     Announcement,
     ApplicationChanged,
     ApplicationRemoval,
     ApplicationsAnswered,
-    ApplicationSubmission,
     AskTerms,
     NodeAction,
     NodesAnswered,
@@ -64,13 +65,16 @@ __all__ = [
     "SECOND_NS",
     "START_NS",
     "TEN",
+    "Asked",
     "FakeChannel",
     "FakePredicates",
     "Harness",
     "a_configuration",
     "a_node",
+    "a_partition",
     "a_queue_tree",
     "a_resource",
+    "a_roomy_partition",
     "an_allocation",
     "an_application",
     "an_ask",
@@ -79,6 +83,22 @@ __all__ = [
 _CYCLES_MAX: Final = 10_000
 _ECHOES: Final = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.UNKNOWN_TERMINATION_TYPE})
 _Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Asks of an application, in a row of a table: `Asked("a b", priority=1)`."""
+
+    keys: str
+    application_id: str = "app"
+    queue_name: str = "root.leaf"
+    user: str = "bob"
+    resource: Resource = TEN
+    priority: int = 0
+    node_id: str = ""
+    required_node: str = ""
+    task_group_name: str = ""
+    placeholder: bool = False
 
 
 class Harness:
@@ -168,26 +188,10 @@ class Harness:
         self,
         application_id: str = "app",
         queue_name: str = "root.leaf",
-        *,
-        user: str = "bob",
-        groups: tuple[str, ...] = ("dev",),
-        tags: Mapping[str, str] | None = None,
-        placeholder_ask: Resource | None = None,
-        style: str = "",
-        timeout_seconds: int = 0,
+        **options: Any,
     ) -> Rejection | None:
-        """Submit an application; return the rejection, if it is one."""
-        submission = ApplicationSubmission(
-            application_id=application_id,
-            queue_name=queue_name,
-            partition=PARTITION,
-            user=user,
-            groups=groups,
-            tags=tags or {},
-            execution_timeout_ms=timeout_seconds * 1000,
-            placeholder_ask=placeholder_ask,
-            gang_scheduling_style=style,
-        )
+        """Submit an application, see `an_application_submission`; return the rejection, if it is one."""
+        submission = an_application_submission(application_id, queue_name, **options)
         heard = len(self.announcements)
         self.partition.update_applications([submission], [])
         self.validate()
@@ -206,43 +210,18 @@ class Harness:
         self,
         *allocation_keys: str,
         application_id: str = "app",
-        resource: Resource = TEN,
-        priority: int = 0,
-        node_id: str = "",
-        task_group_name: str = "",
-        placeholder: bool = False,
-        required_node: str = "",
-        created_at_seconds: int | None = None,
-        tags: Mapping[str, str] | None = None,
         limit_seconds: int | None = None,
         allocations: int | None = None,
         preemption: bool = False,
+        **options: Any,
     ) -> tuple[AllocationRejection, ...]:
-        """Send asks in one message, with `node_id` allocations that exist; return what was rejected.
+        """Send asks in one message, see `an_ask_submission`; return what was rejected.
 
         With `limit_seconds` they are asks of the older generation, which may run so long; 0 is for ever. So
         they are with `allocations`: each is for so many. With `preemption` they may preempt and be preempted.
         """
-        all_tags = dict(tags or {})
-        if required_node:
-            all_tags[REQUIRED_NODE_TAG] = required_node
-        if created_at_seconds is not None:
-            all_tags[CREATION_TIME_TAG] = str(created_at_seconds)
         submissions = [
-            AllocationSubmission(
-                allocation_key=key,
-                application_id=application_id,
-                partition=PARTITION,
-                resource=resource,
-                priority=priority,
-                tags=all_tags,
-                node_id=node_id,
-                task_group_name=task_group_name,
-                placeholder=placeholder,
-                originator=False,
-                allow_preempt_self=preemption,
-                allow_preempt_other=preemption,
-            )
+            an_ask_submission(key, application_id, willing=preemption, may_preempt=preemption, **options)
             for key in allocation_keys
         ]
         terms = [
@@ -261,6 +240,23 @@ class Harness:
         self.validate()
         answers = [entry for entry in self.announcements[heard:] if isinstance(entry, AllocationsRejected)]
         return tuple(rejection for answer in answers for rejection in answer.rejections)
+
+    def try_asks(self, *allocation_keys: str, **options: Any) -> int:
+        """Send asks in one message, see `ask`, and run cycles; return how many cycles gave a result."""
+        self.ask(*allocation_keys, **options)
+        return self.run_until_idle()
+
+    def have(self, asked: Iterable[Asked]) -> None:
+        """Have the asks of a row of a table, and their applications, which are submitted first."""
+        asked = list(asked)
+        for each in {each.application_id: each for each in reversed(asked)}.values():
+            if each.application_id not in self.state.entries:
+                self.submit(each.application_id, each.queue_name, user=each.user)
+        for each in asked:
+            options = dict(vars(each))
+            keys = options.pop("keys").split()
+            del options["queue_name"], options["user"]
+            self.ask(*keys, **options)
 
     def release(
         self,
@@ -297,6 +293,11 @@ class Harness:
             )
         return len(confirmed)
 
+    def settle(self) -> None:
+        """Confirm what the scheduler has asked for, and run cycles until nothing more can be done."""
+        self.confirm()
+        self.run_until_idle()
+
     # --------------------------------------------------------------------------- cycles and time
 
     def cycle(self) -> CycleOutcome:
@@ -321,6 +322,11 @@ class Harness:
         while self.clock.advance_to(time_ns):
             self.validate()
         self.validate()
+
+    def wait(self, seconds: int = 0) -> int:
+        """Let time pass, then run cycles until nothing more can be done; return how many gave a result."""
+        self.advance(seconds)
+        return self.run_until_idle()
 
     def reload(self, queues: str, *, root: str = "", partition: str = "") -> None:
         """Give the partition another configuration."""
@@ -378,6 +384,12 @@ class Harness:
         assert isinstance(application, Application)
         return application
 
+    def ask_record(self, key: str = "ask", application_id: str = "app") -> AskRecord:
+        """Return what is known of an ask that waits."""
+        record = self.application(application_id).asks.record(key)
+        assert record is not None, f"{key} does not wait"
+        return record
+
     def queue(self, path: str = "root.leaf") -> Queue:
         """Return a queue."""
         queue = self.state.tree.find(path)
@@ -420,3 +432,37 @@ class Harness:
     def _only(self, kind: type[_Kind], since: int) -> _Kind:
         (answer,) = [entry for entry in self.announcements[since:] if isinstance(entry, kind)]
         return answer
+
+
+def a_partition(
+    *node_ids: str,
+    capacity: Resource = TEN,
+    queues: str = "- name: leaf",
+    queue_name: str = "root.leaf",
+    placeholder_ask: Resource | None = None,
+    style: str = "",
+    timeout_seconds: int = 0,
+    **settings: Any,
+) -> Harness:
+    """Return a partition with nodes of one size and an application `app`; see `Harness` for the settings."""
+    harness = Harness(queues, **settings)
+    if node_ids:
+        harness.nodes(*node_ids, capacity=capacity)
+    rejection = harness.submit(
+        queue_name=queue_name, placeholder_ask=placeholder_ask, style=style, timeout_seconds=timeout_seconds
+    )
+    assert rejection is None, rejection
+    return harness
+
+
+def a_roomy_partition(*node_ids: str, queues: str = "- name: leaf", **settings: Any) -> Harness:
+    """Return a partition with nodes of ten, in which queues have room for all: only nodes bar an ask.
+
+    A large node that is cordoned gives them that room.
+    """
+    harness = Harness(queues, **settings)
+    spare = a_resource(memory=100_000, gpu=100)
+    harness.nodes("spare", capacity=spare, action=NodeAction.CREATE_DRAIN)
+    if node_ids:
+        harness.nodes(*node_ids)
+    return harness

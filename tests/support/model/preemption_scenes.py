@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from support.model.builders import TEN
-from support.model.harness import PARTITION, Harness
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from support.model.builders import START_NS, TEN, FakePredicates, a_resource, an_ask_submission
+from support.model.harness import Harness
 
 from licorne.model.preemption.victims import Victim
+from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.resources.resource import Resource
 from licorne.model.state.preemption_log import PreemptionRecord
-from licorne.model.values.allocation import REQUIRED_NODE_TAG
-from licorne.model.values.messages import AllocationsReleased, AllocationSubmission, Release, TerminationType
+from licorne.model.values.allocation import Allocation, Ask
+from licorne.model.values.messages import AllocationsReleased, Release, TerminationType
 
-__all__ = ["TWO_QUEUES", "Scene"]
+__all__ = [
+    "HUNDRED",
+    "TWO_QUEUES",
+    "JudgingPredicates",
+    "Running",
+    "Scene",
+    "Situation",
+    "a_victim",
+    "memory",
+]
 
 TWO_QUEUES = """
     - name: a
@@ -23,91 +38,77 @@ TWO_QUEUES = """
 """A queue that is entitled to fifty, and one whose guarantee is twenty."""
 
 
+def memory(quantity: int) -> Resource:
+    """Return so much memory and nothing else."""
+    return a_resource(memory=quantity)
+
+
+HUNDRED = memory(100)
+
+
+@dataclass(frozen=True)
+class Running:
+    """Allocations that exist when a test begins, in a row of a table: `Running("v1 v2", node="n2")`."""
+
+    keys: str
+    queue: str = "root.b"
+    node: str = "n1"
+    resource: Resource = TEN
+    priority: int = 0
+    willing: bool = True
+    originator: bool = False
+    required_node: str = ""
+
+
+@dataclass
+class JudgingPredicates(FakePredicates):
+    """An RM with an opinion of its own on victims.
+
+    Attributes:
+        judge: gets the key of the ask, the keys of the victims and the index that is enough for room; returns
+            the index that the RM answers.
+    """
+
+    judge: Callable[[str, tuple[str, ...], int | None], int | None] = field(kw_only=True)
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | None:
+        """Answer as the test says."""
+        index = super().preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return self.judge(allocation_key, victim_keys, index)
+
+
 class Scene(Harness):
     """A harness with words for preemption. Each queue has one application, called as the queue's path."""
 
     apart = False
     """Each ask is of a shape of its own: it names a task group that no other one names."""
 
-    def runs(
-        self,
-        *keys: str,
-        queue: str = "root.b",
-        node: str = "n1",
-        resource: Resource = TEN,
-        priority: int = 0,
-        willing: bool = True,
-        originator: bool = False,
-        required_node: str = "",
-    ) -> None:
+    def runs(self, *keys: str, queue: str = "root.b", node: str = "n1", **options: Any) -> None:
         """Have allocations that exist already, each a moment younger than the one before."""
-        for key in keys:
-            self._submit(
-                key,
-                queue,
-                resource,
-                priority,
-                node_id=node,
-                willing=willing,
-                originator=originator,
-                required_node=required_node,
-            )
+        self._submit(keys, queue, node_id=node, **options)
 
-    def asks(
-        self,
-        *keys: str,
-        queue: str = "root.a",
-        resource: Resource = TEN,
-        priority: int = 0,
-        may_preempt: bool = True,
-        required_node: str = "",
-        willing: bool = True,
-    ) -> None:
+    def start(self, running: Iterable[Running]) -> None:
+        """Have the allocations of a row of a table, in its order."""
+        for each in running:
+            options = dict(vars(each))
+            self.runs(*options.pop("keys").split(), **options)
+
+    def asks(self, *keys: str, queue: str = "root.a", may_preempt: bool = True, **options: Any) -> None:
         """Have asks, each a moment younger than the one before."""
-        for key in keys:
-            self._submit(
-                key,
-                queue,
-                resource,
-                priority,
-                may_preempt=may_preempt,
-                required_node=required_node,
-                willing=willing,
-            )
+        self._submit(keys, queue, may_preempt=may_preempt, **options)
 
-    def _submit(
-        self,
-        key: str,
-        queue: str,
-        resource: Resource,
-        priority: int,
-        *,
-        node_id: str = "",
-        willing: bool = True,
-        originator: bool = False,
-        may_preempt: bool = False,
-        required_node: str = "",
-    ) -> None:
-        if queue not in self.state.entries:
-            rejection = self.submit(queue, queue)
-            assert rejection is None, rejection
-        submission = AllocationSubmission(
-            allocation_key=key,
-            application_id=queue,
-            partition=PARTITION,
-            resource=resource,
-            priority=priority,
-            tags={REQUIRED_NODE_TAG: required_node} if required_node else {},
-            node_id=node_id,
-            task_group_name=f"group of {key}" if self.apart else "",
-            placeholder=False,
-            originator=originator,
-            allow_preempt_self=willing,
-            allow_preempt_other=may_preempt,
-        )
-        self.partition.update_allocations([submission], [])
-        self.validate()
-        self.advance(milliseconds=10)
+    def _submit(self, keys: tuple[str, ...], queue: str, *, willing: bool = True, **options: Any) -> None:
+        for key in keys:
+            if queue not in self.state.entries:
+                rejection = self.submit(queue, queue)
+                assert rejection is None, rejection
+            group = f"group of {key}" if self.apart else ""
+            submission = an_ask_submission(key, queue, task_group_name=group, willing=willing, **options)
+            self.partition.update_allocations([submission], [])
+            self.validate()
+            self.advance(milliseconds=10)
 
     def end(self, key: str, queue: str = "root.b", *, again: bool = False) -> None:
         """Confirm the end of one victim; with `again` its job asks for the same at once by another key."""
@@ -142,12 +143,64 @@ class Scene(Harness):
 
     def waits_with(self, key: str, queue: str = "root.a") -> list[str]:
         """Return the texts that were noted on an ask that waits."""
-        record = self.application(queue).asks.record(key)
-        assert record is not None, f"{key} does not wait"
-        return sorted(record.log or {})
+        return sorted(self.ask_record(key, queue).log or {})
 
     def victim(self, key: str, queue: str = "root.b") -> Victim:
         """Return an allocation as a possible victim."""
         allocation = self.application(queue).allocations.get(key)
         assert allocation is not None, f"{key} does not run"
         return Victim(allocation, self.entry(queue))
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What an ask finds when it comes, and what it preempts, in a row of a table.
+
+    By default it asks for ten in root.a.
+    """
+
+    running: Sequence[Running]
+    queues: str = TWO_QUEUES
+    nodes: Mapping[str, Resource] = field(default_factory=lambda: {"n1": HUNDRED})
+    leaf: str = "root.a"
+    asked: Resource = TEN
+    preempted: Sequence[str] = ()
+
+    def scene(self) -> Scene:
+        """Build it, without the ask."""
+        scene = Scene(self.queues)
+        for node, capacity in self.nodes.items():
+            scene.nodes(node, capacity=capacity)
+        scene.start(self.running)
+        return scene
+
+
+@cache
+def _an_entry() -> ApplicationEntry:
+    scene = Scene(TWO_QUEUES)
+    scene.submit("root.b", "root.b")
+    return scene.entry("root.b")
+
+
+def a_victim(
+    key: str = "v",
+    *,
+    resource: Resource = TEN,
+    willing: bool = True,
+    originator: bool = False,
+    priority: int = 0,
+    age_ns: int = 0,
+    required_node: str = "",
+) -> Victim:
+    """Return a possible victim in root.b; all of them are of one entry."""
+    ask = Ask(
+        allocation_key=key,
+        application_id="app",
+        resource=resource,
+        created_at_ns=START_NS - age_ns,
+        priority=priority,
+        originator=originator,
+        allow_preempt_self=willing,
+        required_node=required_node,
+    )
+    return Victim(Allocation(ask, "node", START_NS), _an_entry())

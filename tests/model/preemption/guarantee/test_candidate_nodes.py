@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.model.builders import TEN, a_resource, an_ask
-from support.model.preemption_scenes import TWO_QUEUES, Scene
+from support.model.preemption_scenes import HUNDRED, TWO_QUEUES, Scene
 
 from licorne.model.preemption.claims import NOTHING_COMMITTED
 from licorne.model.preemption.guarantee.candidate_nodes import (
@@ -15,8 +15,6 @@ from licorne.model.preemption.guarantee.candidate_nodes import (
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.values.messages import NodeAction
-
-HUNDRED = a_resource(memory=100)
 
 
 def a_scene() -> Scene:
@@ -60,27 +58,18 @@ def with_a_reservation(priority: int = -1, queue: str = "root.a") -> Scene:
     scene = a_scene()
     scene.runs("v3", node="n3", resource=a_resource(memory=95))
     scene.asks("old", priority=priority, queue=queue, may_preempt=False)
-    scene.advance(3)
-    scene.run_until_idle()
+    scene.wait(3)
     assert scene.state.reservations == 1
     return scene
 
 
 def test_nodes_with_victims_may_be_reserved() -> None:
-    """And no others, where all have been tried."""
-    assert ["n1", "n2"] == candidate_nodes(a_scene())
-
-
-def test_nodes_with_room_may_be_reserved_where_none_was_tried() -> None:
-    """It is the queue that has no room."""
-    assert ["n1", "n2", "n3"] == candidate_nodes(a_scene(), nodes_tried=False)
-
-
-def test_a_cordoned_node_may_not() -> None:
-    """Nothing is to be placed there."""
+    """Nodes with room too, where none was tried: it is the queue that has no room. A cordoned one may not."""
     scene = a_scene()
-    scene.update_node("n1", NodeAction.DRAIN_NODE)
 
+    assert ["n1", "n2"] == candidate_nodes(scene)
+    assert ["n1", "n2", "n3"] == candidate_nodes(scene, nodes_tried=False)
+    scene.update_node("n1", NodeAction.DRAIN_NODE)
     assert ["n2"] == candidate_nodes(scene)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
 from support.model.builders import TEN, a_resource, an_ask
-from support.model.preemption_scenes import Scene
+from support.model.preemption_scenes import HUNDRED, Running, Scene
 
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims, fence_root
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
@@ -33,9 +37,18 @@ QUEUES = """
 """
 
 
-def a_scene(queues: str = QUEUES) -> Scene:
+FULL_PARENT = """
+    - name: p
+      resources: {max: {memory: 20}}
+      queues: [{name: a}, {name: b}]
+    - name: o
+"""
+
+
+def a_scene(running: Sequence[Running] = (), queues: str = QUEUES) -> Scene:
     scene = Scene(queues)
     scene.nodes("n1", capacity=a_resource(memory=1000, vcore=1000))
+    scene.start(running)
     return scene
 
 
@@ -48,100 +61,81 @@ def root_of(scene: Scene, queue: str, ask: Ask | None = None) -> str:
     return fence_root(scene.queue(queue), ask or an_ask())[0].path
 
 
-def test_without_a_fence_the_root_is_the_bound() -> None:
-    """Every queue of the partition may have to give."""
-    assert root_of(a_scene(), "root.e") == "root"
+@dataclass(frozen=True)
+class Pool:
+    """What runs, and who may be preempted for an ask of a leaf, in order."""
+
+    running: Sequence[Running]
+    victims: Sequence[str]
+    leaf: str = "root.e"
+    priority: int = 0
+    queues: str = QUEUES
 
 
-def test_a_fence_keeps_an_ask_inside() -> None:
-    """Nothing outside gives."""
-    scene = a_scene()
-    scene.runs("inside", queue="root.p.b")
-    scene.runs("outside", queue="root.q.c", resource=a_resource(memory=100))
-
-    assert root_of(scene, "root.p.a") == "root.p"
-    assert ["inside"] == found(scene, "root.p.a", an_ask())
-
-
-def test_a_fence_does_not_protect_what_is_inside() -> None:
-    """It binds the asks behind it, not those in front of it."""
-    scene = a_scene()
-    scene.runs("inside", queue="root.p.b")
-
-    assert ["inside"] == found(scene, "root.e", an_ask())
-
-
-def test_a_queue_without_room_is_the_bound() -> None:
-    """What is outside it would not help: its own maximum is in the way."""
-    scene = a_scene("""
-        - name: p
-          resources: {max: {memory: 20}}
-          queues: [{name: a}, {name: b}]
-        - name: o
-    """)
-    scene.runs("b1", "b2", queue="root.p.b")
-    scene.runs("o1", queue="root.o")
-
-    assert root_of(scene, "root.p.a") == "root.p"
-    assert ["b2", "b1"] == found(scene, "root.p.a", an_ask())
-    assert root_of(scene, "root.p.a", an_ask(resource=a_resource(vcore=1))) == "root"
-
-
-def test_a_full_leaf_has_no_candidates() -> None:
-    """Never from inside one leaf."""
-    scene = a_scene("""
-        - name: a
-          resources: {max: {memory: 10}}
-        - name: b
-    """)
-    scene.runs("a1", queue="root.a")
-    scene.runs("b1", queue="root.b")
-
-    assert [] == found(scene, "root.a", an_ask())
-
-
-def test_the_own_leaf_never_gives() -> None:
-    """Nor, therefore, the ask's own application."""
-    scene = a_scene()
-    scene.runs("own", queue="root.e", resource=a_resource(memory=100))
-
-    assert [] == found(scene, "root.e", an_ask())
+POOLS = {
+    "a fence keeps an ask inside": Pool(
+        [Running("inside", "root.p.b"), Running("outside", "root.q.c", resource=HUNDRED)],
+        ["inside"],
+        "root.p.a",
+    ),
+    "a fence does not protect what is inside": Pool([Running("inside", "root.p.b")], ["inside"]),
+    # Its own maximum bars the ask: what is outside would not help.
+    "a queue without room keeps an ask inside": Pool(
+        [Running("b1 b2", "root.p.b"), Running("o1", "root.o")], ["b2", "b1"], "root.p.a", queues=FULL_PARENT
+    ),
+    "a full leaf has no candidates": Pool(
+        [Running("a1", "root.a"), Running("b1", "root.b")],
+        [],
+        "root.a",
+        queues="- {name: a, resources: {max: {memory: 10}}}\n- name: b",
+    ),
+    "the leaf of the ask, and with it its application, never gives": Pool(
+        [Running("own", "root.e", resource=HUNDRED)], []
+    ),
+    "a leaf within its guarantee gives nothing": Pool([Running("c1", "root.q.c")], []),
+    "a leaf above its guarantee gives any of its allocations": Pool(
+        [Running("c1 c2", "root.q.c")], ["c2", "c1"]
+    ),
+    "a leaf with preemption disabled gives nothing": Pool([Running("d1", "root.q.disabled")], []),
+    "an equal priority gives, a higher one does not": Pool(
+        [Running("equal", "root.p.b", priority=5), Running("higher", "root.p.b", priority=6)], ["equal"]
+    ),
+    # What counts as twelve in root.p.low counts as five in root.p, and as nothing at the root.
+    "offsets translate priorities on the way down": Pool(
+        [Running("equal", "root.p.low", priority=12), Running("higher", "root.p.low", priority=13)], ["equal"]
+    ),
+    "all behind a priority fence gives where the fence's priority is no higher": Pool(
+        [Running("urgent", "root.q.fenced", priority=99)], ["urgent"], priority=3
+    ),
+    "nothing behind a priority fence gives where the fence's priority is higher": Pool(
+        [Running("urgent", "root.q.fenced", priority=99)], [], priority=2
+    ),
+    "the pool is in order over all queues: the willing first, and of them the youngest": Pool(
+        [
+            Running("old", "root.p.b"),
+            Running("opted-out", "root.p.b", willing=False),
+            Running("c1 young", "root.q.c", resource=a_resource(memory=20)),
+        ],
+        ["young", "c1", "old", "opted-out"],
+    ),
+}
 
 
-def test_a_leaf_within_its_guarantee_gives_nothing() -> None:
-    """Above it all of its allocations are possible victims."""
-    scene = a_scene()
-    scene.runs("c1", queue="root.q.c")
-    assert [] == found(scene, "root.e", an_ask())
-    scene.runs("c2", queue="root.q.c")
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+def test_who_may_be_preempted(pool: Pool) -> None:
+    """What fences, guarantees, policies and priorities leave."""
+    scene = a_scene(pool.running, pool.queues)
 
-    assert ["c2", "c1"] == found(scene, "root.e", an_ask())
+    assert pool.victims == found(scene, pool.leaf, an_ask(priority=pool.priority))
 
 
-def test_a_leaf_with_preemption_disabled_gives_nothing() -> None:
-    """That is what the policy is for."""
-    scene = a_scene()
-    scene.runs("d1", queue="root.q.disabled")
+def test_the_bound_is_the_innermost_fence_or_full_queue() -> None:
+    """Without either it is the root: every queue of the partition may have to give."""
+    full = a_scene([Running("b1 b2", "root.p.b")], FULL_PARENT)
 
-    assert [] == found(scene, "root.e", an_ask())
-
-
-def test_a_higher_priority_does_not_give() -> None:
-    """An equal one does."""
-    scene = a_scene()
-    scene.runs("equal", queue="root.p.b", priority=5)
-    scene.runs("higher", queue="root.p.b", priority=6)
-
-    assert ["equal"] == found(scene, "root.e", an_ask())
-
-
-def test_offsets_translate_priorities_on_the_way_down() -> None:
-    """What counts as twelve in root.p.low counts as five in root.p, and as nothing at the root."""
-    scene = a_scene()
-    scene.runs("equal", queue="root.p.low", priority=12)
-    scene.runs("higher", queue="root.p.low", priority=13)
-
-    assert ["equal"] == found(scene, "root.e", an_ask())
+    assert ["root", "root.p"] == [root_of(a_scene(), path) for path in ("root.e", "root.p.a")]
+    assert root_of(full, "root.p.a") == "root.p"
+    assert root_of(full, "root.p.a", an_ask(resource=a_resource(vcore=1))) == "root"
 
 
 def test_offsets_translate_priorities_on_the_way_up() -> None:
@@ -159,31 +153,15 @@ def test_a_priority_fence_on_the_way_up_hides_the_priority() -> None:
     assert {"root.q.fenced": 3, "root.q": 3, "root": 3} == priorities
 
 
-def test_a_priority_fence_on_the_way_down_decides_for_all_behind_it() -> None:
-    """If the fence's priority is no higher everything behind it may go, else nothing."""
-    scene = a_scene()
-    scene.runs("urgent", queue="root.q.fenced", priority=99)
-
-    assert ["urgent"] == found(scene, "root.e", an_ask(priority=3))
-    assert [] == found(scene, "root.e", an_ask(priority=2))
-
-
 def test_what_shares_no_type_with_the_ask_is_no_victim() -> None:
     """Nor what is bound to a node, or on its way out."""
-    scene = a_scene()
-    scene.runs("vcore", queue="root.p.b", resource=a_resource(vcore=1))
-    scene.runs("bound", queue="root.p.b", required_node="n1")
-    scene.runs("going", "v1", queue="root.p.b")
+    scene = a_scene(
+        [
+            Running("vcore", "root.p.b", resource=a_resource(vcore=1)),
+            Running("bound", "root.p.b", required_node="n1"),
+            Running("going v1", "root.p.b"),
+        ]
+    )
     scene.application("root.p.b").allocations.mark_released("going")
 
     assert ["v1"] == found(scene, "root.e", an_ask(resource=TEN))
-
-
-def test_the_pool_is_in_order_over_all_queues() -> None:
-    """The willing first, the youngest of them before all."""
-    scene = a_scene()
-    scene.runs("old", queue="root.p.b")
-    scene.runs("opted-out", queue="root.p.b", willing=False)
-    scene.runs("c1", "young", queue="root.q.c", resource=a_resource(memory=20))
-
-    assert ["young", "c1", "old", "opted-out"] == found(scene, "root.e", an_ask())

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from support.model.builders import TEN, FakePredicates, a_resource, an_ask
-from support.model.preemption_scenes import TWO_QUEUES, Scene
+from support.model.preemption_scenes import (
+    HUNDRED,
+    TWO_QUEUES,
+    JudgingPredicates,
+    Running,
+    Scene,
+    Situation,
+    memory,
+)
 
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.decision import (
@@ -22,12 +31,7 @@ from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.state.host import Predicates
 from licorne.model.state.node_checks import ImmediateChecks, NodeChecks, Pending
 
-HUNDRED = a_resource(memory=100)
-FIVE = a_resource(memory=5)
-
-
-def memory(quantity: int) -> Resource:
-    return a_resource(memory=quantity)
+FIVE = memory(5)
 
 
 def decided(
@@ -76,35 +80,43 @@ def a_full_parent(headroom: int = 0) -> Scene:
     return scene
 
 
-def test_nothing_lacks_where_every_maximum_has_room() -> None:
-    """Queues without a maximum have room for everything."""
-    ask = an_ask(resource=TEN)
+@dataclass(frozen=True)
+class Lack:
+    """Maximum and allocated of each queue from the leaf up, what an ask of ten lacks; what ends anyway."""
 
-    assert EMPTY == lack_of_queues(ask, [(None, memory(5)), (memory(20), memory(10)), (HUNDRED, memory(90))])
-
-
-def test_a_full_queue_must_get_back_what_the_ask_takes() -> None:
-    """All of it, although the queue has five left: these are not held."""
-    assert TEN == lack_of_queues(an_ask(resource=TEN), [(memory(20), memory(15)), (HUNDRED, memory(20))])
+    levels: list[tuple[Resource | None, Resource]]
+    lack: Resource
+    coming: tuple[Resource, ...] = ()
 
 
-def test_a_queue_above_its_maximum_must_get_back_the_excess_too() -> None:
-    """Or the ask would still have no room."""
-    assert memory(17) == lack_of_queues(
-        an_ask(resource=TEN), [(memory(20), memory(27)), (HUNDRED, memory(27))]
-    )
+LACKS = {
+    "nothing where every maximum has room, or there is none": Lack(
+        [(None, FIVE), (memory(20), TEN), (HUNDRED, memory(90))], EMPTY
+    ),
+    "all that the ask takes, although the queue has five left: they are not held": Lack(
+        [(memory(20), memory(15)), (HUNDRED, memory(20))], TEN
+    ),
+    "the excess as well in a queue above its maximum": Lack(
+        [(memory(20), memory(27)), (HUNDRED, memory(27))], memory(17)
+    ),
+    # What the cluster has left is on nodes, and the one that counts is held.
+    "what is missing in the root": Lack([(None, memory(95)), (HUNDRED, memory(95))], FIVE),
+    "nothing of a type that is not asked for": Lack(
+        [(a_resource(vcore=1), a_resource(vcore=9)), (HUNDRED, EMPTY)], EMPTY
+    ),
+    "less what ends for nobody: a queue gets it back in any case": Lack(
+        [(memory(20), memory(15)), (HUNDRED, memory(20))], memory(7), (memory(3), memory(3))
+    ),
+    "nothing where enough ends for nobody": Lack(
+        [(memory(20), memory(15)), (HUNDRED, memory(20))], EMPTY, (TEN, TEN)
+    ),
+}
 
 
-def test_the_root_must_get_back_what_is_missing() -> None:
-    """What the cluster has left is on nodes, and the one that counts is held."""
-    assert FIVE == lack_of_queues(an_ask(resource=TEN), [(None, memory(95)), (HUNDRED, memory(95))])
-
-
-def test_only_types_that_are_asked_for_can_lack() -> None:
-    """A queue may be full of what the ask does not want."""
-    ask = an_ask(resource=TEN)
-
-    assert EMPTY == lack_of_queues(ask, [(a_resource(vcore=1), a_resource(vcore=9)), (HUNDRED, EMPTY)])
+@pytest.mark.parametrize("case", LACKS.values(), ids=LACKS)
+def test_queues_lack(case: Lack) -> None:
+    """What a full queue must get back for the ask to have room."""
+    assert case.lack == lack_of_queues(an_ask(resource=TEN), case.levels, case.coming)
 
 
 def test_a_victim_on_the_node_serves_node_and_queues_at_once() -> None:
@@ -144,7 +156,7 @@ def test_who_goes_for_a_queue_may_spare_who_goes_for_the_node() -> None:
         decided(scene, asked, queue="root.p.x", predicates=FakePredicates())
     )
     assert ("n1", [], ["small"], ["large"]) == keys(
-        decided(scene, asked, queue="root.p.x", predicates=Insisting())
+        decided(scene, asked, queue="root.p.x", predicates=JudgingPredicates(judge=insists_on_small))
     )
     assert decided(scene, asked, queue="root.p.x", checks=Hesitating()) is NoPreemption.PENDING
 
@@ -165,14 +177,19 @@ class Hesitating:
         return index if "small" in victim_keys else Pending.PENDING
 
 
-class Insisting(FakePredicates):
-    """An RM to which nothing but the end of the small one will do."""
+def insists_on_small(_: str, victims: tuple[str, ...], index: int | None) -> int | None:
+    """Answer as an RM to which nothing but the end of the small one will do."""
+    return index if "small" in victims else None
 
-    def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
-    ) -> int | None:
-        index = super().preemption_index(allocation_key, node_id, victim_keys, start_index)
-        return index if "small" in victim_keys else None
+
+def demands_one_more(_: str, __: tuple[str, ...], index: int | None) -> int | None:
+    """Answer as an RM that demands one victim more than is needed for room."""
+    return None if index is None else index + 1
+
+
+def refuses_all(_: str, __: tuple[str, ...], ___: int | None) -> int | None:
+    """Answer as an RM that agrees to no victims."""
+    return None
 
 
 def test_what_the_rm_demands_goes_although_it_is_not_needed_for_room() -> None:
@@ -185,45 +202,32 @@ def test_what_the_rm_demands_goes_although_it_is_not_needed_for_room() -> None:
     scene.nodes("n1", capacity=memory(30))
     scene.runs("v1", "v2", "v3")
 
-    assert ("n1", ["v3"], ["v2"], []) == keys(decided(scene, predicates=Demanding()))
+    assert ("n1", ["v3"], ["v2"], []) == keys(
+        decided(scene, predicates=JudgingPredicates(judge=demands_one_more))
+    )
 
 
-class Demanding(FakePredicates):
-    """An RM that wants one more gone than has to go."""
-
-    def preemption_index(
-        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
-    ) -> int | None:
-        index = super().preemption_index(allocation_key, node_id, victim_keys, start_index)
-        return None if index is None else index + 1
-
-
-def test_a_queue_that_is_entitled_to_nothing_preempts_nothing() -> None:
-    """Its guarantee is used up by itself, or it has none."""
-    scene = Scene(TWO_QUEUES)
-    scene.nodes("n1", capacity=HUNDRED)
-    scene.runs("own", queue="root.a", resource=memory(45))
-    scene.runs("v1", "v2", resource=memory(25))
-
-    assert decided(scene, TEN) is NoPreemption.GUARANTEE
+UNDECIDED = {
+    # Its guarantee is used up by itself.
+    "its queue is entitled to nothing more": (
+        Situation([Running("own", "root.a", resource=memory(45)), Running("v1 v2", resource=memory(25))]),
+        NoPreemption.GUARANTEE,
+    ),
+    "everybody else is within a guarantee": (
+        Situation([Running("v1 v2")], nodes={"n1": memory(20)}),
+        NoPreemption.GUARANTEE,
+    ),
+    "every node is too small for it, whatever is preempted": (
+        Situation([Running("v1 v2 v3")], nodes=dict.fromkeys(["n1", "n2"], memory(30)), asked=memory(40)),
+        NoPreemption.NO_NODE,
+    ),
+}
 
 
-def test_without_a_possible_victim_there_is_no_plan() -> None:
-    """Everybody else is within a guarantee."""
-    scene = Scene(TWO_QUEUES)
-    scene.nodes("n1", capacity=memory(20))
-    scene.runs("v1", "v2")
-
-    assert decided(scene) is NoPreemption.GUARANTEE
-
-
-def test_without_a_node_there_is_no_plan() -> None:
-    """Every node is too small for the ask, whatever is preempted."""
-    scene = Scene(TWO_QUEUES)
-    scene.nodes("n1", "n2", capacity=memory(30))
-    scene.runs("v1", "v2", "v3")
-
-    assert decided(scene, memory(40), nodes_tried=True) is NoPreemption.NO_NODE
+@pytest.mark.parametrize(("situation", "why"), UNDECIDED.values(), ids=UNDECIDED)
+def test_nothing_is_preempted_for_an_ask_where(situation: Situation, why: NoPreemption) -> None:
+    """The reason is reported."""
+    assert decided(situation.scene(), situation.asked, nodes_tried=True) is why
 
 
 def test_a_refusal_of_the_rm_is_no_verdict_on_others_of_the_shape() -> None:
@@ -231,10 +235,8 @@ def test_a_refusal_of_the_rm_is_no_verdict_on_others_of_the_shape() -> None:
     scene = Scene(TWO_QUEUES)
     scene.nodes("n1", capacity=memory(30))
     scene.runs("v1", "v2", "v3")
-    refusing = FakePredicates()
-    refusing.preemption_index = lambda *_, **__: None  # type: ignore[method-assign]
 
-    assert decided(scene, predicates=refusing) is NoPreemption.REFUSED
+    assert decided(scene, predicates=JudgingPredicates(judge=refuses_all)) is NoPreemption.REFUSED
     assert not NoPreemption.REFUSED.holds_for_shape
     assert NoPreemption.NO_NODE.holds_for_shape
 
@@ -286,11 +288,3 @@ def test_a_victim_that_is_too_large_does_not_end_the_search(nodes: int) -> None:
 
     assert isinstance(plan, PreemptionPlan)
     assert {"small", "smaller"} == {victim.key for victim in plan.victims}
-
-
-def test_what_ends_for_nobody_is_not_lacking() -> None:
-    """A queue gets it back in any case; what else it has left is still not held."""
-    levels = [(memory(20), memory(15)), (HUNDRED, memory(20))]
-
-    assert memory(7) == lack_of_queues(an_ask(resource=TEN), levels, [memory(3), memory(3)])
-    assert EMPTY == lack_of_queues(an_ask(resource=TEN), levels, [TEN, TEN])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import a_queue_tree, a_resource
+from support.model.preemption_scenes import memory
 
 from licorne.model.preemption.guarantee.ledger import (
     ProjectedUsage,
@@ -20,31 +24,40 @@ QUEUES = """
     - name: p
       resources: {guaranteed: {memory: 100, vcore: 10m}}
       queues:
-      - name: own
-        resources: {guaranteed: {memory: 40}}
+      - {name: own, resources: {guaranteed: {memory: 40}}}
       - name: none
     - name: q
       resources: {guaranteed: {memory: 50}}
       queues:
-      - name: c
-        resources: {guaranteed: {memory: 20}}
+      - {name: c, resources: {guaranteed: {memory: 20}}}
       - name: d
     - name: free
     - name: pp
+    - {name: b, resources: {guaranteed: {memory: 50, vcore: 5m}}}
+    - name: r
+      resources: {guaranteed: {memory: 50, vcore: 5m}}
+      queues:
+      - {name: x, resources: {guaranteed: {vcore: 4m}}}
+      - name: y
+      - {name: z, resources: {guaranteed: {vcore: 1m}}}
 """
+ONE_EACH = a_resource(memory=1, vcore=1)
 
 
-def memory(quantity: int) -> Resource:
-    return a_resource(memory=quantity)
+def both(memory: int, vcore: int) -> Resource:
+    return a_resource(memory=memory, vcore=vcore)
 
 
-def a_tree(**used: int) -> QueueTree:
-    """Return the queues with what leaves use: `a_tree(own=10)`."""
+THREE_SIBLINGS = {"x": both(5, 4), "y": a_resource(vcore=6), "z": a_resource(vcore=2)}
+
+
+def a_tree(**used: Resource) -> QueueTree:
+    """Return the queues with what leaves use: `a_tree(own=memory(10))`."""
     tree = a_queue_tree(QUEUES)
     for queue in tree:
         if queue.name in used:
             for level in queue.above:
-                level.charge(memory(used[queue.name]))
+                level.charge(used[queue.name])
     return tree
 
 
@@ -57,14 +70,9 @@ def facts(tree: QueueTree, ask_path: str, path: str) -> tuple[ProjectedUsage, Qu
     return ProjectedUsage(facts_of(ask_leaf)), facts_of(queue)
 
 
-def remaining(tree: QueueTree, ask_path: str, path: str) -> Resource | None:
-    ledger, queue = facts(tree, ask_path, path)
-    return ledger.remaining(queue)
-
-
 def test_what_is_being_preempted_is_not_used() -> None:
     """It is as good as gone."""
-    tree = a_tree(c=30)
+    tree = a_tree(c=memory(30))
     queue = tree.find("root.q.c")
     assert queue is not None
     queue.change_preempting(memory(5))
@@ -75,8 +83,7 @@ def test_what_is_being_preempted_is_not_used() -> None:
 
 def test_facts_are_taken_once() -> None:
     """The same object stands for a queue wherever it is met."""
-    tree = a_tree()
-    leaf = tree.find("root.p.own")
+    leaf = a_tree().find("root.p.own")
     assert leaf is not None
     facts_of = QueueFactsOf(leaf)
 
@@ -85,48 +92,59 @@ def test_facts_are_taken_once() -> None:
     assert facts_of(leaf).parent is facts_of(leaf.parent)
 
 
-def test_without_a_guarantee_on_the_way_up_nothing_remains() -> None:
-    """No guarantee is not a guarantee of nothing."""
-    assert remaining(a_tree(free=10), "root.free", "root.free") is None
+@dataclass(frozen=True)
+class Guarantee:
+    """What leaves use, and what remains of the guarantees that bind a queue, for an ask of a leaf."""
+
+    used: dict[str, Resource]
+    ask_leaf: str
+    queue: str
+    remaining: Resource | None
 
 
-def test_the_asks_leaf_stands_for_itself() -> None:
-    """Its own guarantee counts, and those above are for what is below it."""
-    assert memory(30) == remaining(a_tree(own=10, none=500), "root.p.own", "root.p.own")
+GUARANTEES = {
+    "without a guarantee on the way up nothing remains: that is no guarantee of nothing": Guarantee(
+        {"free": memory(10)}, "root.free", "root.free", None
+    ),
+    "the leaf of the ask has its own guarantee, those above are for what is below it": Guarantee(
+        {"own": memory(10), "none": memory(500)}, "root.p.own", "root.p.own", memory(30)
+    ),
+    "a leaf of the ask without a guarantee shares that of its parent": Guarantee(
+        {"own": memory(40)}, "root.p.none", "root.p.none", both(60, 10)
+    ),
+    "another leaf is bound by every guarantee above it": Guarantee(
+        {"c": memory(10), "d": memory(30)}, "root.free", "root.q.c", memory(10)
+    ),
+    "another leaf is bound by the guarantee that is exceeded most": Guarantee(
+        {"c": memory(50), "d": memory(30)}, "root.free", "root.q.c", memory(-30)
+    ),
+    "queues above an ask with a guarantee bind no sibling of its leaf": Guarantee(
+        {"none": memory(10)}, "root.p.own", "root.p.none", None
+    ),
+    "queues above an ask without a guarantee bind its siblings, which share it": Guarantee(
+        {"own": memory(10)}, "root.p.none", "root.p", both(90, 10)
+    ),
+}
 
 
-def test_an_ask_leaf_without_a_guarantee_shares_that_of_its_parent() -> None:
-    """With everybody below the parent."""
-    assert a_resource(memory=60, vcore=10) == remaining(a_tree(own=40), "root.p.none", "root.p.none")
-
-
-def test_another_leaf_is_bound_by_every_guarantee_above_it() -> None:
+@pytest.mark.parametrize("case", GUARANTEES.values(), ids=GUARANTEES)
+def test_what_remains_of_guarantees(case: Guarantee) -> None:
     """The least of each type counts."""
-    assert memory(10) == remaining(a_tree(c=10, d=30), "root.free", "root.q.c")
-    assert memory(-30) == remaining(a_tree(c=50, d=30), "root.free", "root.q.c")
+    ledger, queue = facts(a_tree(**case.used), case.ask_leaf, case.queue)
 
-
-def test_queues_above_an_ask_with_a_guarantee_bind_no_queue() -> None:
-    """Its sibling is judged by its own guarantee alone, and has none."""
-    assert remaining(a_tree(none=10), "root.p.own", "root.p.none") is None
-
-
-def test_queues_above_an_ask_without_a_guarantee_bind_its_siblings() -> None:
-    """They share the same guarantee: none may take it from the other."""
-    assert a_resource(memory=90, vcore=10) == remaining(a_tree(own=10), "root.p.none", "root.p")
+    assert case.remaining == ledger.remaining(queue)
 
 
 def test_a_name_that_begins_like_another_is_not_above_it() -> None:
     """The recorded core takes root.p for an ancestor of root.pp."""
-    tree = a_tree(none=10)
-    _, p = facts(tree, "root.pp", "root.p")
+    _, p = facts(a_tree(none=memory(10)), "root.pp", "root.p")
 
     assert not p.above_ask
 
 
 def test_a_ledger_moves_what_comes_and_goes_on_the_whole_way_up() -> None:
     """And leaves the facts as they are."""
-    ledger, c = facts(a_tree(c=30), "root.free", "root.q.c")
+    ledger, c = facts(a_tree(c=memory(30)), "root.free", "root.q.c")
     assert c.parent is not None
     ledger.take(c, memory(10))
     ledger.put(c, memory(3))
@@ -135,115 +153,75 @@ def test_a_ledger_moves_what_comes_and_goes_on_the_whole_way_up() -> None:
     assert memory(30) == c.used
 
 
-def test_a_leaf_above_its_guarantee_may_lose() -> None:
-    """Down to the guarantee and not below it."""
-    ledger, c = facts(a_tree(c=30, d=30), "root.free", "root.q.c")
+@dataclass(frozen=True)
+class Loss:
+    """What leaves use; what of the types that are asked for a queue gives, may lose, and may not."""
 
-    assert ledger.may_lose(c, memory(10), memory(1))
-    assert not ledger.may_lose(c, memory(11), memory(1))
-
-
-def test_a_leaf_may_not_lose_what_its_parent_is_guaranteed() -> None:
-    """The parent uses sixty of a guarantee of fifty: ten may go, wherever they are."""
-    ledger, d = facts(a_tree(d=60), "root.free", "root.q.d")
-
-    assert ledger.may_lose(d, memory(10), memory(1))
-    assert not ledger.may_lose(d, memory(11), memory(1))
+    used: dict[str, Resource]
+    queue: str
+    asked: Resource
+    gives: set[str]
+    may_lose: list[Resource]
+    may_not_lose: list[Resource]
 
 
-def test_a_leaf_loses_nothing_for_a_type_that_it_has_no_excess_of() -> None:
-    """What it uses above its guarantee is of no use to the ask."""
-    ledger, c = facts(a_tree(c=80), "root.free", "root.q.c")
-
-    assert not ledger.may_lose(c, memory(1), a_resource(gpu=1))
-
-
-def test_a_leaf_without_a_guarantee_may_lose_everything() -> None:
-    """Nothing protects it."""
-    ledger, free = facts(a_tree(free=10), "root.p.own", "root.free")
-
-    assert ledger.may_lose(free, memory(10), memory(1))
-
-
-BY_TYPE = """
-    - name: a
-    - name: b
-      resources: {guaranteed: {memory: 50, vcore: 5m}}
-    - name: p
-      resources: {guaranteed: {memory: 50, vcore: 5m}}
-      queues:
-      - name: x
-        resources: {guaranteed: {vcore: 4m}}
-      - name: y
-      - name: z
-        resources: {guaranteed: {vcore: 1m}}
-"""
-ONE_EACH = a_resource(memory=1, vcore=1)
-
-
-def using(**used: Resource) -> QueueTree:
-    """Return the queues above with what leaves use: `using(b=a_resource(memory=10, vcore=10))`."""
-    tree = a_queue_tree(BY_TYPE)
-    for queue in tree:
-        if queue.name in used:
-            for level in queue.above:
-                level.charge(used[queue.name])
-    return tree
-
-
-def test_a_type_within_its_guarantee_gives_nothing_and_forbids_nothing() -> None:
-    """Far above in vcores, far below in memory: what has vcores may go, and its memory with it."""
-    ledger, b = facts(using(b=a_resource(memory=10, vcore=10)), "root.a", "root.b")
-
-    assert {"vcore"} == ledger.gives(b, ONE_EACH)
-    assert ledger.may_lose(b, ONE_EACH, ONE_EACH)
-    assert ledger.may_lose(b, a_resource(memory=9, vcore=5), ONE_EACH)
-    assert not ledger.may_lose(b, memory(1), ONE_EACH)
+LOSSES = {
+    "a leaf loses what is above its guarantee and no more": Loss(
+        {"c": memory(30), "d": memory(30)}, "root.q.c", memory(1), {"memory"}, [memory(10)], [memory(11)]
+    ),
+    "a leaf loses what is above the guarantee of its parent and no more": Loss(
+        {"d": memory(60)}, "root.q.d", memory(1), {"memory"}, [memory(10)], [memory(11)]
+    ),
+    "a leaf loses nothing for a type that it has no excess of": Loss(
+        {"c": memory(80)}, "root.q.c", a_resource(gpu=1), set(), [], [memory(1)]
+    ),
+    "a leaf without a guarantee may lose everything": Loss(
+        {"free": memory(10)}, "root.free", memory(1), {"memory"}, [memory(10)], []
+    ),
+    "a type within its guarantee gives nothing, and is lost with one that gives": Loss(
+        {"b": both(10, 10)}, "root.b", ONE_EACH, {"vcore"}, [ONE_EACH, both(9, 5)], [memory(1)]
+    ),
+    "a type of which nothing or zero is asked for is not checked": Loss(
+        {"b": both(60, 10)}, "root.b", both(0, 1), {"vcore"}, [both(60, 1)], []
+    ),
+    "a type that is asked for is checked": Loss(
+        {"b": both(60, 10)}, "root.b", ONE_EACH, {"memory", "vcore"}, [both(10, 1)], [both(11, 1)]
+    ),
+    "what would fall from above a guarantee to below it stays, whatever else there is too much of": Loss(
+        {"b": both(90, 7)}, "root.b", ONE_EACH, {"memory", "vcore"}, [both(1, 2)], [both(1, 3)]
+    ),
+    "a leaf within its own guarantee does not pay for the excess of a sibling": Loss(
+        THREE_SIBLINGS, "root.r.x", ONE_EACH, set(), [], []
+    ),
+    "a leaf without a guarantee gives a type of which its parent has an excess": Loss(
+        THREE_SIBLINGS, "root.r.y", ONE_EACH, {"vcore"}, [], []
+    ),
+    "a leaf gives a type of which it has an excess like its parent": Loss(
+        THREE_SIBLINGS, "root.r.z", ONE_EACH, {"vcore"}, [], []
+    ),
+    "a leaf above its own guarantee keeps what its parent would lack": Loss(
+        {"z": both(60, 4)}, "root.r.z", ONE_EACH, {"memory"}, [ONE_EACH], [a_resource(vcore=1)]
+    ),
+}
 
 
-def test_a_type_that_is_not_asked_for_is_not_checked() -> None:
-    """Neither its excess gives, nor its guarantee forbids; and zero of it asks for nothing."""
-    ledger, b = facts(using(b=a_resource(memory=60, vcore=10)), "root.a", "root.b")
-    asked = a_resource(memory=0, vcore=1)
+@pytest.mark.parametrize("case", LOSSES.values(), ids=LOSSES)
+def test_what_a_queue_gives_and_may_lose(case: Loss) -> None:
+    """For an ask of a leaf elsewhere, type by type."""
+    ledger, queue = facts(a_tree(**case.used), "root.pp", case.queue)
+    losses = case.may_lose + case.may_not_lose
 
-    assert {"vcore"} == ledger.gives(b, asked)
-    assert ledger.may_lose(b, a_resource(memory=60, vcore=1), asked)
-    assert not ledger.may_lose(b, a_resource(memory=11, vcore=1), ONE_EACH)
-
-
-def test_what_would_fall_from_above_a_guarantee_to_below_it_stays() -> None:
-    """In a type that is asked for, whatever else there is too much of."""
-    ledger, b = facts(using(b=a_resource(memory=90, vcore=7)), "root.a", "root.b")
-
-    assert ledger.may_lose(b, a_resource(memory=1, vcore=2), ONE_EACH)
-    assert not ledger.may_lose(b, a_resource(memory=1, vcore=3), ONE_EACH)
+    assert case.gives == ledger.gives(queue, case.asked)
+    assert case.may_lose == [lost for lost in losses if ledger.may_lose(queue, lost, case.asked)]
 
 
 def test_several_that_go_for_one_ask_do_not_pass_through_a_guarantee() -> None:
     """The first would bring the queue down to it, the second below it: together they are like one."""
-    ledger, b = facts(using(b=a_resource(memory=90, vcore=6)), "root.a", "root.b")
+    ledger, b = facts(a_tree(b=both(90, 6)), "root.pp", "root.b")
     ledger.take(b, ONE_EACH)
 
     assert not ledger.may_lose(b, ONE_EACH, ONE_EACH)
     assert ledger.may_lose(b, memory(1), ONE_EACH)
-
-
-def test_a_type_gives_where_every_guarantee_of_it_is_exceeded() -> None:
-    """The leaf's, and those above it: who is within its own does not pay for the excess of a sibling."""
-    tree = using(x=a_resource(memory=5, vcore=4), y=a_resource(vcore=6), z=a_resource(vcore=2))
-    for leaf, expected in (("x", set()), ("y", {"vcore"}), ("z", {"vcore"})):
-        ledger, queue = facts(tree, "root.a", f"root.p.{leaf}")
-
-        assert expected == ledger.gives(queue, ONE_EACH), leaf
-
-
-def test_a_leaf_above_its_own_guarantee_keeps_what_its_parent_lacks() -> None:
-    """The parent uses four of five vcores: what goes from below it would be missing there."""
-    ledger, z = facts(using(z=a_resource(memory=60, vcore=4)), "root.a", "root.p.z")
-
-    assert {"memory"} == ledger.gives(z, ONE_EACH)
-    assert not ledger.may_lose(z, a_resource(vcore=1), ONE_EACH)
-    assert ledger.may_lose(z, ONE_EACH, ONE_EACH)
 
 
 def test_a_guarantee_covers_what_it_has_left_of_the_types_asked_for() -> None:
@@ -271,7 +249,7 @@ def test_within_a_guarantee_means_within_every_type() -> None:
 )
 def test_losing_one_after_the_other_never_breaks_a_guarantee(used: int, losses: list[int]) -> None:
     """However the losses are chosen, as long as each may be lost when its turn comes."""
-    ledger, c = facts(a_tree(c=used, d=40), "root.free", "root.q.c")
+    ledger, c = facts(a_tree(c=memory(used), d=memory(40)), "root.free", "root.q.c")
     for quantity in losses:
         if ledger.may_lose(c, memory(quantity), memory(1)):
             ledger.take(c, memory(quantity))

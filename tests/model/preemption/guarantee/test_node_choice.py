@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from support.model.builders import START_NS, TEN, an_ask
-from support.model.preemption_scenes import TWO_QUEUES, Scene
+import pytest
+from support.model.builders import an_ask
+from support.model.preemption_scenes import a_victim
 
 from licorne.model.preemption.guarantee.node_choice import (
     SOLUTIONS_PER_BATCH,
@@ -16,7 +17,6 @@ from licorne.model.preemption.guarantee.node_choice import (
 from licorne.model.preemption.guarantee.node_solver import NodeSolution
 from licorne.model.preemption.victims import Victim
 from licorne.model.state.node_checks import ImmediateChecks
-from licorne.model.values.allocation import Allocation, Ask
 
 
 @dataclass
@@ -42,133 +42,79 @@ class NodePredicates:
         return self.indexes.get(node_id, start_index)
 
 
-def an_entry_of_b() -> Scene:
-    scene = Scene(TWO_QUEUES)
-    scene.submit("root.b", "root.b")
-    return scene
-
-
-ENTRY = an_entry_of_b().entry("root.b")
-
-
-def a_victim(key: str, *, willing: bool = True, originator: bool = False) -> Victim:
-    ask = Ask(
-        allocation_key=key,
-        application_id="root.b",
-        resource=TEN,
-        created_at_ns=START_NS,
-        allow_preempt_self=willing,
-        originator=originator,
-    )
-    return Victim(Allocation(ask, "n1", START_NS), ENTRY)
-
-
 def a_solution(node_id: str, *victims: Victim, needed: int | None = None) -> NodeSolution:
     return NodeSolution(len(victims) if needed is None else needed, node_id, victims)
 
 
-def chosen(*solutions: NodeSolution, predicates: NodePredicates | None = None) -> str:
-    """Return the node that is chosen."""
+ONE = a_solution("one", a_victim("v1"))
+ANOTHER = a_solution("another", a_victim("v2"))
+TWO = a_solution("two", a_victim("v3"), a_victim("v4"))
+ONE_OF_THREE = a_solution("one of three", a_victim("v5"), a_victim("v6"), a_victim("v7"), needed=1)
+ORIGINATOR = a_solution("originator", a_victim("v8", originator=True))
+OPTED_OUT = a_solution("opted out", a_victim("v9", willing=False))
+SPARE_ORIGINATOR = a_solution("spare", a_victim("v10"), a_victim("v11", originator=True), needed=1)
+EMPTY, EMPTY_TOO = a_solution("empty"), a_solution("empty too")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Solutions, what is chosen of them, what the RM says, and which nodes it is asked about."""
+
+    solutions: list[NodeSolution]
+    chosen: str | NoNode
+    predicates: NodePredicates | None = None
+    asked: list[str] = field(default_factory=list)
+
+
+CHOICES = {
+    "without a say of the RM the first mild solution is chosen": Choice([ANOTHER, TWO], "another"),
+    "a mild solution with more victims is better than one that opted out or an originator": Choice(
+        [ORIGINATOR, OPTED_OUT, TWO], "two"
+    ),
+    "an originator is better than one that opted out": Choice([OPTED_OUT, ORIGINATOR], "originator"),
+    "one that opted out is better than nothing": Choice([OPTED_OUT], "opted out"),
+    "an originator that is only spare does not count": Choice([SPARE_ORIGINATOR, TWO], "spare"),
+    "a node that the RM refuses is passed over": Choice(
+        [ONE, ANOTHER], "another", NodePredicates(indexes={"one": None}), ["one", "another"]
+    ),
+    "a node where the RM demands more victims may lose to another": Choice(
+        [ONE_OF_THREE, TWO], "two", NodePredicates(indexes={"one of three": 2}), ["one of three", "two"]
+    ),
+    # There is no victim to judge with.
+    "a node that needs no victims is checked like any allocation": Choice(
+        [EMPTY, EMPTY_TOO], "empty too", NodePredicates(refused={"empty"}), ["empty", "empty too"]
+    ),
+    "no later solution is asked about once it cannot be milder": Choice(
+        [ONE, ANOTHER], "one", NodePredicates(), ["one"]
+    ),
+    "without a mild solution in the first batch the next one is looked at": Choice(
+        [ORIGINATOR] * SOLUTIONS_PER_BATCH + [TWO], "two"
+    ),
+    "without a solution there is no room": Choice([], NoNode.NO_ROOM),
+    "where the RM refuses all, they are refused": Choice(
+        [ONE], NoNode.REFUSED, NodePredicates(indexes={"one": None}), ["one"]
+    ),
+    "an answer beyond the list is a refusal": Choice(
+        [ONE], NoNode.REFUSED, NodePredicates(indexes={"one": 1}), ["one"]
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES)
+def test_the_mildest_solution_is_chosen(case: Choice) -> None:
+    """Solutions come with the fewest victims first; they are compared batch by batch."""
+    predicates = None if case.predicates is None else replace(case.predicates, asked=[])
     checks = None if predicates is None else ImmediateChecks(predicates)
-    node = choose_node(an_ask("ask"), iter(solutions), checks)
-    assert isinstance(node, NodeChoice)
-    return node.node_id
+    node = choose_node(an_ask("ask"), iter(case.solutions), checks)
 
-
-def test_without_a_say_of_the_rm_the_first_mild_solution_is_taken() -> None:
-    """The solutions come with the fewest victims first."""
-    assert chosen(a_solution("n2", a_victim("v1")), a_solution("n1", a_victim("v2"), a_victim("v3"))) == "n2"
-
-
-def test_a_mild_solution_with_more_victims_is_better_than_a_hard_one() -> None:
-    """Neither an originator nor what opted out goes where willing ones are enough."""
-    hard = a_solution("n1", a_victim("v1", originator=True))
-    harder = a_solution("n2", a_victim("v2", willing=False))
-    mild = a_solution("n3", a_victim("v3"), a_victim("v4"))
-
-    assert chosen(hard, harder, mild) == "n3"
-    assert chosen(harder, hard) == "n1"
-    assert chosen(harder) == "n2"
-
-
-def test_a_hard_victim_that_is_only_spare_does_not_count() -> None:
-    """It would not go."""
-    spare = a_solution("n1", a_victim("v1"), a_victim("v2", originator=True), needed=1)
-
-    assert chosen(spare, a_solution("n2", a_victim("v3"), a_victim("v4"))) == "n1"
-
-
-def test_the_rm_may_refuse_a_node() -> None:
-    """The next one is asked about."""
-    predicates = NodePredicates(indexes={"n1": None})
-
-    assert (
-        chosen(a_solution("n1", a_victim("v1")), a_solution("n2", a_victim("v2")), predicates=predicates)
-        == "n2"
-    )
-    assert ["n1", "n2"] == predicates.asked
+    assert case.chosen == (node.node_id if isinstance(node, NodeChoice) else node)
+    assert case.asked == ([] if predicates is None else predicates.asked)
 
 
 def test_the_rm_may_want_more_gone() -> None:
     """Those are distinguished from the ones that are needed for room."""
-    solution = a_solution("n1", a_victim("v1"), a_victim("v2"), a_victim("v3"), needed=1)
-    node = choose_node(an_ask("ask"), iter([solution]), ImmediateChecks(NodePredicates(indexes={"n1": 1})))
+    checks = ImmediateChecks(NodePredicates(indexes={"one of three": 1}))
+    node = choose_node(an_ask("ask"), iter([ONE_OF_THREE]), checks)
 
     assert isinstance(node, NodeChoice)
-    assert (["v1"], ["v2"]) == ([v.key for v in node.needed], [v.key for v in node.demanded])
-
-
-def test_a_node_where_the_rm_wants_more_gone_may_lose_to_another() -> None:
-    """What counts is how many go in the end."""
-    first = a_solution("n1", a_victim("v1"), a_victim("v2"), a_victim("v3"), needed=1)
-    second = a_solution("n2", a_victim("v4"), a_victim("v5"))
-
-    assert chosen(first, second, predicates=NodePredicates(indexes={"n1": 2})) == "n2"
-
-
-def test_an_answer_beyond_the_list_is_a_refusal() -> None:
-    """There are no such victims."""
-    assert (
-        choose_node(
-            an_ask("ask"),
-            iter([a_solution("n1", a_victim("v1"))]),
-            ImmediateChecks(NodePredicates({"n1": 1})),
-        )
-        is NoNode.REFUSED
-    )
-
-
-def test_a_node_that_needs_no_victims_is_checked_like_any_allocation() -> None:
-    """There is no victim to judge with."""
-    predicates = NodePredicates(refused={"n1"})
-
-    assert chosen(a_solution("n1"), a_solution("n2"), predicates=predicates) == "n2"
-
-
-def test_no_later_solution_is_asked_about_once_it_cannot_be_milder() -> None:
-    """The RM is spared the questions."""
-    predicates = NodePredicates()
-    chosen(a_solution("n1", a_victim("v1")), a_solution("n2", a_victim("v2")), predicates=predicates)
-
-    assert ["n1"] == predicates.asked
-
-
-def test_a_batch_with_a_mild_solution_is_the_last() -> None:
-    """Ten are compared; without a mild one among them the next ten are looked at."""
-    hard = [a_solution(f"n{number}", a_victim("v", originator=True)) for number in range(SOLUTIONS_PER_BATCH)]
-    mild = a_solution("mild", a_victim("v1"), a_victim("v2"))
-
-    assert chosen(*hard, mild) == "mild"
-
-
-def test_why_there_is_no_node_is_reported() -> None:
-    """No victim would help, or the RM has refused all: that holds for this ask only."""
-    assert choose_node(an_ask("ask"), iter(()), None) is NoNode.NO_ROOM
-    assert (
-        choose_node(
-            an_ask("ask"),
-            iter([a_solution("n1", a_victim("v"))]),
-            ImmediateChecks(NodePredicates({"n1": None})),
-        )
-        is NoNode.REFUSED
-    )
+    assert (["v5"], ["v6"]) == ([v.key for v in node.needed], [v.key for v in node.demanded])

@@ -9,15 +9,13 @@ from typing import Final
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.model.builders import PARTITION, a_resource
+from support.model.builders import a_resource, an_ask_submission
 from support.model.preemption_scenes import Scene
 
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY, Resource, add, fits, subtract
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.state.preemption_log import PreemptionRecord, VictimRecord
-from licorne.model.values.allocation import CREATION_TIME_TAG
-from licorne.model.values.messages import AllocationSubmission
 
 LEAVES: Final = ("root.p.a", "root.p.b", "root.q.c", "root.q.d", "root.e")
 PARENTS: Final = ("root.p", "root.q")
@@ -117,28 +115,21 @@ def a_scene(cluster: Cluster) -> Scene:
         node = entry.node % len(free)
         if fits(free[node], entry.resource):
             free[node] = subtract(free[node], entry.resource)
-            scene.partition.update_allocations([running(number, entry, f"n{node}")], [])
+            submission = an_ask_submission(
+                f"v{number}",
+                entry.leaf,
+                resource=entry.resource,
+                priority=entry.priority,
+                created_at_seconds=number,
+                node_id=f"n{node}",
+                originator=entry.originator,
+                willing=entry.willing,
+            )
+            scene.partition.update_allocations([submission], [])
     scene.asks("ask", queue=ASK_LEAF, resource=cluster.ask, priority=cluster.priority)
     scene.run_until_idle()
     scene.advance(11)
     return scene
-
-
-def running(number: int, entry: Running, node_id: str) -> AllocationSubmission:
-    return AllocationSubmission(
-        allocation_key=f"v{number}",
-        application_id=entry.leaf,
-        partition=PARTITION,
-        resource=entry.resource,
-        priority=entry.priority,
-        tags={CREATION_TIME_TAG: str(number)},
-        node_id=node_id,
-        task_group_name="",
-        placeholder=False,
-        originator=entry.originator,
-        allow_preempt_self=entry.willing,
-        allow_preempt_other=False,
-    )
 
 
 def preempting(cluster: Cluster) -> tuple[Scene, PreemptionRecord, dict[str, Resource]]:
@@ -277,8 +268,7 @@ def test_preemption_is_one_decision(cluster: Cluster) -> None:
     """All victims are asked for in one message, one node is reserved, and the ask preempts no more."""
     scene, record, _ = preempting(cluster)
     scene.run_until_idle()
-    scene.advance(60)
-    scene.run_until_idle()
+    scene.wait(60)
     (message,) = scene.preemption_messages
 
     assert [victim.allocation_key for victim in record.victims] == [entry.allocation_key for entry in message]
