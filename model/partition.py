@@ -244,10 +244,6 @@ class Partition:
         """
         return next_retry_ns(self._state)
 
-    def flush(self) -> None:
-        """Have the announced messages delivered; for the owner, at the end of a turn."""
-        self.host.flush()
-
     # --------------------------------------------------------------------------------------- timers
 
     def on_timer(self, action: TimerAction) -> None:

@@ -141,7 +141,7 @@ class PartitionActor(EntityActor):
 
     def _flush(self) -> None:
         self._turns = 0
-        self.entity.flush()
+        self.entity.host.flush()
 
     # Entities that broke.
 

@@ -143,7 +143,7 @@ class GuardedPartition(Guard):
     @excludes()
     def flush(self) -> None:
         """Have the announcements delivered to the RM; no lock is held."""
-        self._partition.flush()
+        self._partition.host.flush()
 
     def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
         """Carry out a request; cached answers about nodes that are created with it are dropped.

@@ -33,15 +33,15 @@ from ..values.allocation import Ask
 from ..values.predicate_questions import (
     NoAnswer,
     NodesAnswer,
-    NumberedQuestion,
     PredicateAnswer,
     PredicateQuestion,
     PreemptionQuestion,
     VictimsAnswer,
 )
 from .host import QuestionChannel
-from .kept_answers import Answers, KeptRefusals, refused_by
+from .kept_answers import KeptAnswers, KeptRefusals, refused_by
 from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
+from .open_questions import OpenQuestions
 
 __all__ = [
     "ASKS_KEPT_MAX",
@@ -69,26 +69,6 @@ faster than it answers, the attempt fails, and is repeated as after any refusal.
 
 
 @final
-class _Open:
-    """A question that is open."""
-
-    __slots__ = ("asked_ns", "node_ids", "predicate_class", "question")
-
-    def __init__(
-        self,
-        question: PredicateQuestion | PreemptionQuestion,
-        node_ids: frozenset[str],
-        asked_ns: int,
-        predicate_class: str,
-    ) -> None:
-        self.question = question
-        self.node_ids = node_ids
-        self.asked_ns = asked_ns
-        self.predicate_class = predicate_class
-        """The answer is for all asks of this class; the empty text: for the one ask."""
-
-
-@final
 class DeferredChecks:
     """The checks of one partition, with the questions that are open and the answers that are kept.
 
@@ -106,18 +86,11 @@ class DeferredChecks:
         self._no_answer = f"the resource manager gave no answer within {timeout_ns / 1e9:g} s"
         self._now_ns = 0
         self._cycle = 0
-        self._number = 0
-        self._open: dict[int, _Open] = {}
-        """By number, the one that was asked first at the front."""
-        self._open_by_key: dict[str, int] = {}
-        """How many questions are open about an ask, if any."""
-        self._unsent: list[NumberedQuestion] = []
-        self._answers: dict[str, Answers] = {}
+        self._open = OpenQuestions()
+        self._answers: dict[str, KeptAnswers] = {}
         """By the key of the ask, the one with the first answer at the front."""
-        self._by_class: dict[str, Answers] = {}
+        self._by_class: dict[str, KeptAnswers] = {}
         """The answers for classes of asks, which stay until the RM says that they change."""
-        self._open_classes: Counter[str] = Counter()
-        """How many questions are open about a class, if any."""
         self._refusals = KeptRefusals()
         self._windows: dict[tuple[Resource, int], tuple[tuple[str, ...], frozenset[str]]] = {}
         """The first nodes with room for a resource, as of this cycle."""
@@ -129,7 +102,7 @@ class DeferredChecks:
     @property
     def ends_cycle(self) -> bool:
         """Whether the cycle goes no further."""
-        return self._is_full if self.may_overtake else bool(self._open)
+        return self._is_full if self.may_overtake else len(self._open) > 0
 
     @property
     def _is_full(self) -> bool:
@@ -142,11 +115,8 @@ class DeferredChecks:
         self._windows.clear()
         for answer in self._channel.take():
             self._take(answer)
-        while self._open:
-            number, first = next(iter(self._open.items()))
-            if first.asked_ns + self._timeout_ns > now_ns:
-                break
-            self._fail(number)
+        while (first := self._open.first) is not None and first.asked_ns + self._timeout_ns <= now_ns:
+            self._fail(first.number)
         while self._answers:
             key, oldest = next(iter(self._answers.items()))
             if len(self._answers) <= ASKS_KEPT_MAX and oldest.since_ns + FRESH_NS > now_ns:
@@ -156,12 +126,12 @@ class DeferredChecks:
 
     def end(self, *, changed: bool) -> None:
         """Send the questions of the cycle."""
-        if not changed and not self._open:
+        if not changed and not len(self._open):
             for key in list(self._answers):
                 self._retire(key)
             self._refusals.note_idle()
-        if self._unsent:
-            questions, self._unsent = self._unsent, []
+        questions = self._open.take_unsent()
+        if questions:
             self._channel.ask(questions)
 
     def _retire(self, key: str) -> None:
@@ -179,7 +149,7 @@ class DeferredChecks:
 
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks about which a question is open."""
-        return self._open_by_key
+        return self._open.keys
 
     # ---------------------------------------------------------------------------------- the checks
 
@@ -187,7 +157,7 @@ class DeferredChecks:
         """Search by what is known; ask if it is not enough."""
         answers = self._known(ask)
         if answers is None:
-            kept = self._kept(ask, nodes.gains)
+            kept = self._refusals.find(ask, nodes.gains, len(self._open))
             if kept is not None:
                 return kept
             self._ask_about_first(ask, nodes, None, 0)
@@ -209,13 +179,13 @@ class DeferredChecks:
                 self._passed_nodes = max(passed, self._passed_nodes * 7 // 8)
                 refusals = Counter(refused.values())
                 return NodeSearch(node, refusals, next(reversed(refusals), ""))
-        return answers.conclude(ask, nodes)
+        return answers.conclude(ask, nodes, is_kept=not (without and ask.predicate_class))
 
     def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
         """Return what is known; it does not ask."""
         answers = self._known(ask)
         if answers is None:
-            kept = self._kept(ask, None)
+            kept = self._refusals.find(ask, None, len(self._open))
             return Pending.PENDING if kept is None else kept.denied
         return self._no_answer if answers.unanswered else answers.find(node_id, allocate=allocate)
 
@@ -224,24 +194,18 @@ class DeferredChecks:
         if not self._must_not_ask(ask):
             names = tuple(node_ids)
             question = PredicateQuestion(ask.allocation_key, names, allocate)
-            self._ask(question, frozenset(names), ask.predicate_class)
+            self._open.add(question, frozenset(names), self._now_ns, ask.predicate_class)
 
-    def _known(self, ask: Ask) -> Answers | None:
+    def _known(self, ask: Ask) -> KeptAnswers | None:
         """Return what is known about an ask, or about its class."""
         answers = self._answers.get(ask.allocation_key)
         if ask.predicate_class and (answers is None or not answers.unanswered):
             return self._by_class.get(ask.predicate_class)
         return answers
 
-    def _kept(self, ask: Ask, gains: int | None) -> NodeSearch | None:
-        """Return how an ask without a class is refused for now."""
-        return (
-            None if ask.predicate_class else self._refusals.find(ask.allocation_key, gains, len(self._open))
-        )
-
     def _must_not_ask(self, ask: Ask) -> bool:
         """Return whether too many questions are open, or another one about the class of the ask."""
-        return self._is_full or ask.predicate_class in self._open_classes
+        return self._is_full or self._open.are_about_class(ask.predicate_class)
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -260,7 +224,7 @@ class DeferredChecks:
             if answers.rounds > ROUNDS_MAX:
                 return None
         if not self._is_full:
-            self._ask(question, frozenset((node_id,)))
+            self._open.add(question, frozenset((node_id,)), self._now_ns, "")
         return Pending.PENDING
 
     # ------------------------------------------------------------------------------------- changes
@@ -270,14 +234,14 @@ class DeferredChecks:
         for key in keys:
             self._answers.pop(key, None)
             self._refusals.drop(key)
-            if key in self._open_by_key:
-                self._close_all(n for n, each in self._open.items() if each.question.allocation_key == key)
+            if key in self._open.keys:
+                self._open.close_where(lambda each, key=key: each.question.allocation_key == key)  # type: ignore[misc] # a default is no argument
         if node_ids:
             for key in [key for key, answers in self._answers.items() if answers.is_about(node_ids)]:
                 del self._answers[key]
             for answers in self._by_class.values():
                 answers.drop(node_ids)
-            self._close_all(n for n, each in self._open.items() if not each.node_ids.isdisjoint(node_ids))
+            self._open.close_where(lambda each: not each.node_ids.isdisjoint(node_ids))
 
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
@@ -286,23 +250,22 @@ class DeferredChecks:
         if not (keys or node_ids or classes):
             self._answers.clear()
             self._by_class.clear()
-            self._close_all([*self._open])
+            self._open.close_where(lambda _: True)
         self.forget(keys=keys, node_ids=node_ids)
         for name in classes:
             self._by_class.pop(name, None)
-        self._close_all(n for n, each in self._open.items() if each.predicate_class in classes)
+        self._open.close_where(lambda each: each.predicate_class in classes)
         if not keys and not classes:  # A node that was refused may be allowed now.
             self._refusals = KeptRefusals()
 
     def next_due_ns(self) -> int | None:
         """Return when the first open question counts as refused."""
-        for first in self._open.values():
-            return first.asked_ns + self._timeout_ns
-        return None
+        first = self._open.first
+        return None if first is None else first.asked_ns + self._timeout_ns
 
     # ------------------------------------------------------------------------ questions and answers
 
-    def _ask_about_first(self, ask: Ask, nodes: NodeOrder, answers: Answers | None, passed: int) -> None:
+    def _ask_about_first(self, ask: Ask, nodes: NodeOrder, answers: KeptAnswers | None, passed: int) -> None:
         """Ask about the first nodes with room, more the more asks will be placed before this one."""
         if self._must_not_ask(ask):
             return
@@ -315,7 +278,7 @@ class DeferredChecks:
             names = tuple(name for name in names if name not in asked)
             as_set = frozenset(names)
         question = PredicateQuestion(ask.allocation_key, names, allocate=True)
-        self._ask(question, as_set, ask.predicate_class)
+        self._open.add(question, as_set, self._now_ns, ask.predicate_class)
 
     def _window(
         self, resource: Resource, nodes: NodeOrder, count: int
@@ -327,30 +290,15 @@ class DeferredChecks:
             window = self._windows[resource, size] = names, frozenset(names)
         return window
 
-    def _ask(
-        self,
-        question: PredicateQuestion | PreemptionQuestion,
-        node_ids: frozenset[str],
-        predicate_class: str = "",
-    ) -> None:
-        self._number += 1
-        key = question.allocation_key
-        self._open[self._number] = _Open(question, node_ids, self._now_ns, predicate_class)
-        if predicate_class:
-            self._open_classes[predicate_class] += 1
-        self._open_by_key[key] = self._open_by_key.get(key, 0) + 1
-        self._unsent.append(NumberedQuestion(self._number, question))
-
     def _take(self, answer: PredicateAnswer) -> None:
         """Keep an answer; one to a question that is not open any more is dropped."""
-        asked = self._open.get(answer.number)
-        if asked is None:
-            return
-        question = asked.question
         if isinstance(answer, NoAnswer):
             self._fail(answer.number)
             return
-        self._close(answer.number)
+        asked = self._open.close(answer.number)
+        if asked is None:
+            return
+        question = asked.question
         store, key = self._answers, question.allocation_key
         if asked.predicate_class:
             store, key = self._by_class, asked.predicate_class
@@ -359,7 +307,7 @@ class DeferredChecks:
         answers = store.get(key)
         if answers is None:
             self._refusals.drop(question.allocation_key)
-            answers = store[key] = Answers(self._now_ns)
+            answers = store[key] = KeptAnswers(self._now_ns)
         if isinstance(question, PreemptionQuestion):
             assert isinstance(answer, VictimsAnswer), f"{question} got {answer}: please report"
             answers.victims[question] = answer.index
@@ -369,25 +317,11 @@ class DeferredChecks:
 
     def _fail(self, number: int) -> None:
         """Close a question without an answer: all that is asked about the ask counts as refused."""
-        key = self._close(number).question.allocation_key
+        asked = self._open.close(number)
+        if asked is None:
+            return
+        key = asked.question.allocation_key
         self._answers.pop(key, None)
         self._refusals.drop(key)
-        failed = self._answers[key] = Answers(self._now_ns)
+        failed = self._answers[key] = KeptAnswers(self._now_ns)
         failed.unanswered = True
-
-    def _close(self, number: int) -> _Open:
-        closed = self._open.pop(number)
-        key = closed.question.allocation_key
-        self._open_by_key[key] -= 1
-        if not self._open_by_key[key]:
-            del self._open_by_key[key]
-        if closed.predicate_class:
-            self._open_classes[closed.predicate_class] -= 1
-            self._open_classes += Counter()  # Without those that have none left.
-        return closed
-
-    def _close_all(self, numbers: Iterable[int]) -> None:
-        closed = set(numbers)
-        for number in closed:
-            self._close(number)
-        self._unsent = [each for each in self._unsent if each.number not in closed]

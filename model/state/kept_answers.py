@@ -13,7 +13,7 @@ from ..values.allocation import Ask
 from ..values.predicate_questions import PreemptionQuestion
 from .node_checks import NodeSearch, Pending
 
-__all__ = ["AGAIN_MAX", "Answers", "KeptRefusals", "refused_by"]
+__all__ = ["AGAIN_MAX", "KeptAnswers", "KeptRefusals", "refused_by"]
 
 AGAIN_MAX: Final = 32
 """How many questions are open at most when one is asked again: the others are for asks that are new."""
@@ -62,16 +62,17 @@ class KeptRefusals:
         """Forget an ask: the RM has answered about it, or it has changed."""
         self._by_key.pop(key, None)
 
-    def find(self, key: str, gains: int | None, open_count: int) -> NodeSearch | None:
+    def find(self, ask: Ask, gains: int | None, open_count: int) -> NodeSearch | None:
         """Return how an ask is refused for now, `None` if the RM is to be asked.
 
         Args:
-            key: The key of the ask.
+            ask: The ask; the answers about one with a class are kept with those of its class.
             gains: Those of the node order now; `None` if one node alone is meant.
             open_count: How many questions are open.
         """
+        key = ask.allocation_key
         refusal = self._by_key.get(key)
-        if refusal is None:
+        if refusal is None or ask.predicate_class:
             return None
         is_old = refusal.since_ns <= self._old_ns or refusal.idle_count != self._idle_count
         if not is_old and gains in (None, refusal.gains):
@@ -86,7 +87,7 @@ _NONE: Final[tuple[frozenset[str], Mapping[str, str]]] = (frozenset(), {})
 
 
 @final
-class Answers:
+class KeptAnswers:
     """What the RM has answered about one ask."""
 
     __slots__ = (
@@ -124,14 +125,16 @@ class Answers:
         asked, refused = self.nodes[allocate]
         return refused.get(node_id) if node_id in asked else Pending.PENDING
 
-    def conclude(self, ask: Ask, nodes: NodeOrder) -> NodeSearch:
-        """Return that all nodes with room are refused, and keep that until another one may have room."""
+    def conclude(self, ask: Ask, nodes: NodeOrder, *, is_kept: bool) -> NodeSearch:
+        """Return that all nodes with room are refused; it may be kept until another one may have room."""
         _, refused = self.nodes[True]
         found = [refused.get(node.node_id) for node in nodes.fitting(ask.resource)]
-        self.concluded_at, self.concluded_for = nodes.gains, ask.resource
         reasons = [reason for reason in found if reason is not None]
-        self.conclusion = refused_by(reasons, for_class=bool(ask.predicate_class))
-        return self.conclusion
+        conclusion = refused_by(reasons, for_class=bool(ask.predicate_class))
+        if is_kept:
+            self.conclusion = conclusion
+            self.concluded_at, self.concluded_for = nodes.gains, ask.resource
+        return conclusion
 
     def concluded(self, ask: Ask, nodes: NodeOrder) -> NodeSearch | None:
         """Return the refusal of all nodes for an ask of this size, `None` if it has to be searched."""

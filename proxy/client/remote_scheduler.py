@@ -25,6 +25,7 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
 from ..si.callbacks import check_callback
+from ..si.reconsidering import reconsideration
 from .callbacks import (
     CallbackQueue,
     StateDumpAnswers,
@@ -200,30 +201,13 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         allocation_keys: Collection[str] = (),
         predicate_classes: Collection[str] = (),
     ) -> None:
-        """Try again at once what the predicates of a resource manager have refused.
-
-        It knows that labels, taints or neighbours have changed. Nothing is asked again by time alone of asks
-        with a predicate class (`docs/embedding.md`), and once a second of others. Without nodes, keys and
-        classes, everything is tried again.
-
-        Args:
-            rm_id: The resource manager.
-            partition: The name of one of its partitions, `None` for all.
-            node_ids: Nodes about which its answers have changed.
-            allocation_keys: Asks about which they have changed.
-            predicate_classes: Classes of asks about which they have changed.
+        """Try again at once what the predicates of an RM have refused; see `Scheduler.reconsider`.
 
         Raises:
             RequestError: It has not registered here.
         """
-        message = v1.Reconsideration(
-            rm_id=rm_id,
-            partition_name=partition or "",
-            node_ids=node_ids,
-            allocation_keys=allocation_keys,
-            predicate_classes=predicate_classes,
-        )
-        self._update(rm_id, "reconsideration", v1.ManagerMessage(reconsider=message))
+        named = reconsideration(rm_id, partition, node_ids, allocation_keys, predicate_classes)
+        self._update(rm_id, "reconsideration", v1.ManagerMessage(reconsider=named))
 
     def stop(self) -> None:
         """Say that the RMs of this object shut down, deliver what is queued, and end the connection.
@@ -342,8 +326,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         """
         if self._stopped.is_set():
             raise RequestError("the scheduler has been stopped")
-        connection = self._connection
-        if connection is None:
+        if (connection := self._connection) is None:
             raise ConnectionLostError(f"no connection to the scheduler at {self._transport.address}")
         return connection
 
@@ -388,7 +371,9 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         """Queue a message that is no answer; on the connection's thread."""
         if self._callbacks is None or self._predicates is None:
             self._steps.put(message)
-        elif message.HasField("predicates") and not self._defers(message.rm_id):
+        elif message.HasField("predicates") and not isinstance(
+            getattr(self._registered.get(message.rm_id), "callback", None), DeferredPredicates
+        ):
             count = len(message.predicates.questions)
             size = -(-count // _PREDICATE_THREADS)
             for start in range(0, count, size):
@@ -432,10 +417,10 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         """Answer some of the questions of a batch about nodes; several threads may do so at once."""
         registered = self._registered.get(message.rm_id)
         if registered is not None:
-            note = partial(self._failures.note, message.rm_id)
             if isinstance(registered.callback, DeferredPredicates):
                 ask_nodes(registered.callback, message.predicates, self._reply)
                 return
+            note = partial(self._failures.note, message.rm_id)
             with self._callback_threads.predicate():
                 found = predicate_answers(registered.callback, message.predicates, positions, note)
             self._reply(v1.ManagerMessage(predicate_answers=found))
@@ -452,11 +437,6 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
                 found = preemption_answers(registered.callback, message.preemption_predicates, note)
             self._reply(v1.ManagerMessage(preemption_answers=found))
 
-    def _defers(self, rm_id: str) -> bool:
-        """Return whether an RM answers its predicates later by itself."""
-        registered = self._registered.get(rm_id)
-        return registered is not None and isinstance(registered.callback, DeferredPredicates)
-
     def _reply(self, message: v1.ManagerMessage) -> None:
         """Send a reply, unless the connection is lost."""
         connection = self._connection
@@ -472,9 +452,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
             if self._connection is not connection:
                 return  # It never was the one in use.
             self._connection = None
-        if self.stepped or self._stopped.is_set():
-            return
-        start_thread(self._reconnect, "licorne-reconnect")
+        if not (self.stepped or self._stopped.is_set()):
+            start_thread(self._reconnect, "licorne-reconnect")
 
     def _reconnect(self) -> None:
         """Try until there is a connection on which all RMs have registered again."""

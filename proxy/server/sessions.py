@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from ...model.errors import LicorneError, RequestError
 from ...model.values.identifiers import id_refusal
 from ..si import licorne_v1_pb2 as v1
+from ..si.reconsidering import reconsider
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
@@ -316,13 +317,7 @@ class _Session:
 
     def _reconsider(self, named: v1.Reconsideration) -> None:
         with self._check_own(named.rm_id).turn:
-            self._core.scheduler.reconsider(
-                named.rm_id,
-                partition=named.partition_name or None,
-                node_ids=named.node_ids,
-                allocation_keys=named.allocation_keys,
-                predicate_classes=named.predicate_classes,
-            )
+            reconsider(self._core.scheduler, named)
 
     def _check_own(self, rm_id: str) -> RemoteManager:
         """Return the RM that a message names.

@@ -10,7 +10,8 @@ from typing import final
 from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.api import Reconsidering, ResourceManager, ResourceManagerCallback, SchedulerAPI
+from ..si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
+from ..si.reconsidering import Reconsidering, reconsider
 from .transcript import Line, PredicateTable
 
 __all__ = ["PlacementRefusedError", "PlayedManager", "TranscriptPlayer", "TranscriptRules"]
@@ -151,13 +152,7 @@ class TranscriptPlayer:
     def _reconsider(self, named: v1.Reconsideration) -> None:
         if not isinstance(self._api, Reconsidering):
             raise RequestError("reconsider: only a scheduler of Licorne can be asked")
-        self._api.reconsider(
-            named.rm_id,
-            partition=named.partition_name or None,
-            node_ids=named.node_ids,
-            allocation_keys=named.allocation_keys,
-            predicate_classes=named.predicate_classes,
-        )
+        reconsider(self._api, named)
 
     def _manager(self, rm_id: str) -> PlayedManager:
         """Return a resource manager; one that is not registered records nothing."""

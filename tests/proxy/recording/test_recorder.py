@@ -109,7 +109,7 @@ def test_turns_wait_for_the_flush(recorded: Recorded) -> None:
     create(partition, "two")
 
     assert (["register"], []) == (recorded.verbs(), recorded.link.order)
-    partition.flush()
+    partition.host.flush()
     assert ["register", "node", "node"] == recorded.verbs()
     assert ["one", "two", "flush"] == recorded.link.order
 
@@ -130,7 +130,7 @@ def test_turns_under_a_change_come_after_its_line(recorded: Recorded) -> None:
     with recorded.recorder.change("configuration", RM, "text"):
         partition.reconfigure(a_configuration())
         create(partition, "one")
-        partition.flush()
+        partition.host.flush()
         assert ["register"] == recorded.verbs()
         recorded.link.order.clear()
 
@@ -153,7 +153,7 @@ def test_turns_of_a_partition_that_has_not_changed_yet_do_not_wait(recorded: Rec
     partition = registered(recorded)
     with recorded.recorder.change("configuration", RM, "text"):
         create(partition, "one")
-        partition.flush()
+        partition.host.flush()
         assert ["register", "node"] == recorded.verbs()
 
 
@@ -183,7 +183,7 @@ def test_what_a_dropped_partition_did_is_dropped(recorded: Recorded) -> None:
         with recorded.recorder.change("register", RM, "text"):
             partition = recorded.partition()
             create(partition, "one")
-            partition.flush()
+            partition.host.flush()
             recorded.recorder.answer(RM, refusal("two"), recorded.link.announce, older=False)
             raise ZeroDivisionError
 
@@ -208,7 +208,7 @@ def test_nothing_is_written_after_the_end(recorded: Recorded) -> None:
     recorded.recorder.close()
     assert ["register", "node"] == recorded.verbs()
     create(partition, "two")
-    partition.flush()
+    partition.host.flush()
 
     assert ["register", "node"] == recorded.verbs()
     assert ["one", "two", "flush"] == recorded.link.order
@@ -222,7 +222,7 @@ def test_a_line_that_cannot_be_made_ends_the_recording(recorded: Recorded, logge
     update = NodeUpdate(node_id="x", action=NodeAction.UPDATE, attributes=attributes, resource=None)
     partition.update_nodes([update])
     create(partition, "one")
-    partition.flush()
+    partition.host.flush()
 
     assert ["register"] == recorded.verbs()
     assert "one" in recorded.link.order
