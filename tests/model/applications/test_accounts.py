@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.builders import SECOND_NS, START_NS, a_resource, an_allocation, an_ask
-from support.model.driven_application import DrivenApplication
+from support.model.driven_application import DrivenApplication, running
 
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import TerminationType
@@ -38,8 +38,7 @@ def test_waiting_asks_beyond_the_range_of_quantities_can_be_removed() -> None:
 
 def test_a_waiting_ask_has_one_reservation() -> None:
     """A second one, and one for an ask that is placed or unknown, is declined."""
-    app = DrivenApplication()
-    app.run("placed")
+    app = running("placed")
     app.ask("waits")
     application = app.application
 
@@ -95,8 +94,7 @@ def test_reserved_asks_come_with_their_reservations() -> None:
 
 def test_a_victim_is_chosen_once_and_not_released_as_well() -> None:
     """Preempted and released exclude each other; a choice can be taken back."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     allocations = app.application.allocations
 
     marks = [
@@ -118,8 +116,7 @@ def test_a_victim_is_chosen_once_and_not_released_as_well() -> None:
 
 def test_what_leaves_the_application_is_a_copy() -> None:
     """Marks on what was handed out change nothing."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
 
     (copy,) = app.application.allocations.all()
     copy.preempted = True
@@ -151,7 +148,7 @@ def test_the_most_that_was_used_is_kept() -> None:
         (True, True, "preemptedResource"),
     ],
 )
-def test_resource_seconds_are_counted_at_the_end(placeholder: bool, victim: bool, where: str) -> None:  # noqa: FBT001 - a table
+def test_resource_seconds_are_counted_at_the_end(where: str, *, placeholder: bool, victim: bool) -> None:
     """Whole seconds times quantities; victims apart, then placeholders."""
     app = DrivenApplication()
     app.ask("a", group="g" if placeholder else "", placeholder=placeholder)
@@ -228,8 +225,7 @@ def test_sums_are_those_of_what_waits_and_runs(steps: list[tuple[int, int, int, 
 
 def test_validation_finds_a_wrong_sum() -> None:
     """What waits and what runs must be the sum of its parts."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.application._core.holdings.allocated = EMPTY
 
     with pytest.raises(AssertionError, match="application app: allocated"):

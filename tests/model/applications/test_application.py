@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
-from support.model.driven_application import DrivenApplication
+from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
+from support.model.driven_application import DrivenApplication, a_gang, running
 
 from licorne.model.applications.effects import StateEntered, TimerKind
 from licorne.model.applications.state import ApplicationState
@@ -12,7 +12,6 @@ from licorne.model.resources.quantities import INT32_MIN
 from licorne.model.values.messages import TerminationType
 from licorne.proxy.documents.applications import application_document, summary_document
 
-FIVE = a_resource(memory=5)
 STOPPED = TerminationType.STOPPED_BY_RM
 
 # ---------------------------------------------------------------------------------------------- asks
@@ -29,8 +28,7 @@ def test_the_first_ask_has_the_application_accepted() -> None:
 
 def test_an_ask_while_completing_runs_the_application_again() -> None:
     """Its half minute is over: the timer does nothing any more."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.end("a")
     app.ask("b")
 
@@ -42,8 +40,7 @@ def test_an_ask_while_completing_runs_the_application_again() -> None:
 
 def test_an_ask_whose_key_is_known_is_not_taken() -> None:
     """Whether it waits or is placed; the others of the message are, and the known ones come back."""
-    app = DrivenApplication()
-    app.run("placed")
+    app = running("placed")
     app.ask("waits")
 
     known = app.add(an_ask("waits"), an_ask("new"), an_ask("placed"), an_ask("new"))
@@ -142,8 +139,7 @@ def test_an_ask_that_is_not_there_changes_nothing() -> None:
 
 def test_all_asks_go_at_once() -> None:
     """With their reservations, waiting or placed; what is placed stays placed."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.ask("b", "c")
     app.take(app.application.reservations.try_add("b", "node", app.now_ns, required=False))
 
@@ -156,8 +152,7 @@ def test_all_asks_go_at_once() -> None:
 
 def test_a_waiting_ask_can_be_resized() -> None:
     """What waits changes by the difference; a placed or unknown ask is declined."""
-    app = DrivenApplication()
-    app.run("placed")
+    app = running("placed")
     app.ask("waits")
 
     answer = app.take(app.application.asks.resize("waits", a_resource(memory=25)))
@@ -182,8 +177,7 @@ def test_the_first_allocation_runs_the_application() -> None:
 
 def test_an_ask_is_placed_once() -> None:
     """What is placed, removed or unknown is declined."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
 
     assert app.application.allocations.try_place(app.allocation("a"), app.now_ns) is None
     assert app.application.allocations.try_place(an_allocation("unknown"), app.now_ns) is None
@@ -203,8 +197,7 @@ def test_a_recovered_allocation_runs_a_new_application() -> None:
 
 def test_the_end_of_the_last_allocation_completes_the_application() -> None:
     """Not while another one runs, nor while something waits."""
-    app = DrivenApplication()
-    app.run("a", "b", "c")
+    app = running("a", "b", "c")
     app.ask("d")
 
     for key in "ab":
@@ -219,8 +212,7 @@ def test_the_end_of_the_last_allocation_completes_the_application() -> None:
 
 def test_an_allocation_ends_once() -> None:
     """A second release of the same key is declined."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.end("a")
 
     assert app.application.allocations.remove("a", STOPPED, app.now_ns) is None
@@ -228,8 +220,7 @@ def test_an_allocation_ends_once() -> None:
 
 def test_an_allocation_that_ends_takes_its_ask_with_it_where_nothing_follows() -> None:
     """That spares a second question. The last one may complete the application: its ask is kept."""
-    app = DrivenApplication()
-    app.run("first", "last")
+    app = running("first", "last")
     answers = [
         app.application.allocations.remove(key, STOPPED, app.now_ns, with_ask=True)
         for key in ("first", "last")
@@ -248,8 +239,7 @@ def test_an_allocation_that_ends_takes_its_ask_with_it_where_nothing_follows() -
 
 def test_an_ask_that_waits_for_a_second_time_does_not_go_with_an_allocation() -> None:
     """An allocation that ends is another one."""
-    app = DrivenApplication()
-    app.run("a", "b")
+    app = running("a", "b")
     app.application.asks.displace("a")
 
     answer = app.application.allocations.remove("a", STOPPED, app.now_ns, with_ask=True)
@@ -261,8 +251,7 @@ def test_an_ask_that_waits_for_a_second_time_does_not_go_with_an_allocation() ->
 
 def test_an_allocation_can_be_resized() -> None:
     """What is allocated changes by the difference, up or down; an unknown one is declined."""
-    app = DrivenApplication()
-    app.run("a", "b")
+    app = running("a", "b")
 
     answer = app.take(app.application.allocations.resize("a", FIVE))
 
@@ -272,9 +261,7 @@ def test_an_allocation_can_be_resized() -> None:
 
 def test_a_displaced_ask_waits_again() -> None:
     """A waiting or unknown one is declined."""
-    app = DrivenApplication(announced=TEN)
-    app.gang("p")
-    app.ask("m", group="g")
+    app = a_gang("p", members=("m",))
     app.swap("m", "p")
     app.application.swaps.cancel("p")
 
@@ -301,8 +288,7 @@ def test_all_allocations_go_at_once() -> None:
 
 def test_asks_that_wait_keep_the_application_running() -> None:
     """When all allocations go and something waits, the application goes on."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.ask("b")
 
     answer = app.take(app.application.allocations.remove_all(app.now_ns, leaving=False))
@@ -315,8 +301,7 @@ def test_asks_that_wait_keep_the_application_running() -> None:
 
 def test_an_application_whose_rm_released_everything_has_an_hour_to_come_back() -> None:
     """It is Completing, but longer than after its last allocation; then it completes as others do."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.take(app.application.allocations.remove_all(app.now_ns, leaving=False))
 
     app.fire(TimerKind.STATE)
@@ -327,8 +312,7 @@ def test_an_application_whose_rm_released_everything_has_an_hour_to_come_back() 
 
 def test_a_completing_application_completes_after_half_a_minute() -> None:
     """Then it is kept for three days."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.end("a")
 
     app.fire(TimerKind.STATE)
@@ -357,8 +341,7 @@ def test_an_application_fails_from_every_state_before_its_end(steps: int) -> Non
 
 def test_an_application_does_not_fail_while_it_completes() -> None:
     """An application that is nearly done does not fail: nothing changes."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.end("a")
 
     answer = app.take(app.application.fail("PartitionRemoved", app.now_ns))
@@ -380,8 +363,7 @@ def test_a_rejected_application_says_why_and_expires() -> None:
 
 def test_a_finished_application_drops_what_it_needs_no_longer() -> None:
     """Its asks, and its history of usage; the answer has the asks."""
-    app = DrivenApplication()
-    app.run("a")
+    app = running("a")
     app.wait(3)
     app.end("a")
     app.fire(TimerKind.STATE)

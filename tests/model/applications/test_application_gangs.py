@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
-from support.model.driven_application import DrivenApplication
+from support.model.builders import SECOND_NS, START_NS, TWENTY, a_resource, an_allocation, an_ask
+from support.model.driven_application import DrivenApplication, a_gang
 
 from licorne.model.applications.effects import TimerKind
 from licorne.model.applications.gang import SwapWalk
@@ -12,7 +12,6 @@ from licorne.model.applications.state import ApplicationState
 from licorne.model.values.messages import TerminationType
 from licorne.proxy.documents.applications import application_document
 
-TWENTY = a_resource(memory=20)
 TIMEOUT = TerminationType.TIMEOUT
 ALLOCATED = "releasing allocated placeholders on placeholder timeout"
 PENDING = "releasing pending placeholders on placeholder timeout"
@@ -35,15 +34,6 @@ def test_a_gang_runs_when_all_that_was_announced_is_placed() -> None:
 
     assert (ApplicationState.ACCEPTED, ApplicationState.RUNNING) == (before, app.state)
     assert (0, 0, 20) == app.sums()
-
-
-def test_more_than_was_announced_runs_the_gang_too() -> None:
-    """Whatever the order of the placeholders: no sum on the way need equal the total."""
-    app = DrivenApplication(announced=a_resource(memory=15))
-
-    app.gang("p1", "p2")
-
-    assert ApplicationState.RUNNING is app.state
 
 
 def test_a_real_allocation_runs_a_gang_that_is_not_complete() -> None:
@@ -108,8 +98,7 @@ def test_the_timer_is_stopped_with_the_last_placeholder() -> None:
 
 def test_a_running_gang_releases_the_placeholders_it_has_not_used() -> None:
     """Those on their way out are left alone, and the application goes on."""
-    app = DrivenApplication(announced=a_resource(memory=30))
-    app.gang("p1", "p2", "p3")
+    app = a_gang("p1", "p2", "p3")
     app.application.allocations.mark_preempted("p2")
     app.ask("member", group="g")
     app.swap("member", "p3")
@@ -133,7 +122,7 @@ def half_a_gang(*, hard: bool) -> DrivenApplication:
 
 
 @pytest.mark.parametrize(("hard", "state"), [(False, "Resuming"), (True, "Failing")])
-def test_a_gang_that_did_not_come_together_lets_everything_go(hard: bool, state: str) -> None:  # noqa: FBT001 - a table
+def test_a_gang_that_did_not_come_together_lets_everything_go(state: str, *, hard: bool) -> None:
     """What is placed is released, then what waits; its asks are forgotten, and nothing waits any more."""
     app = half_a_gang(hard=hard)
 
@@ -143,7 +132,7 @@ def test_a_gang_that_did_not_come_together_lets_everything_go(hard: bool, state:
 
 
 @pytest.mark.parametrize(("hard", "state"), [(False, "Accepted"), (True, "Failed")])
-def test_the_last_placeholder_decides_it(hard: bool, state: str) -> None:  # noqa: FBT001 - a table
+def test_the_last_placeholder_decides_it(state: str, *, hard: bool) -> None:
     """When its end is confirmed a soft gang is Accepted again, a hard one has failed."""
     app = half_a_gang(hard=hard)
 
@@ -182,9 +171,7 @@ def test_a_failed_gang_is_kept_for_three_days() -> None:
 
 def test_a_swap_begins_with_the_member_no_longer_waiting() -> None:
     """The placeholder holds its place until the RM confirms its end."""
-    app = DrivenApplication(announced=TEN)
-    app.gang("p")
-    app.ask("m", group="g")
+    app = a_gang("p", members=("m",))
 
     app.swap("m", "p", "other")
 
@@ -196,8 +183,7 @@ def test_a_swap_begins_with_the_member_no_longer_waiting() -> None:
 
 def test_a_confirmed_swap_counts_the_member_instead() -> None:
     """It is bound at the time of the confirmation; both come back in the answer."""
-    app = DrivenApplication(announced=TWENTY)
-    app.gang("p1", "p2")
+    app = a_gang("p1", "p2")
     app.ask("m", group="g", resource=a_resource(memory=7))
     app.swap("m", "p1")
     app.wait(3)
@@ -213,9 +199,7 @@ def test_a_confirmed_swap_counts_the_member_instead() -> None:
 
 def test_a_gang_of_one_completes_for_a_moment() -> None:
     """The end of its only placeholder completes it, the member runs it again."""
-    app = DrivenApplication(announced=TEN)
-    app.gang("p")
-    app.ask("m", group="g")
+    app = a_gang("p", members=("m",))
     app.swap("m", "p")
 
     app.confirm("p")
@@ -242,9 +226,7 @@ def test_the_first_swap_does_not_run_a_gang_that_is_not_complete() -> None:
 @pytest.mark.parametrize("why", ["placed", "unknown", "released", "preempted", "no placeholder"])
 def test_a_swap_is_declined_where_the_world_has_moved_on(why: str) -> None:
     """The member is placed or gone, or the placeholder is on its way out or gone; nothing changes."""
-    app = DrivenApplication(announced=TEN)
-    app.gang("p")
-    app.ask("m", group="g")
+    app = a_gang("p", members=("m",))
     real = app.allocation("m")
     if why == "placed":
         app.place("m")
@@ -263,9 +245,7 @@ def test_a_swap_is_declined_where_the_world_has_moved_on(why: str) -> None:
 
 def test_a_swap_is_confirmed_once() -> None:
     """A second confirmation, and one without a swap, is declined."""
-    app = DrivenApplication(announced=TWENTY)
-    app.gang("p1", "p2")
-    app.ask("m", group="g")
+    app = a_gang("p1", "p2", members=("m",))
     app.swap("m", "p1")
     app.confirm("p1")
 
@@ -276,9 +256,7 @@ def test_a_swap_is_confirmed_once() -> None:
 
 def test_a_swap_that_is_given_up_leaves_the_placeholder_on_its_way_out() -> None:
     """The RM has been asked to end it: no other member takes its place."""
-    app = DrivenApplication(announced=TWENTY)
-    app.gang("p1", "p2")
-    app.ask("m", group="g")
+    app = a_gang("p1", "p2", members=("m",))
     app.swap("m", "p1")
 
     real = app.application.swaps.cancel("p1")
@@ -294,9 +272,7 @@ def test_a_swap_that_is_given_up_leaves_the_placeholder_on_its_way_out() -> None
 
 def test_a_member_that_is_removed_during_its_swap_is_placed_all_the_same() -> None:
     """The link remains, and the swap completes with an allocation whose ask is gone."""
-    app = DrivenApplication(announced=TWENTY)
-    app.gang("p1", "p2")
-    app.ask("m", group="g")
+    app = a_gang("p1", "p2", members=("m",))
     app.swap("m", "p1")
 
     app.take(app.application.asks.remove("m", app.now_ns))
@@ -307,9 +283,7 @@ def test_a_member_that_is_removed_during_its_swap_is_placed_all_the_same() -> No
 
 def test_all_allocations_that_go_take_their_swaps_along() -> None:
     """The answer names what was to take the places: it holds room on its nodes."""
-    app = DrivenApplication(announced=TWENTY)
-    app.gang("p1", "p2")
-    app.ask("m", group="g")
+    app = a_gang("p1", "p2", members=("m",))
     app.swap("m", "p1", "other")
 
     answer = app.take(app.application.allocations.remove_all(app.now_ns, leaving=True))
@@ -323,9 +297,7 @@ def test_all_allocations_that_go_take_their_swaps_along() -> None:
 
 def test_members_may_end_while_placeholders_are_left() -> None:
     """The application is Completing; half a minute later it asks for the end of the placeholders."""
-    app = DrivenApplication(announced=TWENTY)
-    app.gang("p1", "p2")
-    app.ask("m", group="g")
+    app = a_gang("p1", "p2", members=("m",))
     app.swap("m", "p1")
     app.confirm("p1")
     app.end("m")
@@ -339,8 +311,7 @@ def test_members_may_end_while_placeholders_are_left() -> None:
 
 def test_the_last_placeholder_completes_an_application_whose_time_is_over() -> None:
     """The timer has fired: the end of what was left is the end."""
-    app = DrivenApplication(announced=TWENTY)
-    app.gang("p1", "p2")
+    app = a_gang("p1", "p2")
     app.run("real")
     app.end("real")
     app.fire(TimerKind.STATE)
@@ -354,11 +325,9 @@ def test_the_last_placeholder_completes_an_application_whose_time_is_over() -> N
 
 def test_a_gang_whose_placeholders_all_end_completes() -> None:
     """Nothing real is placed and nothing waits; while something waits it goes on."""
-    app = DrivenApplication(announced=TEN)
-    app.gang("p1")
+    app = a_gang("p1")
     app.end("p1", TIMEOUT)
-    waiting = DrivenApplication(announced=TEN)
-    waiting.gang("p1")
+    waiting = a_gang("p1")
     waiting.ask("m", group="other")
     waiting.end("p1", TIMEOUT)
 

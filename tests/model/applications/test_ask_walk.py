@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
+from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, a_resource, an_ask
 
 from licorne.model.applications.ask_walk import (
     RESERVATION_DELAY_NS,
@@ -22,7 +22,6 @@ from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Ask
 from licorne.model.values.refusals import Refusal, RefusalReason
 
-FIVE = a_resource(memory=5)
 NODES = CandidateKind.NODES
 RESERVATION = CandidateKind.RESERVATION
 
@@ -212,9 +211,7 @@ def test_a_type_without_a_limit_is_unlimited() -> None:
     [(True, True, [CandidateKind.PREEMPTION]), (True, False, []), (False, True, [])],
 )
 def test_preemption_is_tried_where_the_queue_has_no_room(
-    preemption: bool,  # noqa: FBT001 - a table
-    choosy: bool,  # noqa: FBT001 - a table
-    kinds: list[CandidateKind],
+    kinds: list[CandidateKind], *, preemption: bool, choosy: bool
 ) -> None:
     """If the partition has it on and the ask may preempt others."""
     walker = a_walker(a_choosy_ask("ask") if choosy else an_ask("ask"))
@@ -226,8 +223,7 @@ def test_preemption_is_tried_where_the_queue_has_no_room(
 
 @pytest.mark.parametrize(("queue", "shared"), [(None, True), (FIVE, False)], ids=["no node", "no quota"])
 def test_where_preemption_is_refused_to_a_shape_only_those_with_an_answer_of_their_own_are_tried(
-    queue: Resource | None,
-    shared: bool,  # noqa: FBT001 - a table
+    queue: Resource | None, *, shared: bool
 ) -> None:
     """One that was looked at before, and the first that is younger than those it was refused to."""
     asks = [a_choosy_ask(f"ask-{age}", created_at_ns=START_NS + age) for age in range(6)]

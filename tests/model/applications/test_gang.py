@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
+from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, a_resource, an_allocation, an_ask
 
 from licorne.model.applications import gang
 from licorne.model.applications.effects import Effect, ReleaseWanted
@@ -17,7 +17,6 @@ from licorne.model.applications.task_groups import TaskGroups
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import TerminationType
 
-FIVE = a_resource(memory=5)
 TIMEOUT = TerminationType.TIMEOUT
 
 
@@ -68,7 +67,7 @@ class Gang:
 
 
 @pytest.mark.parametrize(("hard", "event"), [(False, ApplicationEvent.RESUME), (True, ApplicationEvent.FAIL)])
-def test_the_style_decides_what_a_timeout_does(hard: bool, event: ApplicationEvent) -> None:  # noqa: FBT001 - a table
+def test_the_style_decides_what_a_timeout_does(event: ApplicationEvent, *, hard: bool) -> None:
     """A soft gang resumes without placeholders, a hard one fails."""
     assert event is GangSettings(hard=hard).timeout_event
 
@@ -98,7 +97,7 @@ def test_the_age_of_the_application_shortens_the_timeout(age_seconds: int, left_
         (a_resource(gpu=10), False),
     ],
 )
-def test_a_gang_is_complete_with_at_least_what_it_announced(placed: Resource, complete: bool) -> None:  # noqa: FBT001 - a table
+def test_a_gang_is_complete_with_at_least_what_it_announced(placed: Resource, *, complete: bool) -> None:
     """A type that is missing is none of it."""
     assert complete is GangSettings(placeholder_ask=TEN).is_complete(placed)
 
@@ -178,7 +177,7 @@ def test_what_happens_during_the_walk_is_seen() -> None:
         (a_resource(memory=5, gpu=0), True),
     ],
 )
-def test_a_member_fits_a_placeholder_that_is_no_smaller_in_any_type(size: Resource, fits: bool) -> None:  # noqa: FBT001 - a table
+def test_a_member_fits_a_placeholder_that_is_no_smaller_in_any_type(size: Resource, *, fits: bool) -> None:
     """A type that the placeholder does not have is none of it."""
     group = Gang()
     group.placeholder("p")

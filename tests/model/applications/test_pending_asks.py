@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
+from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, an_ask
 
 from licorne.model.applications.pending_asks import AskGroup, AskRecord, PendingAsks, shape_of
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Ask
-
-FIVE = a_resource(memory=5)
 
 
 def old_ask(key: str, second: int = 0, *, priority: int = 0, resource: Resource = TEN) -> Ask:
@@ -46,31 +46,42 @@ def keys(pending: PendingAsks) -> list[str]:
 # ------------------------------------------------------------------------------------------- the order
 
 
-def test_the_highest_priority_goes_first() -> None:
-    """Whatever the age."""
-    pending = asks_of(old_ask("low", 1, priority=-1), old_ask("high", 3, priority=7), old_ask("mid", 2))
+ORDERS: Final = {
+    "the highest priority is first, whatever the age": (
+        [old_ask("low", 1, priority=-1), old_ask("high", 3, priority=7), old_ask("mid", 2)],
+        ["high", "mid", "low"],
+        7,
+    ),
+    "of equal priority the oldest is first": (
+        [old_ask("a", 3), old_ask("b", 1), old_ask("c", 2)],
+        ["b", "c", "a"],
+        0,
+    ),
+    "an ask as old as the last one is behind it: those of one message stay in its order": (
+        [old_ask("c"), old_ask("a"), old_ask("b")],
+        ["c", "a", "b"],
+        0,
+    ),
+    "an ask as old as an earlier one is before the first of that age once a younger ask is there": (
+        [old_ask("a", 1), old_ask("b", 1), old_ask("young", 2), old_ask("c", 1), old_ask("d", 1)],
+        ["d", "c", "a", "b", "young"],
+        0,
+    ),
+    "an ask of lower priority is behind as a younger one is": (
+        [old_ask("a", 1), old_ask("low", 0, priority=-1), old_ask("b", 1)],
+        ["b", "a", "low"],
+        0,
+    ),
+    "without asks there is no priority": ([], [], None),
+}
 
-    assert ["high", "mid", "low"] == keys(pending)
-    assert 7 == max_priority_of(pending)
 
+@pytest.mark.parametrize(("asks", "order", "priority"), ORDERS.values(), ids=ORDERS)
+def test_asks_wait_in_order(asks: list[Ask], order: list[str], priority: int | None) -> None:
+    """By priority, then by age; keys do not matter."""
+    pending = asks_of(*asks)
 
-def test_of_equal_priority_the_oldest_goes_first() -> None:
-    """Whatever the order they come in, and whatever their keys."""
-    pending = asks_of(old_ask("a", 3), old_ask("b", 1), old_ask("c", 2))
-
-    assert ["b", "c", "a"] == keys(pending)
-
-
-def test_an_ask_as_old_as_the_last_one_goes_behind_it() -> None:
-    """Asks of one message stay in the order of the message."""
-    assert ["c", "a", "b"] == keys(asks_of(old_ask("c"), old_ask("a"), old_ask("b")))
-
-
-def test_an_ask_as_old_as_an_earlier_one_goes_before_the_first_of_that_age() -> None:
-    """Once a younger ask is there, asks of the older age come in reverse."""
-    pending = asks_of(old_ask("a", 1), old_ask("b", 1), old_ask("young", 2), old_ask("c", 1), old_ask("d", 1))
-
-    assert ["d", "c", "a", "b", "young"] == keys(pending)
+    assert (order, priority, bool(asks)) == (keys(pending), max_priority_of(pending), pending.has_waiting)
 
 
 def test_placed_asks_count_for_who_is_the_last() -> None:
@@ -91,20 +102,6 @@ def test_removed_asks_no_longer_count_for_who_is_the_last() -> None:
     pending.add(old_ask("b", 1))
 
     assert ["a", "b"] == keys(pending)
-
-
-def test_a_lower_priority_is_behind_as_a_younger_age_is() -> None:
-    """Who is last is decided by priority first."""
-    pending = asks_of(old_ask("a", 1), old_ask("low", 0, priority=-1), old_ask("b", 1))
-
-    assert ["b", "a", "low"] == keys(pending)
-
-
-def test_nothing_waits_in_nothing() -> None:
-    """No asks, no priority."""
-    pending = PendingAsks()
-
-    assert ([], None, False) == (keys(pending), max_priority_of(pending), pending.has_waiting)
 
 
 # ----------------------------------------------------------------------------------------- the changes

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_ask
+from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, an_ask
 
 from licorne.model.applications.pending_asks import AskRecord, PendingAsks
 from licorne.model.resources.resource import Resource
 from licorne.model.values.allocation import Ask
-
-FIVE = a_resource(memory=5)
 
 
 def old_ask(key: str, second: int, *, priority: int, resource: Resource) -> Ask:

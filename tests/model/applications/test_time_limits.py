@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import TEN, Harness, a_resource
+from support.model.harness import TEN, Harness, a_resource, a_running_partition
 
 from licorne.model.applications.state import ApplicationState
 from licorne.model.values.messages import ApplicationChanged, NodeAction, TerminationType
@@ -18,9 +18,16 @@ def placed(*keys: str, limit_seconds: int = 10, application_seconds: int = 0) ->
     h.advance(3600)
     h.nodes("node", capacity=a_resource(memory=100))
     h.submit(timeout_seconds=application_seconds)
-    h.ask(*keys, limit_seconds=limit_seconds)
-    h.run_until_idle()
+    h.ask_and_run(*keys, limit_seconds=limit_seconds)
     return h
+
+
+def ended_after(h: Harness, seconds: int) -> tuple[object, object]:
+    """Let time pass; return what the RM was asked to end a second before its end, and at its end."""
+    h.advance(seconds - 1)
+    before = list(h.releases)
+    h.advance(1)
+    return before, h.releases
 
 
 # ------------------------------------------------------------------------------------- allocations
@@ -71,12 +78,7 @@ def test_an_ask_does_not_expire_while_it_waits() -> None:
     h.advance(60)
     h.nodes("node")
     h.run_until_idle()
-    h.advance(9)
-    before = list(h.releases)
-
-    h.advance(1)
-
-    assert ([], [("a", TIMEOUT)]) == (before, h.releases)
+    assert ([], [("a", TIMEOUT)]) == ended_after(h, 10)
 
 
 @pytest.mark.parametrize("limit_seconds", [0, -5, 2**62])
@@ -93,8 +95,7 @@ def test_each_allocation_has_its_own_time() -> None:
     """The one that is over first is ended first, whatever the order of placement."""
     h = placed("late", limit_seconds=30)
     h.ask("early", limit_seconds=10)
-    h.ask("never")
-    h.run_until_idle()
+    h.ask_and_run("never")
 
     h.advance(10)
     first = list(h.releases)
@@ -107,8 +108,7 @@ def test_what_ends_before_its_time_is_not_ended_again() -> None:
     """Nor is what has taken its key since."""
     h = placed("a", "b")
     h.release("a")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.forget()
 
     h.advance(10)
@@ -156,18 +156,12 @@ def test_to_ask_again_changes_the_limit() -> None:
 
 def test_an_allocation_that_is_taken_over_is_limited_by_an_ask_with_its_key() -> None:
     """A recovered allocation brings no limit; the time counts from when it was taken over."""
-    h = Harness()
-    h.nodes("node")
-    h.submit()
+    h = a_running_partition(nodes=("node",))
     h.ask("a", node_id="node")
     h.advance(60)
     h.ask("a", limit_seconds=70)
 
-    h.advance(9)
-    before = list(h.releases)
-    h.advance(1)
-
-    assert ([], [("a", TIMEOUT)]) == (before, h.releases)
+    assert ([], [("a", TIMEOUT)]) == ended_after(h, 10)
 
 
 def test_an_ask_that_the_rm_places_itself_is_limited() -> None:
@@ -209,15 +203,10 @@ def test_a_release_of_everything_stops_all_times() -> None:
     """What is asked for afterwards has its own."""
     h = placed("a", "b")
     h.release("")
-    h.ask("c", limit_seconds=20)
-    h.run_until_idle()
+    h.ask_and_run("c", limit_seconds=20)
     h.forget()
 
-    h.advance(19)
-    before = list(h.releases)
-    h.advance(1)
-
-    assert ([], [("c", TIMEOUT)]) == (before, h.releases)
+    assert ([], [("c", TIMEOUT)]) == ended_after(h, 20)
 
 
 def test_an_application_that_is_gone_ends_nothing() -> None:
@@ -225,8 +214,7 @@ def test_an_application_that_is_gone_ends_nothing() -> None:
     h = placed("a")
     h.withdraw()
     h.submit()
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.forget()
 
     h.advance(60)
@@ -236,22 +224,14 @@ def test_an_application_that_is_gone_ends_nothing() -> None:
 
 def test_a_member_of_a_gang_is_limited_from_its_swap_on() -> None:
     """Its placeholder has a limit of its own, which goes with it."""
-    h = Harness()
-    h.nodes("node", capacity=a_resource(memory=100))
-    h.submit(placeholder_ask=TEN)
-    h.ask("p", task_group_name="g", placeholder=True, limit_seconds=12)
-    h.run_until_idle()
-    h.ask("m", task_group_name="g", limit_seconds=10)
-    h.run_until_idle()
+    h = a_running_partition(nodes=("node",), capacity=a_resource(memory=100), placeholder_ask=TEN)
+    h.ask_and_run("p", task_group_name="g", placeholder=True, limit_seconds=12)
+    h.ask_and_run("m", task_group_name="g", limit_seconds=10)
     h.advance(5)
     h.confirm()
     h.forget()
 
-    h.advance(9)
-    before = list(h.releases)
-    h.advance(1)
-
-    assert ([], [("m", TIMEOUT)]) == (before, h.releases)
+    assert ([], [("m", TIMEOUT)]) == ended_after(h, 10)
 
 
 # ---------------------------------------------------------------------------------- the application
@@ -304,8 +284,7 @@ def test_the_time_of_an_application_begins_with_its_first_start() -> None:
     h.run_until_idle()
     h.release("a")
     h.advance(20)
-    h.ask("b", limit_seconds=0)
-    h.run_until_idle()
+    h.ask_and_run("b", limit_seconds=0)
 
     h.advance(39)
     before = h.states()[-1]
@@ -337,11 +316,7 @@ def test_an_application_that_ended_in_time_does_not_fail_later() -> None:
 
 def test_the_current_generation_does_not_limit_applications() -> None:
     """There the number is the time that placeholders wait, and resource managers send it without a gang."""
-    h = Harness()
-    h.nodes("node")
-    h.submit(timeout_seconds=60)
-    h.ask("a")
-    h.run_until_idle()
+    h = a_running_partition("a", nodes=("node",), timeout_seconds=60)
 
     h.advance(1000)
 
@@ -350,11 +325,7 @@ def test_the_current_generation_does_not_limit_applications() -> None:
 
 def test_an_application_is_limited_from_its_first_older_ask_on() -> None:
     """Its time counts from its start all the same."""
-    h = Harness()
-    h.nodes("node")
-    h.submit(timeout_seconds=60)
-    h.ask("a")
-    h.run_until_idle()
+    h = a_running_partition("a", nodes=("node",), timeout_seconds=60)
     h.advance(50)
     h.ask("b", limit_seconds=0)
 
@@ -366,12 +337,14 @@ def test_an_application_is_limited_from_its_first_older_ask_on() -> None:
 @pytest.mark.parametrize("announces", [True, False])
 def test_a_gang_is_not_limited(*, announces: bool) -> None:
     """For a gang the number is the time that its placeholders wait, in both generations."""
-    h = Harness()
-    h.nodes("node", capacity=a_resource(memory=100))
-    h.submit(placeholder_ask=TEN if announces else None, timeout_seconds=60)
+    h = a_running_partition(
+        nodes=("node",),
+        capacity=a_resource(memory=100),
+        placeholder_ask=TEN if announces else None,
+        timeout_seconds=60,
+    )
     h.ask("p", task_group_name="g", placeholder=True, limit_seconds=0)
-    h.ask("real", limit_seconds=0)
-    h.run_until_idle()
+    h.ask_and_run("real", limit_seconds=0)
 
     h.advance(60)
     h.confirm()

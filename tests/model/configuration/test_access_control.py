@@ -37,7 +37,7 @@ def test_a_star_as_one_of_the_lists_allows_everyone(text: str) -> None:
         ("eve", ["bob"], False),
     ],
 )
-def test_users_and_groups_are_separate_lists(user: str, groups: list[str], allowed: bool) -> None:  # noqa: FBT001 - the expected value
+def test_users_and_groups_are_separate_lists(user: str, groups: list[str], *, allowed: bool) -> None:
     """A user is allowed by name or by any group."""
     assert allowed is AccessControlList.parse("bob,dan dev,qa").allows(user, groups)
 

@@ -19,51 +19,37 @@ def test_nothing_but_defaults_comes_from_a_minimal_queue() -> None:
     assert queue.is_leaf
 
 
-@pytest.mark.parametrize("name", ["", "default", "Default", "DEFAULT"])
-def test_a_partition_without_a_name_is_the_default_one(name: str) -> None:
-    """The default partition may be spelled in any case or not at all."""
+@pytest.mark.parametrize(
+    ("name", "known_as"),
+    [("", "default"), ("default", "default"), ("Default", "default"), ("DEFAULT", "default"), ("GPU", "GPU")],
+)
+def test_a_partition_without_a_name_is_the_default_one(name: str, known_as: str) -> None:
+    """The default partition may be spelled in any case or not at all; other names stay as they are."""
     (partition,) = load(f"partitions: [{{name: '{name}', queues: []}}]").partitions
 
-    assert partition.name == "default"
+    assert known_as == partition.name
 
 
-def test_other_partition_names_stay_as_they_are() -> None:
-    """Only the name of the default partition is changed."""
-    (partition,) = load("partitions: [{name: GPU, queues: []}]").partitions
-
-    assert partition.name == "GPU"
+OF_THE_LIST = Position(1, 23, "partitions[0].queues")
 
 
-def test_a_root_queue_is_inserted_above_several_queues() -> None:
-    """Two top queues get a root that is a parent; it stands where they stand."""
-    (partition,) = load("partitions:\n- queues:\n  - name: a\n  - name: b\n").partitions
+@pytest.mark.parametrize(
+    ("queues", "below", "place"),
+    [
+        ("[{name: a}, {name: b}]", "ab", OF_THE_LIST),
+        ("[{name: a}]", "a", OF_THE_LIST),  # a single top queue is the root only if it is called so
+        ("[]", "", OF_THE_LIST),  # rules may make the queues
+        # A written root is a parent even where it says otherwise.
+        ("[{name: root, parent: false}]", "", Position(1, 24, "partitions[0].queues[0]")),
+    ],
+)
+def test_a_partition_has_a_root_queue_that_is_a_parent(queues: str, below: str, place: Position) -> None:
+    """One that is inserted above the queues is where their list is."""
+    (partition,) = load(f"partitions: [{{queues: {queues}}}]").partitions
 
-    assert (
-        QueueConfig(name="root", parent=True, queues=(QueueConfig(name="a"), QueueConfig(name="b")))
-        == partition.root
-    )
-    assert Position(3, 3, "partitions[0].queues") == partition.root.position
-
-
-def test_a_root_queue_is_inserted_above_a_queue_with_another_name() -> None:
-    """A single top queue is the root only if it is called so."""
-    (partition,) = load("partitions: [{queues: [{name: a}]}]").partitions
-
-    assert ("root", ("a",)) == (partition.root.name, tuple(queue.name for queue in partition.root.queues))
-
-
-def test_an_empty_list_of_queues_is_a_root_queue_without_queues() -> None:
-    """Rules may make the queues."""
-    (partition,) = load("partitions: [{queues: []}]").partitions
-
-    assert QueueConfig(name="root", parent=True) == partition.root
-
-
-def test_a_written_root_is_always_a_parent() -> None:
-    """Even where it says otherwise, and without children."""
-    (partition,) = load("partitions: [{queues: [{name: root, parent: false}]}]").partitions
-
-    assert partition.root.parent
+    children = tuple(QueueConfig(name=name) for name in below)
+    assert QueueConfig(name="root", parent=True, queues=children) == partition.root
+    assert place == partition.root.position
 
 
 def test_limits_of_the_partition_are_those_of_its_root() -> None:
@@ -240,7 +226,7 @@ def test_switches_that_are_not_written_are_unknown() -> None:
         (ChildTemplateConfig(guaranteed={"memory": "1"}), False),
     ],
 )
-def test_a_template_is_empty_when_it_gives_nothing(template: ChildTemplateConfig, is_empty: bool) -> None:  # noqa: FBT001 - the expected value
+def test_a_template_is_empty_when_it_gives_nothing(template: ChildTemplateConfig, *, is_empty: bool) -> None:
     """Entries without a name or a value give nothing."""
     assert is_empty is template.is_empty
 

@@ -55,7 +55,7 @@ def test_every_setting_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "flag"), [("1", True), ("T", True), ("TRUE", True), ("0", False), ("f", False)]
 )
-def test_flags_have_short_forms(text: str, flag: bool) -> None:  # noqa: FBT001 - the expected value
+def test_flags_have_short_forms(text: str, *, flag: bool) -> None:
     """As the recorded core reads them."""
     assert flag is settings_of({"event.trackingEnabled": text}).event_tracking_enabled
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,28 +77,46 @@ def test_a_parent_does_not_use_the_properties_of_leaves() -> None:
     assert evaluate({}, is_leaf=False) == evaluate(properties, is_leaf=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "policy"),
-    [
-        ("fifo", SortPolicy.FIFO),
-        ("", SortPolicy.FIFO),
-        ("stateaware", SortPolicy.FIFO),
-        ("fair", SortPolicy.FAIR),
-        ("Fair", SortPolicy.FIFO),
-        ("random", SortPolicy.FIFO),
-    ],
-)
-def test_sort_policies_are_spelled_exactly(text: str, policy: SortPolicy) -> None:
-    """Anything else is served in order of submission."""
-    assert policy is evaluate({"application.sort.policy": text}, is_leaf=True).application_sort_policy
+# What a property means for a leaf, by its text; the attribute that it sets.
+READ: Final[dict[tuple[str, str], dict[str, object]]] = {
+    # Sort policies are spelled exactly; anything else is served in order of submission.
+    ("application.sort.policy", "application_sort_policy"): {
+        "fifo": SortPolicy.FIFO,
+        "": SortPolicy.FIFO,
+        "stateaware": SortPolicy.FIFO,
+        "fair": SortPolicy.FAIR,
+        "Fair": SortPolicy.FIFO,
+        "random": SortPolicy.FIFO,
+    },
+    # Only `disabled` switches priority sorting off, in any case.
+    ("application.sort.priority", "priority_sorting"): {
+        "Disabled": False,
+        "ENABLED": True,
+        "": True,
+        "no": True,
+    },
+    # Offsets are numbers of 32 bits; anything else is no offset.
+    ("priority.offset", "priority_offset"): {
+        "2147483647": 2**31 - 1,
+        "-2147483648": -(2**31),
+        "+7": 7,
+        **dict.fromkeys(("2147483648", "-2147483649", "1_0", " 1", "1.0", "", "9" * 5000, "٣"), 0),
+    },
+    # Backoff counts are unsigned numbers of 64 bits; anything else switches the backoff off.
+    ("application.unschedasks.backoff", "backoff_count"): {
+        "18446744073709551615": 2**64 - 1,
+        **dict.fromkeys(("18446744073709551616", "-1", "+1", "x"), 0),
+    },
+}
 
 
 @pytest.mark.parametrize(
-    ("text", "sorting"), [("Disabled", False), ("ENABLED", True), ("", True), ("no", True)]
+    ("name", "attribute", "text", "value"),
+    [(*names, text, value) for names, values in READ.items() for text, value in values.items()],
 )
-def test_priority_sorting_is_switched_in_any_case(text: str, sorting: bool) -> None:  # noqa: FBT001 - the expected value
-    """Only `disabled` switches it off."""
-    assert sorting is evaluate({"application.sort.priority": text}, is_leaf=False).priority_sorting
+def test_a_property_has_a_value_or_its_default(name: str, attribute: str, text: str, value: object) -> None:
+    """Nothing that cannot be read makes a queue fail."""
+    assert value == getattr(evaluate({name: text}, is_leaf=True), attribute)
 
 
 @pytest.mark.parametrize(
@@ -117,36 +137,6 @@ def test_policies_are_read_in_any_case(
     assert (priority, preemption) == (read.priority_policy, read.preemption_policy)
 
 
-@pytest.mark.parametrize(
-    ("text", "offset"),
-    [
-        ("2147483647", 2**31 - 1),
-        ("-2147483648", -(2**31)),
-        ("+7", 7),
-        ("2147483648", 0),
-        ("-2147483649", 0),
-        ("1_0", 0),
-        (" 1", 0),
-        ("1.0", 0),
-        ("", 0),
-        ("9" * 5000, 0),
-        ("٣", 0),
-    ],
-)
-def test_offsets_are_numbers_of_32_bits(text: str, offset: int) -> None:
-    """Anything else is no offset."""
-    assert offset == evaluate({"priority.offset": text}, is_leaf=True).priority_offset
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [("18446744073709551615", 2**64 - 1), ("18446744073709551616", 0), ("-1", 0), ("+1", 0), ("x", 0)],
-)
-def test_backoff_counts_are_unsigned_numbers_of_64_bits(text: str, count: int) -> None:
-    """Anything else switches the backoff off."""
-    assert count == evaluate({"application.unschedasks.backoff": text}, is_leaf=True).backoff_count
-
-
 @pytest.mark.parametrize("text", ["0s", "-5s", "10", "", "soon"])
 def test_delays_are_positive_durations(text: str) -> None:
     """Anything else is the default, 30 seconds, and off for quota preemption."""
@@ -155,35 +145,32 @@ def test_delays_are_positive_durations(text: str) -> None:
     assert QueueProperties() == evaluate(dict.fromkeys(names, text), is_leaf=True)
 
 
-def test_most_properties_are_inherited_as_they_are() -> None:
-    """Also unknown ones, and those that cannot be read."""
-    parent = {
-        "application.sort.policy": "fair",
-        "application.sort.priority": "disabled",
-        "preemption.delay": "1s",
-        "quota.preemption.delay": "2s",
-        "application.unschedasks.backoff": "x",
-        "colour": "red",
-    }
-
-    assert parent == inherit(parent, {})
-
-
-def test_what_belongs_to_the_parent_alone_is_inherited_as_its_default() -> None:
-    """A fence stands around the parent, not around each child."""
-    parent = {"priority.policy": "fence", "priority.offset": "5", "preemption.policy": "fence"}
-
-    assert {
-        "priority.policy": "default",
-        "priority.offset": "0",
-        "preemption.policy": "default",
-    } == inherit(parent, {})
+MOST: Final = {
+    "application.sort.policy": "fair",
+    "application.sort.priority": "disabled",
+    "preemption.delay": "1s",
+    "quota.preemption.delay": "2s",
+    "application.unschedasks.backoff": "x",
+    "colour": "red",
+}
+INHERITED: Final = {
+    "most properties as they are, also unknown ones and those that cannot be read": (MOST, MOST),
+    "what belongs to the parent alone as its default: a fence is around the parent, not around each child": (
+        {"priority.policy": "fence", "priority.offset": "5", "preemption.policy": "fence"},
+        {"priority.policy": "default", "priority.offset": "0", "preemption.policy": "default"},
+    ),
+    "disabled preemption: everything below is protected as well": (
+        {"preemption.policy": "disabled"},
+        {"preemption.policy": "disabled"},
+    ),
+    "disabled preemption in any case": ({"preemption.policy": "Disabled"}, {"preemption.policy": "Disabled"}),
+}
 
 
-@pytest.mark.parametrize("text", ["disabled", "Disabled"])
-def test_disabled_preemption_is_inherited(text: str) -> None:
-    """Everything below is protected as well."""
-    assert {"preemption.policy": text} == inherit({"preemption.policy": text}, {})
+@pytest.mark.parametrize(("parent", "inherited"), INHERITED.values(), ids=INHERITED)
+def test_a_child_inherits_properties(parent: dict[str, str], inherited: dict[str, str]) -> None:
+    """Where it has none of its own."""
+    assert inherited == inherit(parent, {})
 
 
 def test_own_properties_go_before_inherited_ones() -> None:

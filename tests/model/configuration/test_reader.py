@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Final
 
 import pytest
 import yaml
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.configurations import below_root, errors_of
 
-from licorne.model.configuration import reader
+from licorne.model.configuration import documents, reader
 from licorne.model.configuration.checksum import checksum
 from licorne.model.configuration.problems import ConfigurationError, Problem
 from licorne.model.configuration.reader import DEFAULT_CONFIGURATION, inspect, load
@@ -183,40 +184,19 @@ def test_random_queues_come_out_as_they_went_in(queues: list[dict[str, object]],
     assert tuple(_expected(queue) for queue in queues) == partition.root.queues
 
 
-_WORDS = st.sampled_from(
-    [
-        "partitions",
-        "queues",
-        "name",
-        "root",
-        "parent",
-        "resources",
-        "max",
-        "guaranteed",
-        "memory",
-        "vcore",
-        "limits",
-        "users",
-        "groups",
-        "maxresources",
-        "maxapplications",
-        "placementrules",
-        "fixed",
-        "value",
-        "create",
-        "filter",
-        "type",
-        "properties",
-        "childtemplate",
-        "submitacl",
-        "nodesortpolicy",
-        "resourceweights",
-        "preemption",
-        "enabled",
-        "usergroupresolver",
-        "checksum",
-    ]
+_KINDS: Final = (
+    documents.YamlScheduler,
+    documents.YamlPartition,
+    documents.YamlQueue,
+    documents.YamlResources,
+    documents.YamlLimit,
+    documents.YamlRule,
+    documents.YamlFilter,
+    documents.YamlNodeSortPolicy,
+    documents.YamlPreemption,
 )
+_KEYS: Final = dict.fromkeys(key for kind in _KINDS for key in kind.model_fields)
+_WORDS = st.sampled_from([*_KEYS, "root", "memory", "vcore", "fixed"])
 _SCALARS = st.one_of(_WORDS, _TEXTS, st.integers(-3, 2**70), st.floats(), st.booleans(), st.none())
 _DOCUMENTS = st.recursive(
     _SCALARS,

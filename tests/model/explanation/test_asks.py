@@ -29,8 +29,8 @@ def test_the_nodes_are_counted_by_their_reason() -> None:
     h.nodes("cordoned", action=NodeAction.CREATE_DRAIN)
     h.nodes("full1", "full2")
     h.submit()
-    h.try_asks("a", "b", resource=a_resource(memory=8))
-    h.try_asks("ask")
+    h.ask_and_run("a", "b", resource=a_resource(memory=8))
+    h.ask_and_run("ask")
 
     nodes = nodes_of(h)
 
@@ -47,8 +47,8 @@ def test_the_nearest_miss_is_explained_with_what_it_lacks() -> None:
     """Of the nodes that lack nothing but room, the one that lacks the smallest part."""
     h = a_partition("n1", "n2", capacity=a_resource(memory=10, vcore=4000))
     h.ask("a", resource=a_resource(memory=9, vcore=4000))
-    h.try_asks("b", resource=a_resource(memory=4, vcore=1000))
-    h.try_asks("ask", resource=a_resource(memory=8, vcore=1000))
+    h.ask_and_run("b", resource=a_resource(memory=4, vcore=1000))
+    h.ask_and_run("ask", resource=a_resource(memory=8, vcore=1000))
 
     nodes = nodes_of(h)
 
@@ -60,11 +60,11 @@ def test_the_nearest_miss_is_explained_with_what_it_lacks() -> None:
 def test_a_node_that_is_reserved_is_explained_with_the_ask_that_holds_it() -> None:
     """It has room, but not for this one."""
     h = a_partition("n1", "n2")
-    h.try_asks("a", "b", resource=a_resource(memory=6))
+    h.ask_and_run("a", "b", resource=a_resource(memory=6))
     h.ask("holder", resource=a_resource(memory=7))
     h.wait(3)
-    h.try_asks("c", resource=a_resource(memory=4))
-    h.try_asks("ask", resource=a_resource(memory=4))
+    h.ask_and_run("c", resource=a_resource(memory=4))
+    h.ask_and_run("ask", resource=a_resource(memory=4))
 
     nodes = nodes_of(h)
 
@@ -81,7 +81,7 @@ def test_a_node_that_is_reserved_is_explained_with_the_ask_that_holds_it() -> No
 def test_without_nodes_nothing_is_scheduled_at_all() -> None:
     """That is about the partition, not about the ask."""
     h = a_partition()
-    h.try_asks("ask")
+    h.ask_and_run("ask")
 
     assert [RefusalReason.NO_CAPACITY, RefusalReason.NO_NODE_FITS] == reasons(h)
     assert SubjectKind.PARTITION is explained(h).blockers[0].kind
@@ -91,7 +91,7 @@ def test_what_the_predicates_refused_is_explained_in_the_words_of_the_manager() 
     """The node has room all the same, and is tried again in a second."""
     predicates = FakePredicates(refused={("ask", "n1"): "n1 has a taint"})
     h = a_partition("n1", predicates=predicates)
-    h.try_asks("ask")
+    h.ask_and_run("ask")
     asked = len(predicates.asked)
 
     blocker = only_blocker(h)
@@ -157,7 +157,7 @@ def test_a_required_node(case: Barred) -> None:
     h = a_partition("n1", "n2", capacity=case.capacity, predicates=predicates)
     h.have(case.before)
     h.run_until_idle()
-    h.try_asks("ask", required_node=case.required_node)
+    h.ask_and_run("ask", required_node=case.required_node)
 
     blocker = only_blocker(h)
 
@@ -175,7 +175,7 @@ def test_an_ask_whose_node_has_room_waits_for_room_in_the_cluster() -> None:
     h = a_partition("n1", "n2")
     h.ask("a", node_id="n2")
     h.update_node("n2", NodeAction.UPDATE, capacity=FIVE)
-    h.try_asks("ask", required_node="n1")
+    h.ask_and_run("ask", required_node="n1")
 
     blocker = only_blocker(h)
 
@@ -186,8 +186,8 @@ def test_an_ask_whose_node_has_room_waits_for_room_in_the_cluster() -> None:
 def test_a_reserved_node_that_the_manager_refuses_is_explained_in_its_words() -> None:
     """The ask has reserved the node while it was full; no walk over the asks tries it since."""
     h = a_partition("n1", predicates=FakePredicates(refused={("ask", "n1"): "n1 has a taint"}))
-    h.try_asks("first")
-    h.try_asks("ask", required_node="n1")
+    h.ask_and_run("first")
+    h.ask_and_run("ask", required_node="n1")
     h.release("first")
     h.run_until_idle()
 
@@ -204,8 +204,8 @@ def test_a_reserved_node_that_the_manager_refuses_is_explained_in_its_words() ->
 def a_back_off() -> Harness:
     """Two nodes with four left each, and two asks for seven: the first one is one too many."""
     h = a_partition("n1", "n2", queues="- {name: leaf, properties: {application.unschedasks.backoff: '1'}}")
-    h.try_asks("a", "b", resource=a_resource(memory=6))
-    h.try_asks("first", "second", resource=a_resource(memory=7))
+    h.ask_and_run("a", "b", resource=a_resource(memory=6))
+    h.ask_and_run("first", "second", resource=a_resource(memory=7))
     return h
 
 
@@ -231,7 +231,7 @@ def test_an_ask_has_its_place_behind_the_others_of_its_application() -> None:
     """The higher priority goes first, then the older one."""
     h = a_partition("n1", capacity=FIVE)
     h.ask("old", "young")
-    h.try_asks("urgent", priority=5)
+    h.ask_and_run("urgent", priority=5)
 
     place = ask_of(h, "young").place
 
@@ -243,7 +243,7 @@ def test_a_queue_that_is_stopped_is_named() -> None:
     """Nothing below it is visited."""
     h = a_partition("n1", queues="- {name: team, queues: [{name: leaf}]}", queue_name="root.team.leaf")
     h.queue("root.team").handle(ObjectEvent.STOP)
-    h.try_asks("ask")
+    h.ask_and_run("ask")
 
     assert [RefusalReason.QUEUE_STOPPED] == reasons(h)
     assert "root.team" == explained(h).blockers[0].subject
@@ -264,7 +264,7 @@ def test_what_stops_the_partition_is_named() -> None:
 def test_a_queue_that_drains_goes_on_with_what_it_has() -> None:
     """It is no blocker, and reported all the same."""
     h = a_partition("n1", queues="- name: leaf\n- name: other")
-    h.try_asks("a", "ask")
+    h.ask_and_run("a", "ask")
     h.reload("- name: other")
     h.run_until_idle()
 
@@ -294,7 +294,7 @@ def test_a_queue_of_another_kind_is_named(
     """Its applications, or those below it, are not visited any more: an odd effect of a reload."""
     h = a_partition("n1", queues=before, queue_name=leaf)
     h.reload(after)
-    h.try_asks("ask")
+    h.ask_and_run("ask")
 
     (blocker,) = explained(h).blockers
 
@@ -320,7 +320,7 @@ def a_gang() -> Harness:
     """Two placeholders of which one is placed, and two members."""
     h = a_partition("n1", placeholder_ask=a_resource(memory=20))
     h.ask("ph1", "ph2", task_group_name="g", placeholder=True)
-    h.try_asks("member", "other", task_group_name="g")
+    h.ask_and_run("member", "other", task_group_name="g")
     return h
 
 
@@ -356,7 +356,7 @@ def test_a_member_that_is_to_take_its_place_is_explained_with_its_node() -> None
 def test_an_ask_that_runs_is_explained_with_its_node() -> None:
     """Until it has ended; then it is unknown."""
     h = a_partition("n1")
-    h.try_asks("ask", resource=TEN)
+    h.ask_and_run("ask", resource=TEN)
 
     ask = ask_of(h)
 

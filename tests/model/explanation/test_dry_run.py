@@ -166,7 +166,7 @@ def test_a_forced_application_would_go_to_the_recovery_queue() -> None:
 def test_an_application_without_an_ask_gets_to_know_whether_it_might_start() -> None:
     """Also without anything to place."""
     h = a_partition("n1", capacity=a_resource(memory=100), queues="- {name: leaf, maxapplications: 1}")
-    h.try_asks("a")
+    h.ask_and_run("a")
 
     (blocker,) = new(h, an_application_to_come()).blockers
 
@@ -191,10 +191,10 @@ def test_a_first_ask_gets_its_node_and_its_place() -> None:
 def test_the_node_is_the_one_that_the_ask_then_gets() -> None:
     """Of the nodes that are left."""
     h = a_partition("n1", "n2")
-    h.try_asks("a")
+    h.ask_and_run("a")
     said = more(h, an_ask_to_come("app")).node_id
 
-    h.try_asks("ask")
+    h.ask_and_run("ask")
 
     assert said == h.placements["ask"] == "n2"
 
@@ -206,7 +206,7 @@ def test_an_ask_that_would_wait_gets_the_reason() -> None:
     )
     h.nodes("n1", capacity=a_resource(memory=15))
     h.submit()
-    h.try_asks("a")
+    h.ask_and_run("a")
 
     run = more(h, an_ask_to_come("app"))
 
@@ -232,7 +232,7 @@ def test_the_first_ask_of_an_application_may_be_one_application_too_many() -> No
     h = Harness("- {name: leaf, maxapplications: 1}")
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit("one")
-    h.try_asks("a", application_id="one")
+    h.ask_and_run("a", application_id="one")
     h.submit()
 
     assert [RefusalReason.QUEUE_APPLICATIONS] == [
@@ -243,7 +243,7 @@ def test_the_first_ask_of_an_application_may_be_one_application_too_many() -> No
 def test_a_member_of_a_gang_would_wait_for_a_placeholder() -> None:
     """One is left for it."""
     h = a_partition("n1", placeholder_ask=TEN)
-    h.try_asks("ph", task_group_name="g", placeholder=True)
+    h.ask_and_run("ph", task_group_name="g", placeholder=True)
 
     run = more(h, an_ask_to_come("app", task_group_name="g"))
 

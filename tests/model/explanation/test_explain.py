@@ -152,7 +152,7 @@ def test_an_application_that_is_active_goes_before_a_rejected_one_of_the_same_id
 def test_an_application_that_has_ended_is_explained_until_it_expires() -> None:
     """With the state, why, and since when; then one of the same id that was rejected later is."""
     h = a_partition("n1")
-    h.try_asks("ask")
+    h.ask_and_run("ask")
     h.release("ask")
     h.advance(30)
 
@@ -170,7 +170,7 @@ def test_an_application_that_has_ended_is_explained_until_it_expires() -> None:
 def test_an_application_that_has_failed_is_explained_with_what_it_began_to_fail_for() -> None:
     """Between Failing and Failed the manager confirms what ended: that is no reason."""
     h = a_partition("n1", timeout_seconds=60)
-    h.try_asks("ask", limit_seconds=0)
+    h.ask_and_run("ask", limit_seconds=0)
     h.advance(60)
     failing = explained(h)
     h.confirm()
@@ -183,7 +183,7 @@ def test_an_application_that_has_failed_is_explained_with_what_it_began_to_fail_
 def test_a_gang_that_failed_is_explained_with_the_reason() -> None:
     """A hard one whose placeholders timed out."""
     h = a_partition("n1", placeholder_ask=a_resource(memory=20), style="Hard", timeout_seconds=5)
-    h.try_asks("ph1", "ph2", task_group_name="g", placeholder=True)
+    h.ask_and_run("ph1", "ph2", task_group_name="g", placeholder=True)
     h.advance(5)
 
     assert (ApplicationState.FAILING, "ResourceReservationTimeout") == (

@@ -83,7 +83,7 @@ def test_what_no_cycle_tries_is_left_out() -> None:
 def test_asks_with_a_reservation_go_first_and_stand_once() -> None:
     """With their node."""
     harness = a_partition("n1", "n2")
-    harness.try_asks("r1", "r2", resource=a_resource(memory=6))
+    harness.ask_and_run("r1", "r2", resource=a_resource(memory=6))
     harness.ask("large", resource=a_resource(memory=8))
     harness.wait(3)
     harness.ask("urgent", resource=a_resource(memory=1), priority=5)
@@ -108,7 +108,7 @@ def test_why_nothing_is_tried_is_said() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_cycles_try_asks_in_the_order_that_was_listed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cycles_ask_and_run_in_the_order_that_was_listed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever has happened: random transcripts, with the question before each cycle."""
     tried: list[str] = []
     asked: list[int] = []

@@ -39,8 +39,8 @@ def test_every_queue_on_the_path_without_room_is_named() -> None:
     """From the leaf up: what was asked, what is left, the limit, where the quantity stands in the file."""
     plenty = a_resource(memory=100, vcore=9000)
     h = a_partition("n1", capacity=plenty, queues=TEAM, queue_name="root.team.leaf")
-    h.try_asks("first")
-    h.try_asks("second", resource=a_resource(memory=20, vcore=2000))
+    h.ask_and_run("first")
+    h.ask_and_run("second", resource=a_resource(memory=20, vcore=2000))
 
     leaf, team = blockers(h, "second")
 
@@ -60,7 +60,7 @@ def test_every_queue_on_the_path_without_room_is_named() -> None:
 def test_the_cluster_itself_is_the_last_level() -> None:
     """A type that no node has is lacking as a whole; its maximum stands in no file."""
     h = a_partition("n1")
-    h.try_asks("ask", resource=a_resource(memory=11, gpu=1))
+    h.ask_and_run("ask", resource=a_resource(memory=11, gpu=1))
 
     quota, nodes = blockers(h, "ask")
 
@@ -82,7 +82,7 @@ def test_a_quota_from_the_tags_of_an_application_has_no_place() -> None:
     h.nodes("n1")
     quota = '{"resources":{"memory":{"value":5}}}'
     h.submit(queue_name="root.parent.new", tags={"namespace.resourcequota": quota})
-    h.try_asks("ask")
+    h.ask_and_run("ask")
 
     (leaf,) = blockers(h, "ask")
 
@@ -92,7 +92,7 @@ def test_a_quota_from_the_tags_of_an_application_has_no_place() -> None:
 def test_a_dynamic_queue_is_limited_where_its_template_stands() -> None:
     """As long as the template in force still says the same; the queue keeps its quota."""
     h = a_partition("n1", queues=TEMPLATE, partition=CREATING, queue_name="root.parent.new")
-    h.try_asks("ask")
+    h.ask_and_run("ask")
 
     (leaf,) = blockers(h)
     (before,) = leaf.lacks
@@ -140,8 +140,8 @@ def test_limits_of_the_user_and_of_the_group_are_explained_together() -> None:
         queues=LIMITS,
         root="limits: [{users: ['*'], maxresources: {memory: 19}}]",
     )
-    h.try_asks("first")
-    h.try_asks("second")
+    h.ask_and_run("first")
+    h.ask_and_run("second")
 
     found = blockers(h, "second")
 
@@ -176,9 +176,9 @@ def test_every_queue_that_runs_its_maximum_of_applications_is_named() -> None:
     h = Harness("- {name: team, maxapplications: 1, queues: [{name: leaf, maxapplications: 1}]}")
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit("one", "root.team.leaf")
-    h.try_asks("a", application_id="one")
+    h.ask_and_run("a", application_id="one")
     h.submit("app", "root.team.leaf")
-    h.try_asks("b")
+    h.ask_and_run("b")
 
     leaf, team = explained(h).blockers
 
@@ -203,9 +203,9 @@ def test_the_numbers_of_applications_of_user_and_group_are_explained() -> None:
     )
     h.nodes("n1", capacity=a_resource(memory=100))
     h.submit("one")
-    h.try_asks("a", application_id="one")
+    h.ask_and_run("a", application_id="one")
     h.submit()
-    h.try_asks("b")
+    h.ask_and_run("b")
 
     user, group = explained(h).blockers
 
@@ -223,6 +223,6 @@ def test_the_numbers_of_applications_of_user_and_group_are_explained() -> None:
 def test_an_application_that_runs_is_not_held_up_by_numbers() -> None:
     """It has its place already, however full the queue is."""
     h = a_partition("n1", queues="- {name: leaf, maxapplications: 1}")
-    h.try_asks("a", "b", resource=TEN)
+    h.ask_and_run("a", "b", resource=TEN)
 
     assert () == explained(h).blockers

@@ -28,15 +28,6 @@ def test_the_levels_of_a_queue_are_its_path_and_all_above() -> None:
     assert ("root", "root.a", "root.a.b") == levels("root.a.b")
 
 
-def test_paths_are_lower_case_whatever_the_file_says() -> None:
-    """A limit on a queue written with capitals applies to the queue, whose path is lower case."""
-    queue = QueueConfig(name="Sales", limits=(for_users("bob"),))
-
-    limits = Limits.of(QueueConfig(name="root", queues=(queue,)))
-
-    assert (Limit(TEN), False) == limits.limit_of("user", "bob", "root.sales")
-
-
 def test_a_limit_of_zeros_is_no_limit_to_resources() -> None:
     """Maximum resources that are all zero limit nothing."""
     limits = limits_at_root(for_users("bob", resources=Resource({"memory": 0}), applications=2))
@@ -89,13 +80,6 @@ def test_the_wildcard_is_a_named_group_but_no_named_user() -> None:
 
     assert ("bob",) == limits.named("user")
     assert ("dev", "*") == limits.named("group")
-
-
-def test_the_order_of_the_file_decides_among_the_groups_of_a_user() -> None:
-    """Of the groups a user is in, the one that the configuration names first counts."""
-    limits = limits_at_root(for_groups("ops"), for_groups("dev"))
-
-    assert limits.group_of("root.a", ("dev", "ops")) == "ops"
 
 
 def test_a_named_group_goes_before_the_wildcard_group() -> None:

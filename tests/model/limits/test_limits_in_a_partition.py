@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import TEN, Harness, a_resource
+from support.model.harness import FIVE, TEN, TWENTY, Harness, a_resource
 from support.model.limit_builders import groups_shown
 
 from licorne.model.resources.resource import EMPTY
 
-TWENTY = a_resource(memory=20)
-FIVE = a_resource(memory=5)
 HUNDRED = a_resource(memory=100)
 BOB_HAS_TEN = "limits: [{limit: bob, users: [bob], maxresources: {memory: 10}}]"
 DEV_HAS_TEN = "limits: [{limit: dev, groups: [dev], maxresources: {memory: 10}}]"
@@ -37,8 +35,7 @@ def test_an_existing_allocation_beyond_a_limit_is_taken_over() -> None:
     h = limited()
 
     h.ask("old", node_id="one", resource=TWENTY)
-    h.ask("new")
-    h.run_until_idle()
+    h.ask_and_run("new")
 
     assert ({"old": "one"}, TWENTY) == (h.placements, h.user_usage())
 
@@ -46,8 +43,7 @@ def test_an_existing_allocation_beyond_a_limit_is_taken_over() -> None:
 def test_a_waiting_ask_that_the_rm_places_is_beyond_no_limit() -> None:
     """What the RM has decided has happened."""
     h = limited()
-    h.ask("a", resource=TWENTY)
-    h.run_until_idle()
+    h.ask_and_run("a", resource=TWENTY)
 
     h.ask("a", node_id="one", resource=TWENTY)
 
@@ -57,12 +53,10 @@ def test_a_waiting_ask_that_the_rm_places_is_beyond_no_limit() -> None:
 def test_an_allocation_may_be_resized_beyond_a_limit() -> None:
     """The user then has no room until something ends."""
     h = limited()
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
 
     h.ask("a", resource=TWENTY)
-    h.ask("b", resource=FIVE)
-    h.run_until_idle()
+    h.ask_and_run("b", resource=FIVE)
 
     assert (["a"], TWENTY) == (list(h.placements), h.user_usage())
 
@@ -84,11 +78,9 @@ def test_a_limit_stops_what_does_not_fit_under_it() -> None:
 def test_what_ends_makes_room_under_a_limit() -> None:
     """At once, and for another application of the user."""
     h = limited()
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.submit("next")
-    h.ask("b", application_id="next")
-    h.run_until_idle()
+    h.ask_and_run("b", application_id="next")
 
     h.release("a")
     h.run_until_idle()
@@ -101,8 +93,7 @@ def test_a_type_that_no_limit_names_is_free() -> None:
     h = limited()
     h.nodes("two", capacity=a_resource(memory=10, vcore=99))
 
-    h.ask("a", resource=a_resource(memory=1, vcore=99))
-    h.run_until_idle()
+    h.ask_and_run("a", resource=a_resource(memory=1, vcore=99))
 
     assert ["a"] == list(h.placements)
 
@@ -113,8 +104,7 @@ def test_a_limit_of_nothing_but_zeros_limits_nothing() -> None:
         "limits: [{limit: bob, users: [bob], maxresources: {memory: 10, vcore: 0}}]",
     )
 
-    h.ask("a", resource=a_resource(memory=1))
-    h.run_until_idle()
+    h.ask_and_run("a", resource=a_resource(memory=1))
 
     assert ["a"] == list(h.placements)
 
@@ -172,8 +162,7 @@ def test_a_group_runs_so_many_applications_at_most() -> None:
     h.submit("second", user="eve")
     h.ask("b", application_id="second")
     h.submit("free", user="joe", groups=("ops",))
-    h.ask("c", application_id="free")
-    h.run_until_idle()
+    h.ask_and_run("c", application_id="free")
     before = set(h.placements)
 
     h.withdraw("app")
@@ -187,13 +176,11 @@ def test_an_application_that_runs_may_go_on_though_its_number_is_lowered() -> No
     h = limited("")
     h.ask("a")
     h.submit("second")
-    h.ask("b", application_id="second")
-    h.run_until_idle()
+    h.ask_and_run("b", application_id="second")
 
     h.reload("- name: leaf", root="limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.ask("more-a")
-    h.ask("more-b", application_id="second")
-    h.run_until_idle()
+    h.ask_and_run("more-b", application_id="second")
 
     assert {"a", "b", "more-a", "more-b"} == set(h.placements)
 
@@ -201,8 +188,7 @@ def test_an_application_that_runs_may_go_on_though_its_number_is_lowered() -> No
 def test_an_application_without_allocations_goes_on_counting_while_it_waits() -> None:
     """It counts from its first allocation until nothing of it is left, and not only while it has one."""
     h = limited("limits: [{limit: bob, users: [bob], maxapplications: 1}]")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.ask("too large", resource=a_resource(memory=1000))
     h.submit("second")
     h.ask("b", application_id="second")
@@ -224,12 +210,10 @@ def test_an_application_without_allocations_goes_on_counting_while_it_waits() ->
 def test_an_application_that_completes_gives_its_place_back_at_once(released: list[str], limit: str) -> None:
     """Whatever it ended with: the next one does not wait until it is Completed."""
     h = limited(f"limits: [{{limit: one, {limit}, maxapplications: 1}}]", "- name: leaf\n- name: other")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.ask("waits", resource=a_resource(memory=1000))
     h.submit("second", "root.other")
-    h.ask("b", application_id="second")
-    h.run_until_idle()
+    h.ask_and_run("b", application_id="second")
     assert ["a"] == list(h.placements)
 
     h.release(*released)
@@ -242,8 +226,7 @@ def test_a_gang_that_completes_without_having_run_gives_its_place_back_at_once()
     """Its placeholders counted; with the last of its asks nothing of it is left."""
     h = limited("limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.submit("gang", placeholder_ask=TWENTY)
-    h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h.ask_and_run("holder", application_id="gang", task_group_name="g", placeholder=True)
     h.ask("waits", application_id="gang", resource=a_resource(memory=1000))
     h.ask("a")
     h.release("holder", "waits", application_id="gang")
@@ -270,13 +253,11 @@ def test_the_order_of_the_file_decides_which_group_counts() -> None:
 def test_a_group_is_decided_once() -> None:
     """A limit that comes later, nearer to the application, does not draw it in."""
     h = limited(DEV_HAS_TEN)
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
 
     nearer = "- {name: leaf, limits: [{limit: ops, groups: [dev2, dev], maxresources: {memory: 10}}]}"
     h.reload(nearer, root=DEV_HAS_TEN)
-    h.ask("b")
-    h.run_until_idle()
+    h.ask_and_run("b")
 
     assert ["a"] == list(h.placements)
     assert {"dev", "dev2"} == set(group_usage(h))
@@ -318,10 +299,8 @@ def test_a_member_takes_its_placeholders_place_beyond_the_limit_of_its_user() ->
     """What the placeholder used is given back for it."""
     h = limited()
     h.submit("gang", placeholder_ask=TEN)
-    h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
-    h.run_until_idle()
-    h.ask("member", application_id="gang", task_group_name="g")
-    h.run_until_idle()
+    h.ask_and_run("holder", application_id="gang", task_group_name="g", placeholder=True)
+    h.ask_and_run("member", application_id="gang", task_group_name="g")
     h.confirm()
 
     assert ("one", TEN) == (h.placements.get("member"), h.user_usage())
@@ -332,10 +311,8 @@ def test_an_application_that_only_asks_does_not_count_for_its_user() -> None:
     h = limited("limits: [{limit: bob, users: [bob], maxapplications: 1}]")
     h.submit("second")
     h.ask("huge", resource=a_resource(memory=150))
-    h.ask("b", application_id="second")
-    h.run_until_idle()
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("b", application_id="second")
+    h.ask_and_run("a")
 
     assert ["b"] == list(h.placements)
 
@@ -343,7 +320,6 @@ def test_an_application_that_only_asks_does_not_count_for_its_user() -> None:
 def test_a_limit_bars_what_must_run_on_one_node_as_well() -> None:
     """An ask beyond it neither runs, nor reserves its node."""
     h = limited()
-    h.ask("daemon", required_node="one", resource=a_resource(memory=11))
-    h.run_until_idle()
+    h.ask_and_run("daemon", required_node="one", resource=a_resource(memory=11))
 
     assert ({}, ()) == (h.placements, h.node("one").reservations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -187,55 +188,49 @@ def test_sums_beyond_64_bits_are_cut_off_where_shown() -> None:
     assert huge == tree.usage
 
 
-def test_the_headroom_of_who_uses_too_much_is_exact() -> None:
-    """It comes back to what it was, however far below zero it has been."""
-    tree = a_tree(limits(a=bob(memory_max=10)))
-    for _ in range(3):
-        tree.increase("root.a", "app", memory(2**63 - 1))
-
-    assert memory(10 - 3 * (2**63 - 1)) == tree.headroom("root.a")
-
-
 # ------------------------------------------------------------------------------------------- headroom
 
 
-def test_without_limits_there_is_no_headroom_to_speak_of() -> None:
-    """No limit on the way means no headroom, not an empty one."""
-    assert a_tree().headroom("root.a") is None
+MEMORY_10: Final = limits(a=bob(memory_max=10))
+MEMORY_9_AND_CORES: Final = LimitConfig(users=("bob",), max_resources=Resource({"memory": 9, "vcore": 5}))
+
+HEADROOM: Final = {
+    "without limits there is no headroom, not an empty one": (NO_LIMITS, [], None),
+    "types without a limit are not in the headroom": (
+        MEMORY_10,
+        [("root.a", "app", Resource({"memory": 4, "vcore": 1}))],
+        memory(6),
+    ),
+    "the least that any level leaves is the headroom, type by type": (
+        limits(root=MEMORY_9_AND_CORES, a=bob(memory_max=10)),
+        [("root.b", "other", memory(3))],
+        Resource({"memory": 6, "vcore": 5}),
+    ),
+    "recovered usage is never refused, and headroom may be negative": (
+        MEMORY_10,
+        [("root.a", "app", memory(14))],
+        memory(-4),
+    ),
+    "only limits of resources make headroom": (limits(a=bob(applications=1)), [], None),
+    "headroom far below zero is exact": (
+        MEMORY_10,
+        [("root.a", "app", memory(2**63 - 1))] * 3,
+        memory(10 - 3 * (2**63 - 1)),
+    ),
+}
 
 
-def test_headroom_is_what_the_limit_leaves() -> None:
-    """Of each limited type the rest is left; types without a limit are not mentioned."""
-    tree = a_tree(limits(a=bob(memory_max=10)))
-    tree.increase("root.a", "app", Resource({"memory": 4, "vcore": 1}))
-
-    assert memory(6) == tree.headroom("root.a")
-
-
-def test_the_tightest_level_counts() -> None:
-    """The least that any level leaves is the headroom, type by type."""
-    stated = limits(
-        root=LimitConfig(users=("bob",), max_resources=Resource({"memory": 9, "vcore": 5})),
-        a=bob(memory_max=10),
-    )
+@pytest.mark.parametrize(("stated", "taken", "headroom"), HEADROOM.values(), ids=HEADROOM)
+def test_headroom_is_what_the_limits_leave(
+    stated: Limits, taken: list[tuple[str, str, Resource]], headroom: Resource | None
+) -> None:
+    """Of the queue `root.a`."""
     tree = a_tree(stated)
-    tree.increase("root.b", "other", memory(3))
 
-    assert Resource({"memory": 6, "vcore": 5}) == tree.headroom("root.a")
+    for queue_path, application_id, resource in taken:
+        tree.increase(queue_path, application_id, resource)
 
-
-def test_headroom_may_be_negative() -> None:
-    """Recovered usage is never refused, and may be more than the limit."""
-    tree = a_tree(limits(a=bob(memory_max=10)))
-
-    tree.increase("root.a", "app", memory(14))
-
-    assert memory(-4) == tree.headroom("root.a")
-
-
-def test_a_limit_to_applications_leaves_no_headroom_to_speak_of() -> None:
-    """Only limits to resources make headroom."""
-    assert a_tree(limits(a=bob(applications=1))).headroom("root.a") is None
+    assert headroom == tree.headroom("root.a")
 
 
 # --------------------------------------------------------------------------------- running applications
@@ -295,18 +290,6 @@ def test_a_lifted_limit_takes_its_empty_queue_along() -> None:
 
     assert {"queuePath": "root"} == tree_shown(tree)
     assert tree.is_bare()
-
-
-def test_a_lifted_limit_leaves_usage_alone() -> None:
-    """What runs goes on, without a limit."""
-    tree = a_tree(limits(a=bob(memory_max=10)))
-    tree.increase("root.a", "app", memory(5))
-
-    tree.replace_limits(NO_LIMITS)
-
-    assert tree.headroom("root.a") is None
-    assert tree.usage == memory(5)
-    tree.validate()
 
 
 def test_a_new_queue_has_the_wildcard_limit() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.model.builders import TEN, a_node, a_resource
+from support.model.builders import a_node_entry, a_resource
 
 from licorne.model.nodes.block import NodeBlock, NodeEntry
 from licorne.model.resources.resource import Resource
@@ -12,9 +12,7 @@ THREE = a_resource(memory=3)
 
 def an_entry(number: int, left: int) -> NodeEntry:
     """Return the entry of a node of ten, of which so much is left; its place in the order is its number."""
-    node = a_node(f"n{number:02}", capacity=TEN)
-    entry = NodeEntry(node, node.node_id, node.instance_type, TEN, schedulable=True)
-    entry.available = a_resource(memory=left)
+    entry = a_node_entry(f"n{number:02}", available=a_resource(memory=left))
     entry.key = (float(number), entry.node_id)
     return entry
 

@@ -229,7 +229,7 @@ def test_a_node_has_one_ordinary_reservation() -> None:
     ("held", "wanted", "granted"),
     [(True, True, True), (True, False, False), (False, True, False), (False, False, False)],
 )
-def test_only_asks_that_require_the_node_share_it(held: bool, wanted: bool, granted: bool) -> None:  # noqa: FBT001 - a table
+def test_only_asks_that_require_the_node_share_it(*, held: bool, wanted: bool, granted: bool) -> None:
     """Any number of required-node asks may reserve a node, together with no other ask."""
     node = a_node()
     node.try_reserve("one", TEN, required=held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from support.model.builders import TEN, a_node, a_resource
+from support.model.builders import TEN, a_node_entry, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
@@ -14,17 +14,6 @@ from licorne.model.resources.resource import EMPTY, Resource
 
 FAIR = NodeSortPolicy.FAIR
 BINPACKING = NodeSortPolicy.BINPACKING
-
-
-def an_entry(
-    node_id: str, *, capacity: Resource = TEN, available: Resource | None = None, schedulable: bool = True
-) -> NodeEntry:
-    """Return the entry of a node, everything of which is available unless said otherwise."""
-    node = a_node(node_id, capacity=capacity)
-    entry = NodeEntry(node, node_id, node.instance_type, capacity, schedulable=schedulable)
-    if available is not None:
-        entry.available = available
-    return entry
 
 
 def an_order(
@@ -47,7 +36,7 @@ def names(order: NodeOrder) -> list[str]:
 
 def used(node_id: str, quantity: int) -> NodeEntry:
     """Return the entry of a node of ten of which so much is used."""
-    return an_entry(node_id, available=memory(10 - quantity))
+    return a_node_entry(node_id, available=memory(10 - quantity))
 
 
 def first_fit(order: NodeOrder, resource: Resource) -> str | None:
@@ -79,8 +68,8 @@ def test_nodes_of_equal_usage_are_ordered_by_id(policy: NodeSortPolicy) -> None:
 
 def test_usage_is_a_share_of_the_node() -> None:
     """A large node with more in use goes before a small one with a larger part in use."""
-    large = an_entry("large", capacity=memory(100), available=memory(60))
-    small = an_entry("small", capacity=memory(10), available=memory(5))
+    large = a_node_entry("large", capacity=memory(100), available=memory(60))
+    small = a_node_entry("small", capacity=memory(10), available=memory(5))
 
     assert ["large", "small"] == names(an_order(small, large))
 
@@ -88,9 +77,9 @@ def test_usage_is_a_share_of_the_node() -> None:
 def test_without_weights_memory_and_cores_count_the_same() -> None:
     """The default weights know two types; what else is used does not matter."""
     size = a_resource(memory=10, vcore=10, gpu=10)
-    cores = an_entry("cores", capacity=size, available=a_resource(memory=10, vcore=4, gpu=10))
-    both = an_entry("both", capacity=size, available=a_resource(memory=8, vcore=8, gpu=10))
-    gpus = an_entry("gpus", capacity=size, available=a_resource(memory=10, vcore=10, gpu=0))
+    cores = a_node_entry("cores", capacity=size, available=a_resource(memory=10, vcore=4, gpu=10))
+    both = a_node_entry("both", capacity=size, available=a_resource(memory=8, vcore=8, gpu=10))
+    gpus = a_node_entry("gpus", capacity=size, available=a_resource(memory=10, vcore=10, gpu=0))
 
     assert {"vcore": 1.0, "memory": 1.0} == DEFAULT_WEIGHTS
     assert ["gpus", "both", "cores"] == names(an_order(cores, both, gpus))
@@ -99,8 +88,8 @@ def test_without_weights_memory_and_cores_count_the_same() -> None:
 def test_configured_weights_replace_the_default_ones_completely() -> None:
     """With a weight for one type alone no other type counts."""
     size = a_resource(memory=10, gpu=10)
-    memory_used = an_entry("memory", capacity=size, available=a_resource(memory=1, gpu=10))
-    gpu_used = an_entry("gpu", capacity=size, available=a_resource(memory=10, gpu=9))
+    memory_used = a_node_entry("memory", capacity=size, available=a_resource(memory=1, gpu=10))
+    gpu_used = a_node_entry("gpu", capacity=size, available=a_resource(memory=10, gpu=9))
 
     assert ["memory", "gpu"] == names(an_order(memory_used, gpu_used, weights={"gpu": 1.0}))
 
@@ -108,8 +97,8 @@ def test_configured_weights_replace_the_default_ones_completely() -> None:
 def test_usage_is_the_weighted_mean() -> None:
     """Three parts memory, one part cores: 0.75 x 0.4 is more than 0.25 x 1.0."""
     size = a_resource(memory=10, vcore=10)
-    memory_used = an_entry("memory", capacity=size, available=a_resource(memory=6, vcore=10))
-    cores_used = an_entry("cores", capacity=size, available=a_resource(memory=10))
+    memory_used = a_node_entry("memory", capacity=size, available=a_resource(memory=6, vcore=10))
+    cores_used = a_node_entry("cores", capacity=size, available=a_resource(memory=10))
 
     order = an_order(memory_used, cores_used, weights={"memory": 3.0, "vcore": 1.0})
 
@@ -193,7 +182,7 @@ def test_the_first_node_with_room_is_found() -> None:
 
 def test_every_type_must_fit() -> None:
     """A type that a node does not have is none of it."""
-    order = an_order(an_entry("plain"), an_entry("gpu", capacity=a_resource(memory=5, gpu=1)))
+    order = an_order(a_node_entry("plain"), a_node_entry("gpu", capacity=a_resource(memory=5, gpu=1)))
 
     assert "gpu" == first_fit(order, a_resource(memory=5, gpu=1))
     assert first_fit(order, a_resource(memory=6, gpu=1)) is None
@@ -201,7 +190,7 @@ def test_every_type_must_fit() -> None:
 
 def test_cordoned_and_reserved_nodes_are_passed_over() -> None:
     """They are in the order, but nothing is placed on them by the way."""
-    order = an_order(an_entry("a", schedulable=False), an_entry("b"), an_entry("c"))
+    order = an_order(a_node_entry("a", schedulable=False), a_node_entry("b"), a_node_entry("c"))
     entry = order.get("b")
     assert entry is not None
 
@@ -212,7 +201,7 @@ def test_cordoned_and_reserved_nodes_are_passed_over() -> None:
 
 def test_all_fitting_nodes_are_walked_in_order() -> None:
     """The walk gives those with room, and only those."""
-    order = an_order(used("c", 2), used("b", 9), used("a", 4), an_entry("d", schedulable=False))
+    order = an_order(used("c", 2), used("b", 9), used("a", 4), a_node_entry("d", schedulable=False))
 
     assert ["c", "a"] == [entry.node_id for entry in order.fitting(memory(5))]
 
@@ -235,7 +224,7 @@ def test_a_size_without_room_is_remembered_until_a_node_gains_room() -> None:
 @pytest.mark.parametrize("by", ["add", "give", "give_unscored", "unreserve", "uncordon", "grow"])
 def test_whatever_makes_room_opens_a_closed_size(by: str) -> None:
     """A new node, room on a known one, the end of a reservation, a node that may be used again."""
-    entry = an_entry("a", available=memory(0))
+    entry = a_node_entry("a", available=memory(0))
     order = an_order(entry)
     if by in ("unreserve", "uncordon"):
         order.give(entry, TEN)
@@ -245,7 +234,7 @@ def test_whatever_makes_room_opens_a_closed_size(by: str) -> None:
 
     match by:
         case "add":
-            order.add(an_entry("b"))
+            order.add(a_node_entry("b"))
         case "give":
             order.give(entry, TEN)
         case "give_unscored":

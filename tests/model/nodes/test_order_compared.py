@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from support.model.builders import TEN, a_node, a_resource
+from support.model.builders import a_node_entry, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
@@ -17,14 +17,6 @@ from licorne.model.resources.resource import Resource, fits
 
 def memory(quantity: int) -> Resource:
     return a_resource(memory=quantity)
-
-
-def an_entry(node_id: str, *, available: Resource) -> NodeEntry:
-    """Return the entry of a node of ten, of which so much is available."""
-    node = a_node(node_id)
-    entry = NodeEntry(node, node_id, node.instance_type, TEN, schedulable=True)
-    entry.available = available
-    return entry
 
 
 class _PlainNode:
@@ -68,7 +60,7 @@ class OrderMachine(RuleBasedStateMachine):
     def join(self, name: str, quantity: int) -> None:
         """Take a node in."""
         if name not in self.plain:
-            entry = an_entry(name, available=memory(quantity))
+            entry = a_node_entry(name, available=memory(quantity))
             self.order.add(entry)
             self.plain[name] = _PlainNode(entry)
 

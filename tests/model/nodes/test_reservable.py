@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import TEN, a_node, a_resource
+from support.model.builders import a_node_entry, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes import reservable
@@ -14,17 +14,6 @@ from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import Resource
 
 EIGHT = a_resource(memory=8)
-
-
-def an_entry(
-    node_id: str, *, capacity: Resource = TEN, available: Resource | None = None, schedulable: bool = True
-) -> NodeEntry:
-    """Return the entry of a node, everything of which is available unless said otherwise."""
-    node = a_node(node_id, capacity=capacity)
-    entry = NodeEntry(node, node_id, node.instance_type, capacity, schedulable=schedulable)
-    if available is not None:
-        entry.available = available
-    return entry
 
 
 def an_order(*entries: NodeEntry) -> NodeOrder:
@@ -47,9 +36,9 @@ def test_the_node_to_reserve_is_the_one_of_the_least_use_to_others() -> None:
     """What it has beyond what is asked counts; among equals the order decides."""
     size = a_resource(memory=10, vcore=10)
     order = an_order(
-        an_entry("cores", capacity=size, available=a_resource(memory=7, vcore=9)),
-        an_entry("later", capacity=size, available=a_resource(memory=5)),
-        an_entry("sooner", capacity=size, available=a_resource(memory=6)),
+        a_node_entry("cores", capacity=size, available=a_resource(memory=7, vcore=9)),
+        a_node_entry("later", capacity=size, available=a_resource(memory=5)),
+        a_node_entry("sooner", capacity=size, available=a_resource(memory=6)),
     )
 
     assert ["cores", "sooner", "later"] == [entry.node_id for entry in order]
@@ -59,10 +48,10 @@ def test_the_node_to_reserve_is_the_one_of_the_least_use_to_others() -> None:
 def test_only_usable_nodes_that_are_large_enough_are_reserved() -> None:
     """The capacity counts, not what is free."""
     order = an_order(
-        an_entry("full", available=a_resource(memory=0)),
-        an_entry("small", capacity=a_resource(memory=4)),
-        an_entry("cordoned", schedulable=False),
-        an_entry("reserved"),
+        a_node_entry("full", available=a_resource(memory=0)),
+        a_node_entry("small", capacity=a_resource(memory=4)),
+        a_node_entry("cordoned", schedulable=False),
+        a_node_entry("reserved"),
     )
     entry = order.get("reserved")
     assert entry is not None
@@ -73,7 +62,7 @@ def test_only_usable_nodes_that_are_large_enough_are_reserved() -> None:
 
 def test_a_node_may_be_reserved_again_once_it_is_free() -> None:
     """It takes its place among those that are left."""
-    order = an_order(*(an_entry(f"n{number}") for number in range(3)))
+    order = an_order(*(a_node_entry(f"n{number}") for number in range(3)))
     first = first_to_reserve(order, EIGHT)
     assert first is not None
     order.set_reserved(first, reserved=True)
@@ -85,7 +74,7 @@ def test_a_node_may_be_reserved_again_once_it_is_free() -> None:
 
 def test_the_nodes_are_ranked_once_for_many_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each node is compared with the size once, however many are reserved."""
-    order = an_order(*(an_entry(f"n{number:02}") for number in range(50)))
+    order = an_order(*(a_node_entry(f"n{number:02}") for number in range(50)))
     compared = []
 
     def counted(resource: Resource, available: Resource) -> float:
@@ -99,7 +88,7 @@ def test_the_nodes_are_ranked_once_for_many_reservations(monkeypatch: pytest.Mon
 
 def test_rankings_of_so_many_sizes_are_kept() -> None:
     """At the bound the oldest is made again."""
-    order = an_order(an_entry("a"))
+    order = an_order(a_node_entry("a"))
 
     for quantity in range(1, 40):
         first_to_reserve(order, a_resource(memory=quantity))

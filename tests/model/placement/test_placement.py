@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ NO_MATCH = "application rejected: no placement rule matched"
 NOT_FORCED = RuleOutcome("recovery", 1, "the application is not forced")
 PROVIDED = RuleConfig(name="provided", create=True)
 FIXED_A = RuleConfig(name="fixed", value="a")
+NOT_BELOW_P = "user bob may not submit to root.p, below which root.p.y would be created"
 
 
 def queues(
@@ -65,37 +68,114 @@ def test_without_rules_no_other_queue_can_be_named(queue_name: str) -> None:
 # ------------------------------------------------------------------------------------ rules in order
 
 
-def test_the_first_rule_that_finds_a_place_decides() -> None:
-    """Later rules are not asked."""
-    assert QueueChoice("root.p.x") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"))
-
-
-def test_a_rule_without_match_leaves_it_to_the_next() -> None:
-    """What one rule has nothing to say about is up to the next."""
-    assert QueueChoice("root.a") == placed(PROVIDED, FIXED_A, request=a_request())
-
-
-def test_a_failure_ends_the_placement() -> None:
-    """A rule that fails refuses the application; no further rule is tried."""
-    failed = RuleOutcome("provided", 0, QUEUE_NAME_RULE)
-
-    assert PlacementRefusal(QUEUE_NAME_RULE, (failed,)) == placed(
-        PROVIDED, FIXED_A, request=a_request("root.")
-    )
-
-
-def test_a_refusal_says_what_each_rule_had_to_say() -> None:
-    """Every rule that was tried is listed with its number and its reason."""
-    user = RuleConfig(name="user", filter=FilterConfig(type="deny"))
-
-    assert PlacementRefusal(
-        NO_MATCH,
-        (
-            RuleOutcome("provided", 0, "queue root.p is not a leaf"),
-            RuleOutcome("user", 1, "the filter does not let user bob through"),
-            RuleOutcome("recovery", 2, "the application is not forced"),
+PLACED: Final = {
+    "the first rule that finds a place decides": (
+        (PROVIDED, FIXED_A),
+        a_request("root.p.x"),
+        queues(),
+        QueueChoice("root.p.x"),
+    ),
+    "a rule without match leaves it to the next": (
+        (PROVIDED, FIXED_A),
+        a_request(),
+        queues(),
+        QueueChoice("root.a"),
+    ),
+    "a rule that fails refuses the application, and no further rule is tried": (
+        (PROVIDED, FIXED_A),
+        a_request("root."),
+        queues(),
+        PlacementRefusal(QUEUE_NAME_RULE, (RuleOutcome("provided", 0, QUEUE_NAME_RULE),)),
+    ),
+    "a refusal lists every rule that was tried with its number and its reason": (
+        (PROVIDED, RuleConfig(name="user", filter=FilterConfig(type="deny"))),
+        a_request("root.p"),
+        queues(),
+        PlacementRefusal(
+            NO_MATCH,
+            (
+                RuleOutcome("provided", 0, "queue root.p is not a leaf"),
+                RuleOutcome("user", 1, "the filter does not let user bob through"),
+                RuleOutcome("recovery", 2, "the application is not forced"),
+            ),
         ),
-    ) == placed(PROVIDED, user, request=a_request("root.p"))
+    ),
+    "a queue that the user may not submit to is passed over": (
+        (PROVIDED, FIXED_A),
+        a_request("root.p.x"),
+        queues(denied=("root.p.x",)),
+        QueueChoice("root.a"),
+    ),
+    "a draining queue takes no new applications": (
+        (),
+        a_request("root.a"),
+        queues(draining=("root.a",)),
+        PlacementRefusal(NO_MATCH, (RuleOutcome("provided", 0, "queue root.a is draining"), NOT_FORCED)),
+    ),
+    "no queue is created where the user may not submit": (
+        (PROVIDED,),
+        a_request("root.p.y"),
+        queues(denied=("root.p",)),
+        PlacementRefusal(NO_MATCH, (RuleOutcome("provided", 0, NOT_BELOW_P), NOT_FORCED)),
+    ),
+    "whether the deepest existing queue can have children is not asked here, as recorded": (
+        (PROVIDED,),
+        a_request("root.a.b"),
+        queues(),
+        QueueChoice("root.a.b"),
+    ),
+    "a fixed value that begins like the root is below it; the recorded core crashes here": (
+        (RuleConfig(name="fixed", value="rootfoo", create=True),),
+        a_request(),
+        queues(),
+        QueueChoice("root.rootfoo"),
+    ),
+    "when no rule finds a place, the default queue is taken if it exists": (
+        (),
+        a_request("none"),
+        queues(extra=("root.default",)),
+        QueueChoice("root.default"),
+    ),
+    "forced applications go to the recovery queue before the default queue, and need no right": (
+        (),
+        a_request("none", forced=True),
+        queues(extra=("root.default",), denied=("root", "root.default")),
+        QueueChoice("root.@recovery@"),
+    ),
+    "forced applications go by the rules first": (
+        (),
+        a_request("root.a", forced=True),
+        queues(),
+        QueueChoice("root.a"),
+    ),
+    # Naming the recovery queue has no effect, whether it exists or not; the recorded core creates it.
+    **{
+        f"{name} is for forced applications only": (
+            (PROVIDED,),
+            a_request(name),
+            queues(),
+            PlacementRefusal(
+                NO_MATCH,
+                (
+                    RuleOutcome("provided", 0, f"queue {name.lower()} is for forced applications only"),
+                    NOT_FORCED,
+                ),
+            ),
+        )
+        for name in ("root.@recovery@", "root.@Recovery@", "root.@recovery@.x")
+    },
+}
+
+
+@pytest.mark.parametrize(("rules", "application", "among", "expected"), PLACED.values(), ids=PLACED)
+def test_rules_are_tried_in_order(
+    rules: tuple[RuleConfig, ...],
+    application: PlacementRequest,
+    among: FakeQueues,
+    expected: QueueChoice | PlacementRefusal,
+) -> None:
+    """The first that finds an open queue decides; the default queue and the recovery queue are the last."""
+    assert expected == placed(*rules, request=application, among=among)
 
 
 def test_filters_lead_to_different_queues() -> None:
@@ -109,62 +189,12 @@ def test_filters_lead_to_different_queues() -> None:
     ]
 
 
-# ----------------------------------------------------------------------------------------- obstacles
-
-
-def test_who_may_not_submit_goes_on_to_the_next_rule() -> None:
-    """A queue that the user may not submit to is passed over."""
-    among = queues(denied=("root.p.x",))
-
-    assert QueueChoice("root.a") == placed(PROVIDED, FIXED_A, request=a_request("root.p.x"), among=among)
-
-
-def test_a_draining_queue_is_passed_over() -> None:
-    """A queue on its way out takes no new applications."""
-    among = queues(draining=("root.a",))
-
-    assert PlacementRefusal(
-        NO_MATCH, (RuleOutcome("provided", 0, "queue root.a is draining"), NOT_FORCED)
-    ) == placed(request=a_request("root.a"), among=among)
-
-
 def test_a_queue_may_be_created_below_the_deepest_that_exists() -> None:
     """The right to submit is looked up in the deepest existing queue, and nowhere else."""
     among = queues()
 
     assert QueueChoice("root.p.y.z") == placed(PROVIDED, request=a_request("root.p.y.Z"), among=among)
     assert [("root.p", "bob")] == among.asked
-
-
-def test_nothing_is_created_where_the_user_may_not_submit() -> None:
-    """Without the right to submit above, the next rule is tried."""
-    why = "user bob may not submit to root.p, below which root.p.y would be created"
-
-    assert PlacementRefusal(NO_MATCH, (RuleOutcome("provided", 0, why), NOT_FORCED)) == placed(
-        PROVIDED, request=a_request("root.p.y"), among=queues(denied=("root.p",))
-    )
-
-
-def test_a_queue_below_a_leaf_is_left_to_its_creation() -> None:
-    """Whether the deepest existing queue can have children is not asked here, as recorded."""
-    assert QueueChoice("root.a.b") == placed(PROVIDED, request=a_request("root.a.b"))
-
-
-def test_a_fixed_value_that_begins_like_the_root_is_an_ordinary_name() -> None:
-    """The recorded core crashes here; the queue is below the root like any other."""
-    rule = RuleConfig(name="fixed", value="rootfoo", create=True)
-
-    assert QueueChoice("root.rootfoo") == placed(rule, request=a_request())
-
-
-# -------------------------------------------------------------------------- default and recovery queue
-
-
-def test_the_default_queue_is_the_last_resort() -> None:
-    """When no rule finds a place, `root.default` is taken if it exists."""
-    assert QueueChoice("root.default") == placed(
-        request=a_request("none"), among=queues(extra=("root.default",))
-    )
 
 
 def test_the_default_queue_is_open_to_who_may_submit() -> None:
@@ -176,28 +206,6 @@ def test_the_default_queue_is_open_to_who_may_submit() -> None:
     assert isinstance(refusal, PlacementRefusal)
     why = "user bob may not submit to queue root.default"
     assert RuleOutcome("default queue", 2, why) == refusal.tried[-1]
-
-
-def test_forced_applications_go_to_the_recovery_queue() -> None:
-    """They go there rather than to the default queue, and no right is asked for."""
-    among = queues(extra=("root.default",), denied=("root", "root.default"))
-
-    assert QueueChoice("root.@recovery@") == placed(request=a_request("none", forced=True), among=among)
-
-
-def test_forced_applications_go_by_the_rules_first() -> None:
-    """Where a rule finds a place, a forced application is like others."""
-    assert QueueChoice("root.a") == placed(request=a_request("root.a", forced=True))
-
-
-@pytest.mark.parametrize("queue_name", ["root.@recovery@", "root.@Recovery@", "root.@recovery@.x"])
-def test_the_recovery_queue_is_for_forced_applications_only(queue_name: str) -> None:
-    """Naming it has no effect, whether it exists or not; the recorded core creates it."""
-    why = f"queue {queue_name.lower()} is for forced applications only"
-
-    assert PlacementRefusal(NO_MATCH, (RuleOutcome("provided", 0, why), NOT_FORCED)) == placed(
-        PROVIDED, request=a_request(queue_name)
-    )
 
 
 # -------------------------------------------------------------------------------- the list of rules

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from support.model.placement_fakes import FakeQueues, a_request
 
@@ -10,6 +12,7 @@ from licorne.model.configuration.positions import Position
 from licorne.model.configuration.rules.placement_warnings import RULE_NAMES
 from licorne.model.configuration.schema import FilterConfig, RuleConfig
 from licorne.model.errors import LicorneError
+from licorne.model.placement import PlacementRequest
 from licorne.model.placement.rules import (
     BUILDERS,
     RECOVERY_RULE,
@@ -42,9 +45,8 @@ def tag(value: str, *, create: bool = True) -> RuleConfig:
     return RuleConfig(name="tag", value=value, create=create)
 
 
-def outcome(config: RuleConfig, queue_name: str = "", **tags: str) -> Outcome:
-    """Return what a rule says about an application of bob."""
-    return build_rule(config).place(a_request(queue_name, tags=tags), QUEUES)
+def tagged(**tags: str) -> PlacementRequest:
+    return a_request(tags=tags)
 
 
 def test_the_check_of_configurations_knows_each_rule() -> None:
@@ -52,100 +54,98 @@ def test_the_check_of_configurations_knows_each_rule() -> None:
     assert RULE_NAMES == tuple(BUILDERS)
 
 
-# ------------------------------------------------------------------------------------------- provided
+NO_QUEUE_NAMED: Final = NoMatch("the application names no queue")
+NO_TAG: Final = NoMatch("the application has no tag t")
+MISSING: Final = "queue root.none does not exist, and the rule may not create it"
+DENY: Final = RuleConfig(name="provided", create=True, filter=FilterConfig(type="deny"))
 
 
-def test_a_provided_path_is_taken_as_it_is() -> None:
-    """A name that starts at the root is a path."""
-    assert Found("root.p.y") == outcome(provided(), "root.p.y")
+FOUND: Final = {
+    # The provided queue.
+    "a provided path is taken as it is": (provided(), a_request("root.p.y"), Found("root.p.y")),
+    "a provided name is below the root": (provided(create=False), a_request("a"), Found("root.a")),
+    "dots in a provided name are spelled out": (provided(), a_request("a.b"), Found("root.a_dot_b")),
+    "a path begins with root in lower case": (provided(), a_request("ROOT.A"), Found("root.ROOT_dot_A")),
+    "the root alone is no path, as recorded": (provided(), a_request("root"), Found("root.root")),
+    "an application without a queue has no match": (provided(), a_request(), NO_QUEUE_NAMED),
+    **{
+        f"no queue can be called {name[:10]}": (provided(), a_request(name), RuleRefusal(QUEUE_NAME_RULE))
+        for name in ("root.", "root..a", "root.a b", "a$", "x" * 65, "root." + "x" * 65)
+    },
+    "a path skips the parent rule": (provided(parent=fixed("p")), a_request("root.z"), Found("root.z")),
+    "a name is put below the parent": (provided(parent=fixed("p")), a_request("z"), Found("root.p.z")),
+    "without create the queue must exist": (provided(create=False), a_request("root.none"), NoMatch(MISSING)),
+    "case does not matter to whether it exists": (
+        provided(create=False),
+        a_request("root.P.X"),
+        Found("root.P.X"),
+    ),
+    # The queue of the user.
+    **{
+        f"user {name} has a queue": (user(), a_request(user=User(name)), Found(f"root.{queue}"))
+        for name, queue in (("bob", "bob"), ("al.ice", "al_dot_ice"), ("root.x", "root_dot_x"))
+    },
+    "no queue can be called machine$": (
+        user(),
+        a_request(user=User("machine$")),
+        RuleRefusal(QUEUE_NAME_RULE),
+    ),
+    # A fixed queue.
+    "dots in a fixed value separate queues": (fixed("p.x"), a_request(), Found("root.p.x")),
+    **{
+        f"a fixed value is lower case: {value}": (fixed(value), a_request(), Found("root.p.x"))
+        for value in ("root.p.x", "ROOT.P.X", "P.X")
+    },
+    "only the root itself starts a full path": (
+        fixed("rootfoo", create=True),
+        a_request(),
+        Found("root.rootfoo"),
+    ),
+    "the root itself is a full path": (fixed("root"), a_request(), Found("root")),
+    "a fixed value is below its parent": (fixed("x", parent=fixed("p")), a_request(), Found("root.p.x")),
+    # The queue that a tag names.
+    "a tag may name a queue": (tag("namespace"), tagged(namespace="de.v"), Found("root.de_dot_v")),
+    "a tag may be a path": (tag("namespace"), tagged(namespace="root.p.x"), Found("root.p.x")),
+    "case of tag names does not count": (tag("NameSpace"), tagged(NAMESPACE="dev"), Found("root.dev")),
+    "without the tag there is no match": (tag("t"), tagged(), NO_TAG),
+    "an empty tag has no match": (tag("t"), tagged(t=""), NO_TAG),
+    # Parents and filters.
+    "a chain of rules makes a path from the outermost to the rule itself": (
+        user(parent=RuleConfig(name="tag", value="t", create=True, parent=fixed("p"))),
+        tagged(t="team"),
+        Found("root.p.team.bob"),
+    ),
+    "a parent that is a leaf is a failure, with the recorded words": (
+        user(parent=tag("t")),
+        tagged(t="a"),
+        RuleRefusal("parent rule returned a leaf queue: root.a"),
+    ),
+    "a parent without match is no match": (
+        user(parent=tag("t")),
+        tagged(),
+        NoMatch("parent rule tag: the application has no tag t"),
+    ),
+    "a parent that fails is a failure": (user(parent=tag("t")), tagged(t="a$"), RuleRefusal(QUEUE_NAME_RULE)),
+    "a rule that may create its queue does not make its parent rule create one": (
+        user(parent=tag("t", create=False)),
+        tagged(t="none"),
+        NoMatch(f"parent rule tag: {MISSING}"),
+    ),
+    "the filter is tried before the name is checked": (
+        DENY,
+        a_request("a$"),
+        NoMatch("the filter does not let user bob through"),
+    ),
+    "a missing queue name is noticed before the filter is tried": (DENY, a_request(), NO_QUEUE_NAMED),
+}
 
 
-def test_a_provided_name_is_below_the_root() -> None:
-    """A name of one queue is that of a child of the root."""
-    assert Found("root.a") == outcome(provided(create=False), "a")
-
-
-def test_dots_in_a_provided_name_are_spelled_out() -> None:
-    """A name that is no path names one queue, dots or not; case counts in telling the two apart."""
-    assert Found("root.a_dot_b") == outcome(provided(), "a.b")
-    assert Found("root.ROOT_dot_A") == outcome(provided(), "ROOT.A")
-
-
-def test_the_root_alone_is_no_path() -> None:
-    """The name `root` is that of a queue below the root, as recorded."""
-    assert Found("root.root") == outcome(provided(), "root")
-
-
-def test_without_a_provided_queue_there_is_no_match() -> None:
-    """An application that names no queue is none of this rule's."""
-    assert NoMatch("the application names no queue") == outcome(provided())
-
-
-@pytest.mark.parametrize("name", ["root.", "root..a", "root.a b", "a$", "x" * 65, "root." + "x" * 65])
-def test_a_provided_name_that_no_queue_can_have_is_a_failure(name: str) -> None:
-    """A bad name ends the placement: later rules are not tried."""
-    assert RuleRefusal(QUEUE_NAME_RULE) == outcome(provided(), name)
-
-
-def test_a_path_skips_the_parent_rule() -> None:
-    """A provided path is not put below the parent, a provided name is."""
-    rule = provided(parent=fixed("p"))
-
-    assert Found("root.z") == outcome(rule, "root.z")
-    assert Found("root.p.z") == outcome(rule, "z")
-
-
-def test_without_create_the_queue_must_exist() -> None:
-    """A missing queue is no match; whether it exists does not depend on the case."""
-    rule = provided(create=False)
-
-    missing = NoMatch("queue root.none does not exist, and the rule may not create it")
-    assert (missing, Found("root.P.X")) == (outcome(rule, "root.none"), outcome(rule, "root.P.X"))
-
-
-# ----------------------------------------------------------------------------------------------- user
-
-
-def test_the_user_rule_takes_the_name_of_the_user() -> None:
-    """Each user has a queue; dots in the name are spelled out, even if it looks like a path."""
-    rule = build_rule(user())
-
-    names = ("bob", "al.ice", "root.x")
-    assert [Found(f"root.{name}") for name in ("bob", "al_dot_ice", "root_dot_x")] == [
-        rule.place(a_request(user=User(name)), QUEUES) for name in names
-    ]
-
-
-def test_a_user_name_that_no_queue_can_have_is_a_failure() -> None:
-    """A machine account has a dollar sign, and no queue can."""
-    request = a_request(user=User("machine$"))
-
-    assert RuleRefusal(QUEUE_NAME_RULE) == build_rule(user()).place(request, QUEUES)
-
-
-# ---------------------------------------------------------------------------------------------- fixed
-
-
-def test_a_fixed_value_is_a_path_below_the_root() -> None:
-    """Dots in a fixed value separate queues."""
-    assert Found("root.p.x") == outcome(fixed("p.x"))
-
-
-@pytest.mark.parametrize("value", ["root.p.x", "ROOT.P.X", "P.X"])
-def test_a_fixed_value_is_lower_case(value: str) -> None:
-    """The spelling of a fixed value does not count, nor whether it starts at the root."""
-    assert Found("root.p.x") == outcome(fixed(value))
-
-
-def test_only_the_root_itself_starts_a_full_path() -> None:
-    """A value that merely begins with the letters is the name of a queue."""
-    assert Found("root.rootfoo") == outcome(fixed("rootfoo", create=True))
-    assert Found("root") == outcome(fixed("root"))
-
-
-def test_a_fixed_value_is_put_below_its_parent() -> None:
-    """The parent rule gives the queue above."""
-    assert Found("root.p.x") == outcome(fixed("x", parent=fixed("p")))
+@pytest.mark.parametrize(("rule", "application", "expected"), FOUND.values(), ids=FOUND)
+def test_a_rule_finds_a_queue_or_says_why_it_does_not(
+    rule: RuleConfig, application: PlacementRequest, expected: Outcome
+) -> None:
+    """A failure ends the placement; without a match the next rule is tried."""
+    assert expected == build_rule(rule).place(application, QUEUES)
 
 
 @pytest.mark.parametrize(
@@ -186,76 +186,6 @@ def test_a_refused_rule_names_its_place_in_the_file() -> None:
 
     with pytest.raises(LicorneError, match=r"\(placement rule at 12:7\)$"):
         build_rule(rule)
-
-
-# ------------------------------------------------------------------------------------------------ tag
-
-
-def test_a_tag_is_treated_like_a_provided_queue() -> None:
-    """The value of the tag is a path or the name of a queue."""
-    rule = tag("namespace")
-
-    assert Found("root.de_dot_v") == outcome(rule, namespace="de.v")
-    assert Found("root.p.x") == outcome(rule, namespace="root.p.x")
-
-
-def test_the_case_of_tag_names_does_not_count() -> None:
-    """Neither in the configuration nor in the application."""
-    assert Found("root.dev") == outcome(tag("NameSpace"), NAMESPACE="dev")
-
-
-def test_without_the_tag_there_is_no_match() -> None:
-    """A missing tag and an empty one are the same."""
-    none = NoMatch("the application has no tag namespace")
-
-    assert (none, none) == (outcome(tag("namespace")), outcome(tag("namespace"), namespace=""))
-
-
-# --------------------------------------------------------------------------------- parents and filters
-
-
-def test_parents_may_have_parents() -> None:
-    """A chain of rules makes a path from the outermost to the rule itself."""
-    rule = user(parent=RuleConfig(name="tag", value="t", create=True, parent=fixed("p")))
-
-    assert Found("root.p.team.bob") == outcome(rule, t="team")
-
-
-def test_a_parent_that_is_a_leaf_is_a_failure() -> None:
-    """Applications hold the place; the words are the recorded ones."""
-    assert RuleRefusal("parent rule returned a leaf queue: root.a") == outcome(user(parent=tag("t")), t="a")
-
-
-def test_a_parent_without_match_is_no_match() -> None:
-    """A rule without parent queue has nothing to propose, and says which parent it was."""
-    assert NoMatch("parent rule tag: the application has no tag t") == outcome(user(parent=tag("t")))
-
-
-def test_a_parent_that_fails_is_a_failure() -> None:
-    """A bad name of a parent ends the placement."""
-    assert RuleRefusal(QUEUE_NAME_RULE) == outcome(user(parent=tag("t")), t="a$")
-
-
-def test_the_parent_has_its_own_create() -> None:
-    """A rule that may create its queue does not make its parent rule create one."""
-    rule = user(parent=tag("t", create=False))
-
-    why = "parent rule tag: queue root.none does not exist, and the rule may not create it"
-    assert NoMatch(why) == outcome(rule, t="none")
-
-
-def test_the_filter_comes_before_the_name() -> None:
-    """Who is filtered out does not fail by a bad name."""
-    rule = RuleConfig(name="provided", create=True, filter=FilterConfig(type="deny"))
-
-    assert NoMatch("the filter does not let user bob through") == outcome(rule, "a$")
-
-
-def test_a_missing_queue_name_comes_before_the_filter() -> None:
-    """An application that the rule is not about does not get as far as the filter."""
-    rule = RuleConfig(name="provided", create=True, filter=FilterConfig(type="deny"))
-
-    assert NoMatch("the application names no queue") == outcome(rule)
 
 
 # ------------------------------------------------------------------------------------------- recovery

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cmp_to_key
 from itertools import zip_longest
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -75,7 +76,7 @@ def test_a_share_is_measured_with_the_guarantee() -> None:
 
 
 @pytest.mark.parametrize("by_priority", [True, False])
-def test_of_equal_children_the_one_with_more_waiting_goes_first(by_priority: bool) -> None:  # noqa: FBT001 - a table
+def test_of_equal_children_the_one_with_more_waiting_goes_first(*, by_priority: bool) -> None:
     """Strictly more: in no type less. Then the name decides."""
     much = a_child("much", waits=a_resource(memory=10, gpu=1))
     little = a_child("little", waits=TEN)
@@ -142,74 +143,62 @@ def ordered_names(leaf: Queue, **facts: ApplicationFacts) -> list[str]:
     return [entry.application_id for entry in leaf.entries]
 
 
-def test_fifo_goes_by_priority_then_by_age() -> None:
-    """The default policy of leaves."""
-    order = ordered_names(
+def waits(
+    age: int = 0, *, used: Resource = EMPTY, placeholders: Resource = EMPTY, priority: int = 0
+) -> ApplicationFacts:
+    return facts_of(
+        pending=TEN, allocated=used, placeholder_allocated=placeholders, priority=priority, age=age
+    )
+
+
+ORDERS: Final = {
+    "fifo by priority, then by age": (
         a_leaf_with(FIFO),
-        young=facts_of(pending=TEN, age=1),
-        old=facts_of(pending=TEN, age=9),
-        urgent=facts_of(pending=TEN, age=0, priority=1),
-    )
-
-    assert ["urgent", "old", "young"] == order
-
-
-def test_fifo_without_priority_goes_by_age_then_by_priority() -> None:
-    """Of two of one age the urgent one goes first."""
-    order = ordered_names(
+        {"young": waits(1), "old": waits(9), "urgent": waits(priority=1)},
+        ["urgent", "old", "young"],
+    ),
+    "fifo without priority by age, then by priority": (
         a_leaf_with(FIFO, by_priority=False),
-        young=facts_of(pending=TEN, age=1, priority=9),
-        old=facts_of(pending=TEN, age=9),
-        urgent=facts_of(pending=TEN, age=9, priority=1),
-    )
-
-    assert ["urgent", "old", "young"] == order
-
-
-def test_fair_goes_by_priority_then_by_usage() -> None:
-    """The age does not matter while the usage differs."""
-    order = ordered_names(
+        {"young": waits(1, priority=9), "old": waits(9), "urgent": waits(9, priority=1)},
+        ["urgent", "old", "young"],
+    ),
+    "fair by priority, then by usage": (
         a_leaf_with(FAIR),
-        busy=facts_of(pending=TEN, allocated=memory(9), age=9),
-        idle=facts_of(pending=TEN, allocated=memory(1)),
-        urgent=facts_of(pending=TEN, allocated=memory(20), priority=1),
-    )
-
-    assert ["urgent", "idle", "busy"] == order
-
-
-def test_fair_without_priority_goes_by_usage_then_by_priority() -> None:
-    """Of two with one usage the urgent one goes first."""
-    order = ordered_names(
+        {
+            "busy": waits(9, used=memory(9)),
+            "idle": waits(used=memory(1)),
+            "urgent": waits(used=TEN, priority=1),
+        },
+        ["urgent", "idle", "busy"],
+    ),
+    "fair without priority by usage, then by priority": (
         a_leaf_with(FAIR, by_priority=False),
-        busy=facts_of(pending=TEN, allocated=memory(9), priority=9),
-        idle=facts_of(pending=TEN, allocated=memory(1)),
-        urgent=facts_of(pending=TEN, allocated=memory(1), priority=1),
-    )
-
-    assert ["urgent", "idle", "busy"] == order
-
-
-def test_usage_is_measured_with_the_queues_guarantee() -> None:
-    """Half of the guaranteed cores is more than a third of the guaranteed memory."""
-    order = ordered_names(
+        {
+            "busy": waits(used=memory(9), priority=9),
+            "idle": waits(used=memory(1)),
+            "urgent": waits(used=memory(1), priority=1),
+        },
+        ["urgent", "idle", "busy"],
+    ),
+    "half of the guaranteed cores is more than a third of the guaranteed memory": (
         a_leaf_with(FAIR, guaranteed=a_resource(memory=30, vcore=2)),
-        cores=facts_of(pending=TEN, allocated=a_resource(vcore=1)),
-        memory=facts_of(pending=TEN, allocated=memory(10)),
-    )
-
-    assert ["memory", "cores"] == order
-
-
-def test_placeholders_are_no_usage() -> None:
-    """An application with placeholders alone goes as one that has nothing."""
-    order = ordered_names(
+        {"cores": waits(used=a_resource(vcore=1)), "memory": waits(used=memory(10))},
+        ["memory", "cores"],
+    ),
+    "placeholders are no usage": (
         a_leaf_with(FAIR),
-        real=facts_of(pending=TEN, allocated=memory(1)),
-        gang=facts_of(pending=TEN, placeholder_allocated=memory(50)),
-    )
+        {"real": waits(used=memory(1)), "gang": waits(placeholders=memory(50))},
+        ["gang", "real"],
+    ),
+}
 
-    assert ["gang", "real"] == order
+
+@pytest.mark.parametrize(("leaf", "facts", "order"), ORDERS.values(), ids=ORDERS)
+def test_applications_are_ordered_by_the_policy_of_their_leaf(
+    leaf: Queue, facts: dict[str, ApplicationFacts], order: list[str]
+) -> None:
+    """By age or by usage, which is measured with the guarantee of the queue."""
+    assert order == ordered_names(leaf, **facts)
 
 
 @pytest.mark.parametrize("pending", [EMPTY, memory(0)])

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from support.model.attributes import attributes_of
-from support.model.builders import TEN, a_resource
+from support.model.builders import FIVE, TEN, a_resource
 from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.configuration.queue_properties import SortPolicy
@@ -15,8 +15,6 @@ from licorne.model.queues.queue import _TAKEN_OVER, Queue, stand_in_for
 from licorne.model.resources.quantities import INT32_MAX, INT32_MIN, INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited, subtract
 from licorne.model.values.object_state import ObjectEvent, ObjectState
-
-FIVE = a_resource(memory=5)
 
 
 def a_root(maximum: Resource | None = None) -> Queue:
@@ -151,9 +149,7 @@ def test_the_roots_maximum_is_what_the_nodes_have(capacity: Resource, maximum: R
     ],
 )
 def test_only_the_types_that_are_asked_for_are_checked(
-    maximum: Resource | None,
-    asked: Resource,
-    fits: bool,  # noqa: FBT001 - a table
+    maximum: Resource | None, asked: Resource, *, fits: bool
 ) -> None:
     """Of a queue that uses five: a type without a maximum is unlimited, one above it does not bar others."""
     queue = a_queue(maximum)
@@ -169,9 +165,7 @@ def test_only_the_types_that_are_asked_for_are_checked(
     [(None, FIVE, False), (TEN, FIVE, True), (TEN, a_resource(memory=5, gpu=1), False)],
 )
 def test_the_root_has_nothing_that_no_node_has(
-    maximum: Resource | None,
-    asked: Resource,
-    fits: bool,  # noqa: FBT001 - a table
+    maximum: Resource | None, asked: Resource, *, fits: bool
 ) -> None:
     """A type that the cluster does not know is none of it; a cluster without nodes has nothing."""
     assert fits is a_root(maximum).has_room(asked)
@@ -266,7 +260,7 @@ def test_room_is_what_the_maximum_leaves(maximum: Resource | None, room: Resourc
 
 
 @pytest.mark.parametrize(("limit", "running", "place"), [(0, 9, True), (2, 1, True), (2, 2, False)])
-def test_so_many_applications_run_at_most(limit: int, running: int, place: bool) -> None:  # noqa: FBT001 - a table
+def test_so_many_applications_run_at_most(limit: int, running: int, *, place: bool) -> None:
     """Zero is no limit."""
     queue = a_queue()
     queue.max_applications = limit

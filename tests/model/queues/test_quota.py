@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import TEN, a_resource
+from support.model.builders import FIVE, TEN, a_resource
 
 from licorne.model.queues import quota as queue_quota
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.quantities import INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
-
-FIVE = a_resource(memory=5)
 
 
 def a_path(*maxima: Resource | None) -> list[Queue]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from support.model.builders import SECOND_NS, START_NS, TEN, a_queue_tree, a_resource
+from typing import Final
+
+import pytest
+from support.model.builders import SECOND_NS, START_NS, TEN, TWENTY, a_queue_tree, a_resource
 
 from licorne.model.configuration.queue_properties import QUOTA_PREEMPTION_DELAY
 from licorne.model.queues.queue import Queue
@@ -17,7 +20,6 @@ from licorne.model.queues.quota_timer import (
 from licorne.model.resources.resource import Resource
 
 DELAY_NS = 10 * SECOND_NS
-TWENTY = a_resource(memory=20)
 
 
 def a_queue(
@@ -41,48 +43,42 @@ def test_a_queue_is_over_its_own_maximum_in_any_type() -> None:
     assert not is_over_maximum(a_queue(a_resource(vcore=1)))
 
 
-def test_a_lowered_maximum_is_due_after_the_delay() -> None:
-    """It counts from the change."""
-    queue = a_queue()
-    quota_changed(queue, TWENTY, DELAY_NS, START_NS)
-
-    assert START_NS + DELAY_NS == queue.quota_preemption_due_ns
-
-
-def test_a_maximum_that_is_lowered_for_one_type_and_raised_for_another_is_lowered() -> None:
-    """The recorded core never enforces it."""
-    queue = a_queue(a_resource(memory=10, vcore=9))
-    quota_changed(queue, a_resource(memory=20, vcore=1), DELAY_NS, START_NS)
-
-    assert queue.quota_preemption_due_ns is not None
-
-
-def test_a_first_maximum_is_lowered_from_no_limit() -> None:
-    """Also where it newly limits one type beside others."""
-    first, another = a_queue(), a_queue()
-    quota_changed(first, None, DELAY_NS, START_NS)
-    quota_changed(another, a_resource(vcore=1), DELAY_NS, START_NS)
-
-    assert first.quota_preemption_due_ns is not None
-    assert another.quota_preemption_due_ns is not None
-
-
-def test_a_maximum_that_stays_or_is_raised_starts_nothing() -> None:
-    """What is enforced once is over with."""
-    same, raised = a_queue(), a_queue()
-    quota_changed(same, TEN, DELAY_NS, START_NS)
-    quota_changed(raised, a_resource(memory=5), DELAY_NS, START_NS)
-
-    assert same.quota_preemption_due_ns is None
-    assert raised.quota_preemption_due_ns is None
+DUE: Final = {
+    "a lowered maximum is due after the delay": (TEN, TWENTY, DELAY_NS, START_NS + DELAY_NS),
+    # The recorded core never enforces this one.
+    "a maximum that is lowered for one type and raised for another is lowered": (
+        a_resource(memory=10, vcore=9),
+        a_resource(memory=20, vcore=1),
+        DELAY_NS,
+        START_NS + DELAY_NS,
+    ),
+    "a first maximum is lowered from no limit": (TEN, None, DELAY_NS, START_NS + DELAY_NS),
+    "a maximum of another type is lowered from no limit": (
+        TEN,
+        a_resource(vcore=1),
+        DELAY_NS,
+        START_NS + DELAY_NS,
+    ),
+    "a maximum that stays is not due again": (TEN, TEN, DELAY_NS, None),
+    "a raised maximum is not due": (TEN, a_resource(memory=5), DELAY_NS, None),
+    "a new delay starts the time of an old maximum, which was not enforced": (
+        TEN,
+        TEN,
+        0,
+        START_NS + DELAY_NS,
+    ),
+}
 
 
-def test_a_delay_that_is_new_starts_the_time_of_an_old_maximum() -> None:
-    """It was not enforced before."""
-    queue = a_queue()
-    quota_changed(queue, TEN, 0, START_NS)
+@pytest.mark.parametrize(("maximum", "before", "delay_before", "due_ns"), DUE.values(), ids=DUE)
+def test_a_changed_maximum_is_due_if_it_was_lowered(
+    maximum: Resource, before: Resource | None, delay_before: int, due_ns: int | None
+) -> None:
+    """The delay counts from the change."""
+    queue = a_queue(maximum)
+    quota_changed(queue, before, delay_before, START_NS)
 
-    assert START_NS + DELAY_NS == queue.quota_preemption_due_ns
+    assert due_ns == queue.quota_preemption_due_ns
 
 
 def test_another_delay_moves_the_time() -> None:

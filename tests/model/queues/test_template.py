@@ -45,7 +45,7 @@ def test_a_template_that_says_nothing_is_none(config: ChildTemplateConfig | None
 @pytest.mark.parametrize(
     ("texts", "kept"), [({"memory": "0"}, False), ({"memory": "0", "vcore": "1"}, True), ({}, False)]
 )
-def test_quotas_without_any_quantity_are_no_quotas(texts: dict[str, str], kept: bool) -> None:  # noqa: FBT001 - a table
+def test_quotas_without_any_quantity_are_no_quotas(texts: dict[str, str], *, kept: bool) -> None:
     """A quota is kept if it is strictly greater than zero; one type at zero beside another one stays."""
     template = QueueTemplate.of(ChildTemplateConfig(max_applications=1, guaranteed=texts, max=texts))
 

@@ -9,6 +9,7 @@ from support.model.entries import an_entry, facts_of
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.ranks import ranked_leaves
 from licorne.model.queues.tree import QueueTree
+from licorne.model.resources.resource import Resource
 from licorne.model.values.users import User
 
 BOB = User("bob", ("dev",))
@@ -83,6 +84,24 @@ def wait(tree: QueueTree, path: str, priority: int) -> None:
     tree.refresh(leaf)
 
 
+def order_of(tree: QueueTree) -> list[str]:
+    return [leaf.name for leaf in tree.leaves_in_order()]
+
+
+def a_measured_tree(queues: str = "- name: a\n- name: b", *, root: str = "") -> QueueTree:
+    """Return queues in a cluster of a hundred, of which their shares are measured."""
+    tree = a_queue_tree(queues, root=root)
+    tree.root.set_maximum_from_nodes(a_resource(memory=100))
+    tree.limits_changed()
+    return tree
+
+
+def use(tree: QueueTree, path: str, resource: Resource) -> None:
+    """Have a leaf use something."""
+    the(tree, path).charge(resource)
+    tree.refresh(the(tree, path))
+
+
 def test_priorities_go_up_through_offsets_and_fences() -> None:
     """Level by level: an offset is added, a fence lets nothing through but its own offset."""
     tree = a_queue_tree(PRIORITIES)
@@ -110,36 +129,31 @@ def test_leaves_come_in_the_order_of_their_parents() -> None:
 def test_leaves_without_anything_waiting_are_passed_over() -> None:
     """And come into the order once something waits."""
     tree = a_queue_tree("- name: a\n- name: b")
-    before = [leaf.name for leaf in tree.leaves_in_order()]
+    before = order_of(tree)
 
     wait(tree, "root.b", 0)
 
-    assert ([], ["b"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+    assert ([], ["b"]) == (before, order_of(tree))
 
 
 def test_the_order_follows_usage() -> None:
     """What a queue uses of its fair maximum moves it behind the others."""
-    tree = a_queue_tree("- name: a\n- name: b")
-    tree.root.set_maximum_from_nodes(a_resource(memory=100))
-    tree.limits_changed()
+    tree = a_measured_tree()
     for name in "ab":
         wait(tree, f"root.{name}", 0)
-    before = [leaf.name for leaf in tree.leaves_in_order()]
+    before = order_of(tree)
 
-    the(tree, "root.a").charge(TEN)
-    tree.refresh(the(tree, "root.a"))
+    use(tree, "root.a", TEN)
 
-    assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+    assert (["a", "b"], ["b", "a"]) == (before, order_of(tree))
 
 
 def test_a_child_that_gets_a_sibling_is_ordered_by_its_usage() -> None:
     """Alone it needs no share for its place; beside another one its share counts, also for those who look."""
-    tree = a_queue_tree("- name: a\n  queues:\n  - name: old")
-    tree.root.set_maximum_from_nodes(a_resource(memory=100))
-    tree.limits_changed()
+    tree = a_measured_tree("- name: a\n  queues:\n  - name: old")
     the(tree, "root.a.old").charge(TEN)
     wait(tree, "root.a.old", 0)
-    alone = [leaf.name for leaf in tree.leaves_in_order()]
+    alone = order_of(tree)
 
     tree.create("root.a.new")
     wait(tree, "root.a.new", 0)
@@ -148,58 +162,48 @@ def test_a_child_that_gets_a_sibling_is_ordered_by_its_usage() -> None:
     assert (["old"], ["new", "old"], ["new", "old"]) == (
         alone,
         looked,
-        [leaf.name for leaf in tree.leaves_in_order()],
+        order_of(tree),
     )
 
 
 def test_a_changed_limit_moves_all_that_are_measured_with_it() -> None:
     """A share of a type that the cluster does not have counts nothing until it does."""
-    tree = a_queue_tree("- name: a\n- name: b")
-    tree.root.set_maximum_from_nodes(a_resource(memory=100))
-    tree.limits_changed()
+    tree = a_measured_tree()
     for name, used in (("a", a_resource(gpu=1)), ("b", a_resource(memory=1))):
         wait(tree, f"root.{name}", 0)
-        the(tree, f"root.{name}").charge(used)
-        tree.refresh(the(tree, f"root.{name}"))
-    before = [leaf.name for leaf in tree.leaves_in_order()]
+        use(tree, f"root.{name}", used)
+    before = order_of(tree)
 
     tree.root.set_maximum_from_nodes(a_resource(memory=100, gpu=2))
     tree.limits_changed()
 
-    assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+    assert (["a", "b"], ["b", "a"]) == (before, order_of(tree))
 
 
 def test_a_reload_with_another_maximum_orders_anew() -> None:
     """A share is measured with the maximum that a queue has now."""
-    tree = a_queue_tree("- name: a\n- name: b")
-    tree.root.set_maximum_from_nodes(a_resource(memory=100))
-    tree.limits_changed()
+    tree = a_measured_tree()
     for name, memory in (("a", 10), ("b", 20)):
         wait(tree, f"root.{name}", 0)
-        the(tree, f"root.{name}").charge(a_resource(memory=memory))
-        tree.refresh(the(tree, f"root.{name}"))
-    before = [leaf.name for leaf in tree.leaves_in_order()]
+        use(tree, f"root.{name}", a_resource(memory=memory))
+    before = order_of(tree)
 
     tree.load(a_configuration("- name: a\n  resources: {max: {memory: 20}}\n- name: b").root)
 
-    assert (["a", "b"], ["b", "a"]) == (before, [leaf.name for leaf in tree.leaves_in_order()])
+    assert (["a", "b"], ["b", "a"]) == (before, order_of(tree))
 
 
 def test_a_parent_without_priority_sorting_goes_by_share() -> None:
     """The property is that of the parent whose children are ordered."""
-    queues = "- name: a\n- name: b"
-    tree = a_queue_tree(queues, root="properties: {application.sort.priority: disabled}")
-    tree.root.set_maximum_from_nodes(a_resource(memory=100))
-    tree.limits_changed()
+    tree = a_measured_tree(root="properties: {application.sort.priority: disabled}")
     wait(tree, "root.a", 9)
     wait(tree, "root.b", 0)
-    the(tree, "root.a").charge(TEN)
-    tree.refresh(the(tree, "root.a"))
+    use(tree, "root.a", TEN)
 
-    by_share = [leaf.name for leaf in tree.leaves_in_order()]
-    tree.load(a_configuration(queues).root)
+    by_share = order_of(tree)
+    tree.load(a_configuration("- name: a\n- name: b").root)
 
-    assert (["b", "a"], ["a", "b"]) == (by_share, [leaf.name for leaf in tree.leaves_in_order()])
+    assert (["b", "a"], ["a", "b"]) == (by_share, order_of(tree))
 
 
 def test_validation_finds_a_stale_priority() -> None:

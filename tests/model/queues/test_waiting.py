@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 from support.model.entries import a_leaf, an_entry
@@ -119,9 +120,7 @@ def node_changes(h: Harness, rng: random.Random) -> None:
 @pytest.mark.parametrize("reservations_on", [True, False])
 @pytest.mark.parametrize("seed", range(12))
 def test_applications_that_rest_are_placed_as_if_each_were_tried_each_time(
-    seed: int,
-    reservations_on: bool,  # noqa: FBT001 - a parameter of the test
-    monkeypatch: pytest.MonkeyPatch,
+    seed: int, monkeypatch: pytest.MonkeyPatch, *, reservations_on: bool
 ) -> None:
     """Compared with the same scheduler where none rests and each leaf is visited."""
     rested = lived(seed, reservations_on=reservations_on)
@@ -144,6 +143,16 @@ def note_visits(patched: pytest.MonkeyPatch) -> list[str]:
     return tried
 
 
+def visits_for_one_more(h: Harness, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many applications are tried for one that fits, and is placed."""
+    with monkeypatch.context() as patched:
+        tried = note_visits(patched)
+        h.submit("fits")
+        h.ask_and_run("fits", application_id="fits", resource=a_resource(memory=1))
+    assert "fits" in h.placements
+    return len(tried)
+
+
 def visits_of_one_submission(
     waiting: int,
     monkeypatch: pytest.MonkeyPatch,
@@ -153,8 +162,7 @@ def visits_of_one_submission(
     predicates: FakePredicates | None = None,
 ) -> int:
     """Return how many applications are tried for one that fits, while others wait for room."""
-    queues = f"- {{name: leaf, resources: {{max: {{memory: {queue_maximum}}}}}}}"
-    h = Harness(queues, predicates=predicates)
+    h = Harness(f"- {{name: leaf, resources: {{max: {{memory: {queue_maximum}}}}}}}", predicates=predicates)
     h.nodes("n1", "n2", capacity=a_resource(memory=10))
     for number in range(waiting):
         h.submit(f"w{number}")
@@ -162,26 +170,28 @@ def visits_of_one_submission(
             size = a_resource(memory=11 + (number + each) % 3)
             h.ask(f"w{number}-{each}", application_id=f"w{number}", resource=size)
     h.run_until_idle()
-    with monkeypatch.context() as patched:
-        tried = note_visits(patched)
-        h.submit("fits")
-        h.ask("fits", application_id="fits", resource=a_resource(memory=1))
-        h.run_until_idle()
-    assert "fits" in h.placements
-    return len(tried)
+    return visits_for_one_more(h, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("queue_maximum", "asks"),
-    [(100, 1), (9, 1), (100, 3), (9, 3)],
-    ids=["no node", "quota", "no node, three asks each", "quota, three asks each"],
+    ("queue_maximum", "asks", "predicates"),
+    [(100, 1, None), (9, 1, None), (100, 3, None), (9, 3, None), (100, 1, FakePredicates())],
+    ids=[
+        "no node",
+        "quota",
+        "no node, three asks each",
+        "quota, three asks each",
+        "nodes that the RM judges",
+    ],
 )
 def test_a_submission_costs_the_same_whatever_waits(
-    queue_maximum: int, asks: int, monkeypatch: pytest.MonkeyPatch
+    queue_maximum: int, asks: int, predicates: FakePredicates | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted in applications that are tried, not in seconds."""
+    """Counted in applications that are tried; the RM is not asked about what has room nowhere."""
     few, many = (
-        visits_of_one_submission(waiting, monkeypatch, queue_maximum=queue_maximum, asks=asks)
+        visits_of_one_submission(
+            waiting, monkeypatch, queue_maximum=queue_maximum, asks=asks, predicates=predicates
+        )
         for waiting in (10, 60)
     )
 
@@ -214,8 +224,7 @@ def held_tries(waiting: int, user: str, queue: str, monkeypatch: pytest.MonkeyPa
         return may_run(state, entry)
 
     monkeypatch.setattr(leaf_visit, "may_run", asked)
-    h.ask("fits", application_id="other", resource=a_resource(memory=1))
-    h.run_until_idle()
+    h.ask_and_run("fits", application_id="other", resource=a_resource(memory=1))
     h.release("", application_id="runs")
     h.run_until_idle()
     assert ["runs", "fits", "w00"] == [*h.placements]
@@ -247,8 +256,7 @@ def test_a_group_that_has_room_again_wakes_what_counts_against_it() -> None:
         ("ops waits", ("ops",), 1),
     ]:
         h.submit(name, groups=groups)
-        h.ask(name, application_id=name, resource=a_resource(memory=memory))
-        h.run_until_idle()
+        h.ask_and_run(name, application_id=name, resource=a_resource(memory=memory))
 
     h.release("", application_id="ops runs")
     h.run_until_idle()
@@ -271,13 +279,7 @@ def owed_tries(waiting: int, monkeypatch: pytest.MonkeyPatch) -> int:
         h.run_until_idle()
         h.advance(2)
     h.run_until_idle()
-    with monkeypatch.context() as patched:
-        tried = note_visits(patched)
-        h.submit("fits")
-        h.ask("fits", application_id="fits", resource=a_resource(memory=1))
-        h.run_until_idle()
-    assert "fits" in h.placements
-    return len(tried)
+    return visits_for_one_more(h, monkeypatch)
 
 
 def test_a_submission_costs_the_same_whatever_may_preempt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,11 +295,9 @@ def test_what_rests_may_preempt_once_its_queue_has_a_guarantee() -> None:
     h = Harness("- name: other", partition="placementrules: [{name: provided, create: true}]")
     h.nodes("n1", capacity=a_resource(memory=10))
     h.submit("victim", "root.other")
-    h.ask("victim", application_id="victim", resource=TEN, preemption=True)
-    h.run_until_idle()
+    h.ask_and_run("victim", application_id="victim", resource=TEN, preemption=True)
     h.submit("waits", "root.dynamic")
-    h.ask("waits", application_id="waits", resource=TEN, preemption=True)
-    h.run_until_idle()
+    h.ask_and_run("waits", application_id="waits", resource=TEN, preemption=True)
     h.advance(40)
     h.run_until_idle()
     assert not h.releases
@@ -306,15 +306,6 @@ def test_what_rests_may_preempt_once_its_queue_has_a_guarantee() -> None:
     h.run_until_idle()
 
     assert [key for key, _ in h.releases] == ["victim"]
-
-
-def test_a_submission_costs_the_same_where_the_rm_judges_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not asked about what has room nowhere."""
-    few, many = (
-        visits_of_one_submission(waiting, monkeypatch, predicates=FakePredicates()) for waiting in (10, 60)
-    )
-
-    assert few == many <= 2
 
 
 def test_what_the_rm_refuses_to_one_application_is_tried_for_the_next(
@@ -336,13 +327,32 @@ def test_what_the_rm_refuses_to_one_application_is_tried_for_the_next(
     assert ["first", "second"] == tried[:2]
 
 
-def test_room_for_one_size_wakes_one_application_of_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one gets it, and the lack of room that stops the second stops the others as well."""
-    h = Harness()
-    h.nodes("n1", "n2", "n3", capacity=a_resource(memory=10))
-    for number in range(50):
+ROOM: Final = {
+    "on one of three nodes: the lack of room that stops the second stops the others as well": (
+        "- name: leaf",
+        ("n1", "n2", "n3"),
+        10,
+        [6] * 50,
+    ),
+    "in the queue: the quota that the first uses up stops the others of its size, and the larger ones": (
+        "- {name: leaf, resources: {max: {memory: 18}}}",
+        ("n1",),
+        40,
+        [6] * 25 + [7] * 25,
+    ),
+}
+
+
+@pytest.mark.parametrize(("queues", "nodes", "capacity", "sizes"), ROOM.values(), ids=ROOM)
+def test_room_for_one_size_wakes_one_application_of_that_size(
+    queues: str, nodes: tuple[str, ...], capacity: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one gets it."""
+    h = Harness(queues)
+    h.nodes(*nodes, capacity=a_resource(memory=capacity))
+    for number, size in enumerate(sizes):
         h.submit(f"w{number:02}")
-        h.ask(f"w{number:02}", application_id=f"w{number:02}", resource=a_resource(memory=6))
+        h.ask(f"w{number:02}", application_id=f"w{number:02}", resource=a_resource(memory=size))
     h.run_until_idle()
     running = [*h.placements]
     tried = note_visits(monkeypatch)
@@ -351,24 +361,6 @@ def test_room_for_one_size_wakes_one_application_of_that_size(monkeypatch: pytes
     h.run_until_idle()
 
     assert [*running, "w03"] == [*h.placements]
-    assert len(tried) <= 3
-
-
-def test_room_in_the_queue_wakes_one_application_of_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The quota that the first one uses up stops the others of its size, and the larger ones."""
-    h = Harness("- {name: leaf, resources: {max: {memory: 12}}}")
-    h.nodes("n1", capacity=a_resource(memory=40))
-    for number in range(50):
-        h.submit(f"w{number:02}")
-        h.ask(f"w{number:02}", application_id=f"w{number:02}", resource=a_resource(memory=6 + number // 25))
-    h.run_until_idle()
-    running = [*h.placements]
-    tried = note_visits(monkeypatch)
-
-    h.release(running[0], application_id=running[0])
-    h.run_until_idle()
-
-    assert [*running, "w02"] == [*h.placements]
     assert len(tried) <= 3
 
 
@@ -382,12 +374,10 @@ def test_an_application_whose_member_waits_for_a_placeholder_is_tried_once(
         h.submit(name, placeholder_ask=a_resource(memory=10) if name == "gang" else None)
     h.ask("runs", application_id="other", resource=a_resource(memory=5))
     h.ask("p", application_id="gang", resource=a_resource(memory=10), task_group_name="g", placeholder=True)
-    h.ask("m", application_id="gang", resource=a_resource(memory=5), task_group_name="g")
-    h.run_until_idle()
+    h.ask_and_run("m", application_id="gang", resource=a_resource(memory=5), task_group_name="g")
     tried = note_visits(monkeypatch)
 
-    h.ask("fits", application_id="other", resource=a_resource(memory=1))
-    h.run_until_idle()
+    h.ask_and_run("fits", application_id="other", resource=a_resource(memory=1))
     assert "gang" not in tried
     h.release("p", application_id="gang")
     h.run_until_idle()
@@ -416,8 +406,7 @@ def test_an_application_that_is_tried_and_does_not_rest_again_is_awake(
     h = Harness("- {name: leaf, resources: {guaranteed: {memory: 30}}, properties: {preemption.delay: 1s}}")
     h.nodes("n1", capacity=a_resource(memory=10))
     h.submit("app")
-    h.ask("large", resource=a_resource(memory=20), preemption=True)
-    h.run_until_idle()
+    h.ask_and_run("large", resource=a_resource(memory=20), preemption=True)
     h.advance(seconds=2)
     h.run_until_idle()
     entry = h.state.entries["app"]

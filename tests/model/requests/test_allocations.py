@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
-from support.model.harness import PARTITION, Harness
+from support.model.builders import FIVE, SECOND_NS, START_NS, TEN, TWENTY, a_resource
+from support.model.harness import PARTITION, Harness, a_running_partition
 
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.messages import (
@@ -17,22 +17,8 @@ from licorne.model.values.messages import (
 )
 from licorne.model.values.object_state import ObjectState
 
-FIVE = a_resource(memory=5)
-TWENTY = a_resource(memory=20)
 FOREIGN = {"foreign": "default"}
 STOPPED = TerminationType.STOPPED_BY_RM
-
-
-def a_partition(*keys: str, queues: str = "- name: leaf") -> Harness:
-    """Return a partition with the nodes `one` and `two` of ten, and an application whose asks are placed."""
-    h = Harness(queues)
-    h.nodes("one", "two")
-    h.submit()
-    if keys:
-        h.ask(*keys)
-        h.run_until_idle()
-    h.forget()
-    return h
 
 
 def record_of(h: Harness, key: str) -> object:
@@ -52,7 +38,7 @@ def record_of(h: Harness, key: str) -> object:
 )
 def test_an_ask_must_ask_for_something(resource: Resource, why: str) -> None:
     """For nothing and for less than nothing it is rejected."""
-    h = a_partition()
+    h = a_running_partition()
 
     (rejection,) = h.ask("a", resource=resource)
 
@@ -61,7 +47,7 @@ def test_an_ask_must_ask_for_something(resource: Resource, why: str) -> None:
 
 def test_an_ask_of_an_unknown_application_is_rejected() -> None:
     """Also of one that is completed."""
-    h = a_partition("a")
+    h = a_running_partition("a")
     h.release("a")
     h.advance(31)
 
@@ -72,7 +58,7 @@ def test_an_ask_of_an_unknown_application_is_rejected() -> None:
 
 def test_an_allocation_on_an_unknown_node_is_rejected() -> None:
     """The application is looked for first."""
-    h = a_partition()
+    h = a_running_partition()
 
     assert "failed to find node nowhere" == h.ask("a", node_id="nowhere")[0].reason
     assert "failed to find application x" == h.ask("a", application_id="x", node_id="nowhere")[0].reason
@@ -83,7 +69,7 @@ HUGE = a_resource(memory=2**63 - 1)
 
 def test_existing_allocations_may_exceed_64_bits_together() -> None:
     """No other one is rejected for it, and what is released leaves what remains."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("a", "b", node_id="one", resource=HUGE)
 
     rejections = h.ask("c", node_id="one", resource=FIVE)
@@ -97,7 +83,7 @@ def test_existing_allocations_may_exceed_64_bits_together() -> None:
 
 def test_an_allocation_may_be_resized_beyond_64_bits_together_with_others() -> None:
     """And back again."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("a", node_id="one", resource=HUGE)
     h.ask("b", node_id="one", resource=FIVE)
 
@@ -111,7 +97,7 @@ def test_an_allocation_may_be_resized_beyond_64_bits_together_with_others() -> N
 
 def test_a_stopped_partition_takes_nothing() -> None:
     """With the words of the interface."""
-    h = a_partition()
+    h = a_running_partition()
     h.state.state = ObjectState.STOPPED
 
     assert "partition [rm]default is stopped; cannot process allocation a" == h.ask("a")[0].reason
@@ -119,7 +105,7 @@ def test_a_stopped_partition_takes_nothing() -> None:
 
 def test_a_placeholder_without_a_task_group_is_rejected() -> None:
     """Nothing that an RM says is dropped without an answer."""
-    h = a_partition()
+    h = a_running_partition()
 
     (rejection,) = h.ask("p", placeholder=True)
 
@@ -128,7 +114,7 @@ def test_a_placeholder_without_a_task_group_is_rejected() -> None:
 
 def test_the_good_asks_of_a_message_are_taken() -> None:
     """Whatever stands beside them."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("a")
 
     rejections = h.ask("b", "c", resource=EMPTY)
@@ -142,7 +128,7 @@ def test_the_good_asks_of_a_message_are_taken() -> None:
 
 def test_an_ask_waits_in_its_queues() -> None:
     """In the leaf and in each above; the application is Accepted."""
-    h = a_partition()
+    h = a_running_partition()
 
     h.ask("a", "b")
 
@@ -153,7 +139,7 @@ def test_an_ask_waits_in_its_queues() -> None:
 @pytest.mark.parametrize(("tag", "seconds"), [("946684700", -100), ("later", 0), ("-5", 0)])
 def test_the_age_of_an_ask_is_a_tag(tag: str, seconds: int) -> None:
     """In whole seconds since 1970; without it the time of arrival counts."""
-    h = a_partition()
+    h = a_running_partition()
 
     h.ask("a", tags={"creationTime": tag})
 
@@ -164,7 +150,7 @@ def test_the_age_of_an_ask_is_a_tag(tag: str, seconds: int) -> None:
 
 def test_a_known_ask_is_resized() -> None:
     """What waits changes by the difference; priority and tags stay."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("a", resource=FIVE, priority=3)
 
     h.ask("a", resource=TWENTY, priority=9)
@@ -176,7 +162,7 @@ def test_a_known_ask_is_resized() -> None:
 
 def test_the_same_ask_again_changes_nothing() -> None:
     """Waiting or placed."""
-    h = a_partition("a")
+    h = a_running_partition("a")
     h.ask("b")
     h.forget()
 
@@ -187,7 +173,7 @@ def test_the_same_ask_again_changes_nothing() -> None:
 
 def test_a_known_allocation_is_resized_in_place() -> None:
     """On its node, in its queues and for its user, whatever the quotas and the room. There is no message."""
-    h = a_partition("a", queues="- name: leaf\n  resources: {max: {memory: 12}}")
+    h = a_running_partition("a", queues="- name: leaf\n  resources: {max: {memory: 12}}")
 
     h.ask("a", resource=TWENTY)
 
@@ -202,7 +188,7 @@ def test_a_known_allocation_is_resized_in_place() -> None:
 
 def test_a_known_allocation_stays_on_its_node() -> None:
     """Another node in the message is ignored."""
-    h = a_partition("a")
+    h = a_running_partition("a")
 
     h.ask("a", node_id="two")
 
@@ -214,7 +200,7 @@ def test_a_known_allocation_stays_on_its_node() -> None:
 
 def test_an_existing_allocation_is_taken_over() -> None:
     """Whatever the quotas and the room; the RM gets it back, and the application runs."""
-    h = a_partition(queues="- name: leaf\n  resources: {max: {memory: 5}}")
+    h = a_running_partition(queues="- name: leaf\n  resources: {max: {memory: 5}}")
 
     h.ask("a", "b", node_id="one")
 
@@ -228,11 +214,10 @@ def test_an_existing_allocation_is_taken_over() -> None:
 
 def test_a_waiting_ask_may_be_placed_by_the_rm() -> None:
     """It waits no longer, counts as allocated, and is announced; its new size counts."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("a")
 
-    h.ask("a", resource=FIVE, node_id="two")
-    h.run_until_idle()
+    h.ask_and_run("a", resource=FIVE, node_id="two")
 
     assert ({"a": "two"}, EMPTY, FIVE) == (h.placements, h.queue().pending, h.queue().allocated)
     assert ["Accepted", "Running"] == h.states()
@@ -240,9 +225,7 @@ def test_a_waiting_ask_may_be_placed_by_the_rm() -> None:
 
 def test_recovered_placeholders_time_out_as_others_do() -> None:
     """Their timer starts when they are taken over."""
-    h = Harness()
-    h.nodes("one")
-    h.submit(placeholder_ask=TWENTY, timeout_seconds=60)
+    h = a_running_partition(nodes=("one",), placeholder_ask=TWENTY, timeout_seconds=60)
     h.ask("p", node_id="one", task_group_name="g", placeholder=True)
 
     h.advance(61)
@@ -256,7 +239,7 @@ def test_recovered_placeholders_time_out_as_others_do() -> None:
 
 def test_a_foreign_allocation_occupies_its_node() -> None:
     """It counts for no queue and no user, and there is no message for the RM."""
-    h = a_partition()
+    h = a_running_partition()
 
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
 
@@ -273,14 +256,14 @@ def test_a_foreign_allocation_occupies_its_node() -> None:
 )
 def test_a_foreign_allocation_must_be_on_a_known_node(node_id: str, why: str) -> None:
     """There are no foreign asks."""
-    (rejection,) = a_partition().ask("f", application_id="", node_id=node_id, tags=FOREIGN)
+    (rejection,) = a_running_partition().ask("f", application_id="", node_id=node_id, tags=FOREIGN)
 
     assert why == rejection.reason
 
 
 def test_a_foreign_allocation_may_use_nothing() -> None:
     """It is listed all the same."""
-    h = a_partition()
+    h = a_running_partition()
 
     assert () == h.ask("f", application_id="", node_id="one", resource=EMPTY, tags=FOREIGN)
     assert 1 == len(h.node("one").foreign)
@@ -288,7 +271,7 @@ def test_a_foreign_allocation_may_use_nothing() -> None:
 
 def test_a_foreign_allocation_changes_its_size_and_its_node() -> None:
     """Nothing is left of it on the node it has left."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
 
     h.ask("f", application_id="", node_id="one", tags=FOREIGN)
@@ -299,9 +282,9 @@ def test_a_foreign_allocation_changes_its_size_and_its_node() -> None:
 
 
 @pytest.mark.parametrize(("tag", "preemptable"), [("static", False), ("default", True), ("other", True)])
-def test_only_static_foreign_allocations_may_not_be_preempted(tag: str, preemptable: bool) -> None:  # noqa: FBT001 - a table
+def test_only_static_foreign_allocations_may_not_be_preempted(tag: str, *, preemptable: bool) -> None:
     """Any other word is as good as `default`."""
-    h = a_partition()
+    h = a_running_partition()
 
     h.ask("f", application_id="", node_id="one", tags={"foreign": tag})
 
@@ -310,7 +293,7 @@ def test_only_static_foreign_allocations_may_not_be_preempted(tag: str, preempta
 
 def test_room_that_something_foreign_leaves_is_used() -> None:
     """The ask that waited for it is placed."""
-    h = a_partition()
+    h = a_running_partition()
     h.update_node("two", NodeAction.DRAIN_NODE)
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
     h.ask("a")
@@ -337,8 +320,7 @@ def test_what_is_foreign_or_resized_does_not_move_its_node(what: str) -> None:
         h.ask("b", resource=a_resource(memory=2), node_id="one")
         before = ["two", "one"]
     after = [entry.node_id for entry in h.state.nodes]
-    h.ask("next", resource=a_resource(memory=1))
-    h.run_until_idle()
+    h.ask_and_run("next", resource=a_resource(memory=1))
 
     assert (before, before[0]) == (after, h.placements["next"])
 
@@ -356,9 +338,9 @@ def test_what_is_foreign_or_resized_does_not_move_its_node(what: str) -> None:
         (TerminationType.PLACEHOLDER_REPLACED, False, False),
     ],
 )
-def test_what_the_rm_ends_is_ended(termination: TerminationType, echoed: bool, ask_kept: bool) -> None:  # noqa: FBT001 - a table
+def test_what_the_rm_ends_is_ended(termination: TerminationType, *, echoed: bool, ask_kept: bool) -> None:
     """Everywhere it was counted; what the RM ended by itself is echoed, its confirmations are not."""
-    h = a_partition("a", "b")
+    h = a_running_partition("a", "b")
 
     h.release("a", termination=termination)
 
@@ -374,7 +356,7 @@ def test_what_the_rm_ends_is_ended(termination: TerminationType, echoed: bool, a
 
 def test_an_echo_says_that_the_rm_wanted_it() -> None:
     """With the words of the interface."""
-    h = a_partition("a")
+    h = a_running_partition("a")
 
     h.release("a")
 
@@ -384,7 +366,7 @@ def test_an_echo_says_that_the_rm_wanted_it() -> None:
 
 def test_an_ask_that_ends_is_not_echoed() -> None:
     """It waits no longer; the application completes, as nothing else is left."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("a")
     h.forget()
 
@@ -395,7 +377,7 @@ def test_an_ask_that_ends_is_not_echoed() -> None:
 
 def test_a_waiting_ask_does_not_time_out() -> None:
     """A confirmation of a timeout ends allocations alone."""
-    h = a_partition()
+    h = a_running_partition()
     h.ask("a")
 
     h.release("a", termination=TerminationType.TIMEOUT)
@@ -406,7 +388,7 @@ def test_a_waiting_ask_does_not_time_out() -> None:
 @pytest.mark.parametrize(("key", "application_id"), [("x", "app"), ("a", "unknown"), ("", "unknown")])
 def test_what_is_not_known_has_ended_already(key: str, application_id: str) -> None:
     """Nothing changes, and there is no message."""
-    h = a_partition("a")
+    h = a_running_partition("a")
 
     h.release(key, application_id=application_id)
 
@@ -415,7 +397,7 @@ def test_what_is_not_known_has_ended_already(key: str, application_id: str) -> N
 
 def test_everything_of_an_application_is_ended_at_once() -> None:
     """Its allocations, echoed, then its asks; the application completes and is kept."""
-    h = a_partition("a", "b", "c")
+    h = a_running_partition("a", "b", "c")
 
     h.release("")
 
@@ -431,18 +413,17 @@ def test_everything_of_an_application_is_ended_at_once() -> None:
 
 def test_a_key_that_ended_may_be_used_again() -> None:
     """As a new ask."""
-    h = a_partition("a", "b")
+    h = a_running_partition("a", "b")
     h.release("a")
 
-    h.ask("a", resource=FIVE)
-    h.run_until_idle()
+    h.ask_and_run("a", resource=FIVE)
 
     assert ("one", FIVE) == (h.placements["a"], h.node("one").allocated)
 
 
 def test_a_release_that_is_refused_is_answered_and_the_others_are_carried_out() -> None:
     """One entry that this version does not know costs no other one."""
-    h = a_partition("x", "y")
+    h = a_running_partition("x", "y")
     refused, good = (
         Release(
             partition=PARTITION,
@@ -463,7 +444,7 @@ def test_a_release_that_is_refused_is_answered_and_the_others_are_carried_out() 
 
 def test_a_foreign_allocation_with_negative_resources_is_rejected() -> None:
     """It would give its node more than it has."""
-    h = a_partition()
+    h = a_running_partition()
     (rejection,) = h.ask("f", application_id="", node_id="one", tags=FOREIGN, resource=a_resource(memory=-5))
 
     assert "the resource of the foreign allocation f is negative: memory is -5" == rejection.reason

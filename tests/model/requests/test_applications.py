@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
-from support.model.harness import Harness
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.applications.gang import GangSettings
 from licorne.model.resources.resource import EMPTY
@@ -97,7 +97,9 @@ def test_an_application_without_a_user_is_rejected() -> None:
         ("bob", False, "root.nowhere", "adding application app to partition [rm]default, but"),
     ],
 )
-def test_the_first_reason_to_reject_is_reported(user: str, stopped: bool, queue_name: str, why: str) -> None:  # noqa: FBT001 - a table
+def test_the_first_reason_to_reject_is_reported(
+    user: str, queue_name: str, why: str, *, stopped: bool
+) -> None:
     """The user, the partition, the id, and then the queue."""
     h = Harness()
     h.submit()
@@ -132,7 +134,7 @@ def test_a_rejection_is_no_change_of_state() -> None:
         ("application.create.forced", "true", False),
     ],
 )
-def test_creation_is_forced_by_a_tag(name: str, value: str, forces: bool) -> None:  # noqa: FBT001 - a table
+def test_creation_is_forced_by_a_tag(name: str, value: str, *, forces: bool) -> None:
     """In any case of its letters; its value is a flag as Go writes it."""
     h = Harness(partition=CREATE)
 
@@ -329,7 +331,7 @@ def test_a_gang_must_fit_the_maximum_of_its_queues() -> None:
 
 
 @pytest.mark.parametrize(("style", "hard"), [("Hard", True), ("Soft", False), ("", False), ("hard", False)])
-def test_the_style_of_a_gang_is_soft_unless_it_is_hard(style: str, hard: bool) -> None:  # noqa: FBT001 - a table
+def test_the_style_of_a_gang_is_soft_unless_it_is_hard(style: str, *, hard: bool) -> None:
     """The word must be exact."""
     h = Harness()
 
@@ -378,12 +380,9 @@ def test_the_age_of_an_application_is_a_tag(text: str, seconds: int | None) -> N
 
 def test_an_application_that_is_taken_away_leaves_nothing() -> None:
     """Its allocations are reported as ended, its asks and reservations are gone."""
-    h = Harness("- name: p\n  queues:\n  - name: leaf")
-    h.nodes("one", "two")
-    h.submit(queue_name="root.p.leaf")
-    h.ask("a", "b", "c")
-    h.run_until_idle()
-    h.forget()
+    h = a_running_partition(
+        "a", "b", "c", queues="- name: p\n  queues:\n  - name: leaf", queue_name="root.p.leaf"
+    )
 
     h.withdraw()
 
@@ -396,12 +395,7 @@ def test_an_application_that_is_taken_away_leaves_nothing() -> None:
 
 def test_an_application_that_ran_is_reported_as_completing() -> None:
     """Before it is gone; it is in no list afterwards, and its timers do nothing."""
-    h = Harness()
-    h.nodes("one")
-    h.submit()
-    h.ask("a")
-    h.run_until_idle()
-    h.forget()
+    h = a_running_partition("a", nodes=("one",))
 
     h.withdraw()
     h.advance(7200)
@@ -435,8 +429,7 @@ def test_a_gang_that_is_taken_away_gives_its_place_back() -> None:
     h = Harness("- name: p\n  maxapplications: 1\n  queues:\n  - name: leaf\n    maxapplications: 1")
     h.nodes("one", "two")
     h.submit("gang", "root.p.leaf", placeholder_ask=a_resource(memory=20))
-    h.ask("p", application_id="gang", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h.ask_and_run("p", application_id="gang", task_group_name="g", placeholder=True)
 
     h.withdraw("gang")
     h.submit("next", "root.p.leaf")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import PARTITION, TEN, Harness, a_resource
+from support.model.harness import FIVE, PARTITION, TEN, Harness, a_resource, a_running_partition
 
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import AllocationsReleased, AskRelease, NodeAction, TerminationType
-
-FIVE = a_resource(memory=5)
 
 
 def withdraw_asks(h: Harness, key: str = "", application_id: str = "app") -> None:
@@ -25,11 +23,8 @@ def withdraw_asks(h: Harness, key: str = "", application_id: str = "app") -> Non
 
 def half_placed() -> Harness:
     """Return a partition with one ask placed and two that wait."""
-    h = Harness()
-    h.nodes("one")
-    h.submit()
-    h.ask("placed", "wide", "wider", resource=TEN)
-    h.run_until_idle()
+    h = a_running_partition(nodes=("one",))
+    h.ask_and_run("placed", "wide", "wider", resource=TEN)
     h.forget()
     return h
 
@@ -97,9 +92,7 @@ def test_an_ask_that_is_not_known_has_ended_already(key: str, application_id: st
 
 def test_an_application_completes_with_its_last_ask() -> None:
     """It has nothing left to do."""
-    h = Harness()
-    h.nodes("one")
-    h.submit()
+    h = a_running_partition(nodes=("one",))
     h.ask("wide", resource=a_resource(memory=20))
 
     withdraw_asks(h)
@@ -109,12 +102,14 @@ def test_an_application_completes_with_its_last_ask() -> None:
 
 def test_a_gang_that_gives_up_releases_asks_apart_from_allocations() -> None:
     """The placeholder that runs is to be ended, the one that waits is given up."""
-    h = Harness("- {name: leaf, properties: {application.sort.policy: fifo}}")
-    h.nodes("one")
-    h.submit(placeholder_ask=a_resource(memory=15), timeout_seconds=60)
+    h = a_running_partition(
+        nodes=("one",),
+        queues="- {name: leaf, properties: {application.sort.policy: fifo}}",
+        placeholder_ask=a_resource(memory=15),
+        timeout_seconds=60,
+    )
     h.ask("placed", resource=FIVE, placeholder=True, task_group_name="tasks")
-    h.ask("waits", resource=TEN, placeholder=True, task_group_name="tasks")
-    h.run_until_idle()
+    h.ask_and_run("waits", resource=TEN, placeholder=True, task_group_name="tasks")
 
     h.advance(60)
 

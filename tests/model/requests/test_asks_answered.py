@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.model.builders import TEN, a_resource
-from support.model.harness import Harness
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.values.object_state import ObjectState
@@ -14,11 +14,8 @@ REPLACED = TerminationType.PLACEHOLDER_REPLACED
 TIMEOUT = TerminationType.TIMEOUT
 
 
-def a_partition(queues: str = "- name: leaf") -> Harness:
-    h = Harness(queues)
-    h.nodes("one", "two", capacity=HUNDRED)
-    h.submit()
-    return h
+def a_large_partition(queues: str = "- name: leaf") -> Harness:
+    return a_running_partition(capacity=HUNDRED, queues=queues)
 
 
 # ------------------------------------------------------------------------------- what an ask depends on
@@ -26,11 +23,14 @@ def a_partition(queues: str = "- name: leaf") -> Harness:
 
 def test_an_application_that_is_going_to_fail_says_why_it_takes_nothing_new() -> None:
     """What it has may still be resized; once it has failed it is unknown."""
-    h = Harness()
-    h.nodes("one", capacity=HUNDRED)
-    h.submit(placeholder_ask=a_resource(memory=20), style="Hard", timeout_seconds=60)
-    h.ask("p", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h = a_running_partition(
+        nodes=("one",),
+        capacity=HUNDRED,
+        placeholder_ask=a_resource(memory=20),
+        style="Hard",
+        timeout_seconds=60,
+    )
+    h.ask_and_run("p", task_group_name="g", placeholder=True)
     h.advance(61)
 
     (rejection,) = h.ask("late")
@@ -47,7 +47,7 @@ def test_an_application_that_is_going_to_fail_says_why_it_takes_nothing_new() ->
 @pytest.mark.parametrize("state", ObjectState)
 def test_a_partition_places_what_is_asked_for_unless_it_is_stopped(state: ObjectState, node_id: str) -> None:
     """One that is draining takes no applications; those that it has go on."""
-    h = a_partition()
+    h = a_large_partition()
     h.state.state = state
     rejections = h.ask("x", node_id=node_id)
     h.run_until_idle()
@@ -57,21 +57,19 @@ def test_a_partition_places_what_is_asked_for_unless_it_is_stopped(state: Object
 
 def test_a_queue_that_is_to_go_away_places_what_its_applications_ask_for() -> None:
     """A reload has taken it out of the configuration."""
-    h = a_partition("- name: leaf\n- name: other")
+    h = a_large_partition("- name: leaf\n- name: other")
     h.reload("- name: other")
     h.ask("x")
-    h.ask("restored", node_id="two")
-    h.run_until_idle()
+    h.ask_and_run("restored", node_id="two")
 
     assert {"x", "restored"} == set(h.placements)
 
 
 def test_a_leaf_that_has_become_a_parent_lets_asks_wait() -> None:
     """They are placed when it is a leaf again."""
-    h = a_partition()
+    h = a_large_partition()
     h.reload("- name: leaf\n  queues: [{name: below}]")
-    h.ask("x")
-    h.run_until_idle()
+    h.ask_and_run("x")
     assert ({}, TEN) == (h.placements, h.queue().pending)
 
     h.reload("- name: leaf")
@@ -86,8 +84,7 @@ def ended(h: Harness, how: str, *, limit_seconds: int | None = None, placeholder
     """Have an allocation end whose ask is kept."""
     group = "g" if placeholder else ""
     h.ask("x", node_id="two", task_group_name=group, placeholder=placeholder, limit_seconds=limit_seconds)
-    h.ask("other")
-    h.run_until_idle()
+    h.ask_and_run("other")
     if how == "with its node":
         h.update_node("two", NodeAction.DECOMISSION)
     else:
@@ -102,7 +99,7 @@ def test_a_key_whose_allocation_has_ended_may_be_asked_for_again(
     how: str, node_id: str, *, placeholder: bool
 ) -> None:
     """Its ask is kept to be looked at, and stands for nothing: what comes under that name is new."""
-    h = a_partition()
+    h = a_large_partition()
     ended(h, how, placeholder=placeholder)
     size = a_resource(memory=7)
     group = "g" if placeholder else ""
@@ -116,7 +113,7 @@ def test_a_key_whose_allocation_has_ended_may_be_asked_for_again(
 
 def test_a_key_whose_allocation_has_ended_may_be_that_of_another_application() -> None:
     """It is in use no longer."""
-    h = a_partition()
+    h = a_large_partition()
     ended(h, "with its node")
     h.submit("next")
 
@@ -127,10 +124,9 @@ def test_a_key_whose_allocation_has_ended_may_be_that_of_another_application() -
 
 def test_what_comes_anew_under_a_key_has_no_earlier_time_limit() -> None:
     """The limit was that of the ask whose allocation has ended."""
-    h = a_partition()
+    h = a_large_partition()
     ended(h, "with its node", limit_seconds=60)
-    h.ask("x")
-    h.run_until_idle()
+    h.ask_and_run("x")
     h.advance(3600)
 
     assert ({"x": "one"}, []) == (h.placements, h.releases)
@@ -141,13 +137,14 @@ def test_what_comes_anew_under_a_key_has_no_earlier_time_limit() -> None:
 
 def a_swap_while_completing() -> Harness:
     """Return a gang whose last member runs no longer, while the next one is to take a place."""
-    h = Harness()
-    h.nodes("one", capacity=a_resource(memory=20))
-    h.submit(placeholder_ask=a_resource(memory=20), timeout_seconds=3600)
-    h.ask("p1", "p2", task_group_name="g", placeholder=True)
-    h.run_until_idle()
-    h.ask("m1", task_group_name="g")
-    h.run_until_idle()
+    h = a_running_partition(
+        nodes=("one",),
+        capacity=a_resource(memory=20),
+        placeholder_ask=a_resource(memory=20),
+        timeout_seconds=3600,
+    )
+    h.ask_and_run("p1", "p2", task_group_name="g", placeholder=True)
+    h.ask_and_run("m1", task_group_name="g")
     h.confirm()
     h.ask("m2", task_group_name="g")
     h.cycle()
@@ -159,8 +156,7 @@ def a_swap_while_completing() -> Harness:
 def fill(h: Harness) -> None:
     """Leave no room for anything else."""
     h.submit("rival")
-    h.ask("r1", "r2", application_id="rival", priority=9)
-    h.run_until_idle()
+    h.ask_and_run("r1", "r2", application_id="rival", priority=9)
 
 
 @pytest.mark.parametrize("seconds", [0, 31], ids=["before", "after"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.model.harness import PARTITION, TEN, Harness, a_resource
+from support.model.harness import PARTITION, TEN, Harness, a_resource, a_running_partition
 
 from licorne.model.resources.resource import EMPTY
 from licorne.model.values.messages import (
@@ -48,11 +48,9 @@ def create(
     return answers[-1] if answers else None
 
 
-def a_partition() -> Harness:
+def two_applications() -> Harness:
     """Return a partition with a node `one`, two applications, and nothing to say."""
-    h = Harness()
-    h.nodes("one")
-    h.submit()
+    h = a_running_partition(nodes=("one",))
     h.submit("other")
     h.forget()
     return h
@@ -61,7 +59,7 @@ def a_partition() -> Harness:
 @pytest.mark.parametrize("action", [NodeAction.CREATE, NodeAction.CREATE_DRAIN])
 def test_what_exists_is_recovered_with_its_node(action: NodeAction) -> None:
     """It counts for queue, user and application, which runs; the RM gets it back, as any recovered one."""
-    h = a_partition()
+    h = two_applications()
 
     answer = create(h, existing("k"), existing("k#allocation:u"), existing("l", "other"), action=action)
 
@@ -87,7 +85,7 @@ def test_what_exists_need_not_fit() -> None:
 
 def test_a_foreign_allocation_may_exist_on_a_new_node() -> None:
     """It occupies the node."""
-    h = a_partition()
+    h = two_applications()
 
     create(h, existing("f", "", tags={"foreign": "static"}))
 
@@ -97,7 +95,7 @@ def test_a_foreign_allocation_may_exist_on_a_new_node() -> None:
 
 def test_what_waits_and_exists_waits_no_longer() -> None:
     """The RM has placed it itself."""
-    h = a_partition()
+    h = two_applications()
     h.update_node("one", NodeAction.DRAIN_NODE)
     h.ask("k", resource=TWO)
 
@@ -125,7 +123,7 @@ REFUSED: list[tuple[AllocationSubmission, str]] = [
 @pytest.mark.parametrize(("wrong", "why"), REFUSED, ids=[why for _, why in REFUSED])
 def test_a_node_is_rejected_with_what_exists_on_it(wrong: AllocationSubmission, why: str) -> None:
     """Nothing of it is recovered, also what is before the fault: the node is not there."""
-    h = a_partition()
+    h = two_applications()
     h.ask("runs", resource=TWO, node_id="one")
     h.ask("far", application_id="", resource=TWO, node_id="one", tags={"foreign": "static"})
     h.forget()
@@ -140,13 +138,9 @@ def test_a_node_is_rejected_with_what_exists_on_it(wrong: AllocationSubmission, 
 
 def test_a_member_that_is_about_to_run_elsewhere_does_not_exist() -> None:
     """The RM has been asked to end its placeholder."""
-    h = Harness()
-    h.nodes("one")
-    h.submit(placeholder_ask=TWO)
-    h.ask("p", resource=TWO, placeholder=True, task_group_name="tasks")
-    h.run_until_idle()
-    h.ask("m", resource=TWO, task_group_name="tasks")
-    h.run_until_idle()
+    h = a_running_partition(nodes=("one",), placeholder_ask=TWO)
+    h.ask_and_run("p", resource=TWO, placeholder=True, task_group_name="tasks")
+    h.ask_and_run("m", resource=TWO, task_group_name="tasks")
 
     answer = create(h, existing("m"))
 
@@ -157,7 +151,7 @@ def test_a_member_that_is_about_to_run_elsewhere_does_not_exist() -> None:
 @pytest.mark.parametrize("action", [NodeAction.UPDATE, NodeAction.DECOMISSION, NodeAction.DRAIN_NODE])
 def test_only_a_new_node_has_existing_allocations(action: NodeAction) -> None:
     """With any other action they would be lost: nothing is done."""
-    h = a_partition()
+    h = two_applications()
     create(h)
 
     answer = create(h, existing("k"), action=action)

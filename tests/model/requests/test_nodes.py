@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import TEN, FakePredicates, a_resource
-from support.model.harness import Harness
+from support.model.builders import FIVE, TEN, TWENTY, FakePredicates, a_resource
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.resources.quantities import INT64_MAX
 from licorne.model.resources.resource import EMPTY, Resource
@@ -17,21 +17,7 @@ from licorne.model.values.messages import (
 )
 from licorne.model.values.object_state import ObjectState
 
-FIVE = a_resource(memory=5)
-TWENTY = a_resource(memory=20)
 STOPPED = TerminationType.STOPPED_BY_RM
-
-
-def running(*keys: str, nodes: tuple[str, ...] = ("one", "two")) -> Harness:
-    """Return a partition with nodes of ten, and an application whose asks are placed in their order."""
-    h = Harness()
-    h.nodes(*nodes)
-    h.submit()
-    if keys:
-        h.ask(*keys)
-        h.run_until_idle()
-    h.forget()
-    return h
 
 
 def cluster_size(h: Harness) -> object:
@@ -96,7 +82,7 @@ def test_a_cluster_of_nothing_is_none() -> None:
 
 def test_a_new_capacity_changes_the_cluster_by_the_difference() -> None:
     """What runs on the node stays, and may be more than it has now. There is no message."""
-    h = running("a")
+    h = a_running_partition("a")
 
     h.update_node("one", NodeAction.UPDATE, FIVE)
 
@@ -106,7 +92,7 @@ def test_a_new_capacity_changes_the_cluster_by_the_difference() -> None:
 
 def test_a_node_below_what_it_uses_takes_nothing_until_it_has_room() -> None:
     """What ends there first makes up for what is missing."""
-    h = running("a", nodes=("one",))
+    h = a_running_partition("a", nodes=("one",))
     h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
     h.ask("b", node_id="one", resource=FIVE)
     h.ask("waits", resource=a_resource(memory=1))
@@ -133,10 +119,9 @@ def test_a_cluster_beyond_the_range_counts_right_again_when_a_node_goes() -> Non
 
 def test_a_capacity_of_nothing_is_taken() -> None:
     """It counts for the cluster as it is, and nothing is placed there."""
-    h = running(nodes=("one", "two"))
+    h = a_running_partition(nodes=("one", "two"))
     h.update_node("one", NodeAction.UPDATE, EMPTY)
-    h.ask("a", resource=FIVE)
-    h.run_until_idle()
+    h.ask_and_run("a", resource=FIVE)
 
     assert TEN == cluster_size(h)
     assert {"a": "two"} == h.placements
@@ -154,7 +139,7 @@ def test_attributes_are_those_of_the_creation() -> None:
 
 def test_a_cordoned_node_keeps_its_reservation() -> None:
     """The ask has waited for it, and may have it when the node is opened again."""
-    h = running("a", nodes=("one",))
+    h = a_running_partition("a", nodes=("one",))
     h.nodes("spare", capacity=a_resource(memory=100), action=NodeAction.CREATE_DRAIN)
     h.ask("waits")
     h.advance(3)
@@ -167,7 +152,7 @@ def test_a_cordoned_node_keeps_its_reservation() -> None:
 
 def test_an_update_without_a_capacity_changes_nothing() -> None:
     """Neither does one with the same."""
-    h = running()
+    h = a_running_partition()
 
     h.update_node("one", NodeAction.UPDATE)
     h.update_node("one", NodeAction.UPDATE, TEN)
@@ -187,7 +172,7 @@ def test_types_that_an_update_no_longer_names_are_gone() -> None:
 
 def test_a_node_is_cordoned_and_opened_again() -> None:
     """What runs there runs on; its capacity counts all the time."""
-    h = running("a")
+    h = a_running_partition("a")
     h.ask("b", "c")
 
     h.update_node("one", NodeAction.DRAIN_NODE)
@@ -215,7 +200,7 @@ def test_what_is_said_of_unknown_nodes_has_no_answer(action: NodeAction) -> None
 
 def test_a_missing_action_changes_nothing_and_is_answered() -> None:
     """The node stays; the answer says what may be wanted."""
-    h = running()
+    h = a_running_partition()
 
     h.update_node("one", NodeAction.UNKNOWN_ACTION_FROM_RM, FIVE)
 
@@ -233,7 +218,7 @@ CHANGES_CAPACITY = (NodeAction.CREATE, NodeAction.CREATE_DRAIN, NodeAction.UPDAT
 @pytest.mark.parametrize("action", CHANGES_CAPACITY)
 def test_a_negative_capacity_is_rejected(action: NodeAction) -> None:
     """Whether the node is known; all types that are below zero are named, and nothing changes."""
-    h = running()
+    h = a_running_partition()
     name = "one" if action is NodeAction.UPDATE else "new"
 
     h.update_node(name, action, Resource({"gpu": 1, "memory": -5, "vcore": -(2**63)}))
@@ -246,7 +231,7 @@ def test_a_negative_capacity_is_rejected(action: NodeAction) -> None:
 @pytest.mark.parametrize("action", [action for action in NodeAction if action.value])
 def test_a_node_without_an_id_is_rejected(action: NodeAction) -> None:
     """Whatever is to be done with it."""
-    h = running()
+    h = a_running_partition()
 
     h.update_node("", action, TEN)
 
@@ -257,7 +242,7 @@ def test_a_node_without_an_id_is_rejected(action: NodeAction) -> None:
 
 def test_what_does_not_change_the_capacity_may_come_with_any() -> None:
     """It is not looked at."""
-    h = running()
+    h = a_running_partition()
 
     h.update_node("one", NodeAction.DRAIN_NODE, a_resource(memory=-1))
     h.update_node("two", NodeAction.DECOMISSION, a_resource(memory=-1))
@@ -271,7 +256,7 @@ def test_what_does_not_change_the_capacity_may_come_with_any() -> None:
 
 def test_a_removed_node_takes_its_allocations_along() -> None:
     """The RM hears of each, and all that they used is free again."""
-    h = running("a", "b", "c")
+    h = a_running_partition("a", "b", "c")
 
     h.update_node("one", NodeAction.DECOMISSION)
 
@@ -284,7 +269,7 @@ def test_a_removed_node_takes_its_allocations_along() -> None:
 
 def test_asks_of_a_removed_node_are_not_placed_again() -> None:
     """The RM is to ask again; until then they count as placed."""
-    h = running("a", "b", "c")
+    h = a_running_partition("a", "b", "c")
     h.update_node("one", NodeAction.DECOMISSION)
 
     h.nodes("new", "newer")
@@ -296,7 +281,7 @@ def test_asks_of_a_removed_node_are_not_placed_again() -> None:
 
 def test_a_node_without_anything_is_removed_silently() -> None:
     """There is nothing to tell."""
-    h = running()
+    h = a_running_partition()
 
     h.update_node("one", NodeAction.DECOMISSION)
 
@@ -305,7 +290,7 @@ def test_a_node_without_anything_is_removed_silently() -> None:
 
 def test_an_application_completes_when_its_last_allocation_goes_with_a_node() -> None:
     """As it does when the RM ends it."""
-    h = running("a")
+    h = a_running_partition("a")
 
     h.update_node("one", NodeAction.DECOMISSION)
 
@@ -314,7 +299,7 @@ def test_an_application_completes_when_its_last_allocation_goes_with_a_node() ->
 
 def test_the_foreign_allocations_of_a_removed_node_are_forgotten() -> None:
     """They may come again on another one."""
-    h = running()
+    h = a_running_partition()
     foreign = {"foreign": "default"}
     h.ask("f", application_id="", node_id="one", tags=foreign)
 
@@ -331,11 +316,13 @@ def test_the_foreign_allocations_of_a_removed_node_are_forgotten() -> None:
 def swapping(where: str) -> Harness:
     """Return a gang of two on node one whose member `m` is to replace `p1`, on that node or on node two."""
     why = {("m", "one"): "not here"} if where == "two" else {}
-    h = Harness(predicates=FakePredicates(refused=why, unreservable=why))
-    h.nodes("one", capacity=TWENTY)
-    h.submit(placeholder_ask=TWENTY)
-    h.ask("p1", "p2", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h = a_running_partition(
+        nodes=("one",),
+        capacity=TWENTY,
+        predicates=FakePredicates(refused=why, unreservable=why),
+        placeholder_ask=TWENTY,
+    )
+    h.ask_and_run("p1", "p2", task_group_name="g", placeholder=True)
     h.nodes("two", capacity=TWENTY)
     h.ask("m", task_group_name="g", resource=FIVE)
     h.cycle()

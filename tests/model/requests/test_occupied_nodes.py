@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.model.harness import TEN, Harness, a_resource
+from support.model.harness import TEN, Harness, a_resource, a_running_partition
 
 from licorne.model.nodes.node import Node
 from licorne.model.resources.resource import EMPTY, Resource
@@ -27,15 +27,6 @@ def report(
     h.validate()
 
 
-def running() -> Harness:
-    """Return a partition with a node, an application and nothing to say."""
-    h = Harness()
-    h.nodes("one")
-    h.submit()
-    h.forget()
-    return h
-
-
 @pytest.mark.parametrize("action", [NodeAction.CREATE, NodeAction.CREATE_DRAIN])
 def test_a_new_node_is_occupied_from_the_start(action: NodeAction) -> None:
     """Nothing is placed on what others use."""
@@ -49,7 +40,7 @@ def test_a_new_node_is_occupied_from_the_start(action: NodeAction) -> None:
 
 def test_a_later_report_takes_the_place_of_an_earlier_one() -> None:
     """It is the whole amount, not a change; an empty one means that others use nothing."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
 
     seen = []
     for amount in (FOUR, SIX, EMPTY):
@@ -62,7 +53,7 @@ def test_a_later_report_takes_the_place_of_an_earlier_one() -> None:
 
 def test_capacity_and_what_others_use_change_in_one_update() -> None:
     """An update without a capacity keeps the one that is there."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
 
     report(h, SIX, resource=a_resource(memory=20))
 
@@ -71,10 +62,9 @@ def test_capacity_and_what_others_use_change_in_one_update() -> None:
 
 def test_what_others_use_may_be_more_than_there_is() -> None:
     """They run already; nothing more is placed until there is room again."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
     report(h, a_resource(memory=12))
-    h.ask("a", resource=FOUR)
-    h.run_until_idle()
+    h.ask_and_run("a", resource=FOUR)
     before = dict(h.placements)
 
     report(h, SIX)
@@ -85,7 +75,7 @@ def test_what_others_use_may_be_more_than_there_is() -> None:
 
 def test_foreign_allocations_come_in_addition() -> None:
     """One may use both ways to report; neither counts for a queue."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
     h.ask("f", application_id="", node_id="one", resource=FOUR, tags={"foreign": "default"})
 
     report(h, FOUR)
@@ -98,7 +88,7 @@ def test_foreign_allocations_come_in_addition() -> None:
 
 def test_the_document_of_a_node_shows_what_others_use() -> None:
     """Under `occupied`; it is no allocation of anyone."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
 
     report(h, FOUR)
 
@@ -113,7 +103,7 @@ def test_the_document_of_a_node_shows_what_others_use() -> None:
 @pytest.mark.parametrize("action", [NodeAction.CREATE, NodeAction.UPDATE])
 def test_a_negative_amount_is_rejected(action: NodeAction) -> None:
     """It is named, and the node stays as it was."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
     report(h, FOUR)
 
     report(h, a_resource(memory=-1), action, TEN)
@@ -125,7 +115,7 @@ def test_a_negative_amount_is_rejected(action: NodeAction) -> None:
 
 def test_an_amount_with_another_action_is_rejected() -> None:
     """It would be lost; the action is not carried out either."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
 
     report(h, FOUR, NodeAction.DRAIN_NODE)
 
@@ -139,7 +129,7 @@ def test_an_amount_with_another_action_is_rejected() -> None:
 
 def test_validation_finds_use_out_of_nowhere() -> None:
     """What is occupied is the sum of what is reported."""
-    h = running()
+    h = a_running_partition(nodes=("one",))
     report(h, FOUR)
     entry = h.state.nodes.get("one")
     assert entry is not None

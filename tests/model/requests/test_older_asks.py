@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
-from support.model.harness import PARTITION, TEN, Harness, a_resource
+from support.model.harness import PARTITION, TEN, Harness, a_resource, a_running_partition
 
 from licorne.model.requests.older_asks import ALLOCATIONS_MAX
-from licorne.model.resources.resource import EMPTY
+from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.state.quarantine import BrokenKind
 from licorne.model.values.messages import (
     AllocationRejection,
@@ -19,17 +21,14 @@ from licorne.model.values.messages import (
 )
 
 TWO = a_resource(memory=2)
+FOUR = a_resource(memory=4)
 KEYS = ["k", "k#allocation-2", "k#allocation-3", "k#allocation-4"]
 STOPPED = TerminationType.STOPPED_BY_RM
 
 
-def a_partition(*, nodes: int = 1) -> Harness:
-    """Return a partition with nodes of ten, an application, and nothing to say."""
-    h = Harness()
-    h.nodes(*[f"n{number}" for number in range(nodes)])
-    h.submit()
-    h.forget()
-    return h
+def on_one_node() -> Harness:
+    """Return a partition with a node of ten, an application, and nothing to say."""
+    return a_running_partition(nodes=("n0",))
 
 
 def uuid_release(
@@ -63,7 +62,7 @@ def running(h: Harness) -> list[str]:
 
 def test_an_ask_gives_as_many_allocations_as_it_is_for() -> None:
     """Each counts by itself, and each has a key of its own in the model."""
-    h = a_partition()
+    h = on_one_node()
 
     h.ask("k", resource=TWO, allocations=3)
     pending = h.queue().pending
@@ -73,68 +72,38 @@ def test_an_ask_gives_as_many_allocations_as_it_is_for() -> None:
     assert (a_resource(memory=6), a_resource(memory=6)) == (h.node("n0").allocated, h.user_usage())
 
 
-def test_what_does_not_fit_waits() -> None:
-    """The allocations of an ask are placed one by one."""
-    h = a_partition()
-
-    h.ask("k", resource=a_resource(memory=4), allocations=4)
-    h.run_until_idle()
-
-    assert (KEYS[:2], KEYS[2:]) == ([*h.placements], waiting(h))
-
-
-def test_the_same_ask_again_changes_nothing() -> None:
-    """It is for as many allocations as there are."""
-    h = a_partition()
-    h.ask("k", resource=a_resource(memory=4), allocations=3)
-    h.run_until_idle()
-
-    h.ask("k", resource=a_resource(memory=4), allocations=3)
-
-    assert (KEYS[:2], KEYS[2:3]) == (running(h), waiting(h))
+# The size of one allocation, for how many the ask is at first and again, which of them end between, which run
+# at the end, and which wait.
+AGAIN: Final = {
+    "what does not fit waits": (FOUR, (4, 4), [], KEYS[:2], KEYS[2:]),
+    "the same ask changes nothing": (FOUR, (3, 3), [], KEYS[:2], KEYS[2:3]),
+    "an ask for more than one adds what is missing": (TWO, (1, 3), [], KEYS[:1], KEYS[1:3]),
+    "an ask for one withdraws what waits": (FOUR, (4, 1), [], KEYS[:2], []),
+    "an ask for as many as run withdraws what waits": (FOUR, (4, 2), [], KEYS[:2], []),
+    "an ask for fewer withdraws the last that waits": (FOUR, (4, 3), [], KEYS[:2], KEYS[2:3]),
+    "one that has ended counts no longer": (TWO, (3, 3), KEYS[2:3], KEYS[:2], KEYS[3:]),
+}
 
 
-def test_an_ask_for_more_adds_what_is_missing() -> None:
-    """Also if it was for one."""
-    h = a_partition()
-    h.ask("k", resource=TWO, allocations=1)
-    h.run_until_idle()
-
-    h.ask("k", resource=TWO, allocations=3)
-
-    assert (["k"], KEYS[1:3]) == (running(h), waiting(h))
-
-
-@pytest.mark.parametrize("wanted", [1, 2, 3])
-def test_an_ask_for_fewer_withdraws_what_waits(wanted: int) -> None:
-    """What runs is not ended."""
-    h = a_partition()
-    h.ask("k", resource=a_resource(memory=4), allocations=4)
-    h.run_until_idle()
+@pytest.mark.parametrize(("size", "counts", "ended", "run", "wait"), AGAIN.values(), ids=AGAIN)
+def test_an_ask_that_comes_again_is_for_as_many_allocations_as_it_says(
+    size: Resource, counts: tuple[int, int], ended: list[str], run: list[str], wait: list[str]
+) -> None:
+    """Nothing that runs is ended, no UUID is used again, and nothing is announced."""
+    h = on_one_node()
+    h.ask_and_run("k", resource=size, allocations=counts[0])
+    say(h, *(uuid_release("k", key) for key in ended))
     h.forget()
 
-    h.ask("k", resource=a_resource(memory=4), allocations=wanted)
+    h.ask("k", resource=size, allocations=counts[1])
 
-    assert (KEYS[:2], KEYS[2:wanted], []) == (running(h), waiting(h), h.announcements)
-
-
-def test_an_allocation_that_has_ended_counts_no_longer() -> None:
-    """The same ask wants another one, with another UUID."""
-    h = a_partition()
-    h.ask("k", resource=TWO, allocations=3)
-    h.run_until_idle()
-    say(h, uuid_release("k", "k#allocation-3"))
-
-    h.ask("k", resource=TWO, allocations=3)
-
-    assert (KEYS[:2], ["k#allocation-4"]) == (running(h), waiting(h))
+    assert (run, wait, []) == (running(h), waiting(h), h.announcements)
 
 
 def test_an_ask_whose_allocations_have_all_ended_begins_anew() -> None:
     """Its key is free, as that of any ask."""
-    h = a_partition()
-    h.ask("k", resource=TWO, allocations=2)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=TWO, allocations=2)
     say(h, uuid_release("k", "k"), uuid_release("k", "k#allocation-2"))
 
     h.ask("k", resource=TWO, allocations=2)
@@ -144,20 +113,18 @@ def test_an_ask_whose_allocations_have_all_ended_begins_anew() -> None:
 
 def test_a_new_size_is_that_of_every_allocation() -> None:
     """Of those that run, and of those that wait."""
-    h = a_partition()
-    h.ask("k", resource=a_resource(memory=4), allocations=3)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=FOUR, allocations=3)
 
     h.ask("k", resource=TWO, allocations=3)
 
-    assert (a_resource(memory=4), TWO) == (h.node("n0").allocated, h.queue().pending)
+    assert (FOUR, TWO) == (h.node("n0").allocated, h.queue().pending)
 
 
 def test_every_allocation_of_an_ask_has_its_time_limit() -> None:
     """It counts from its own placement."""
-    h = a_partition()
-    h.ask("k", resource=a_resource(memory=6), allocations=2, limit_seconds=60)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=a_resource(memory=6), allocations=2, limit_seconds=60)
     h.advance(30)
     h.nodes("later")
     h.run_until_idle()
@@ -172,12 +139,9 @@ def test_every_allocation_of_an_ask_has_its_time_limit() -> None:
 
 def test_placeholders_of_one_ask_make_a_gang() -> None:
     """It is complete with the last one."""
-    h = Harness()
-    h.nodes("one")
-    h.submit(placeholder_ask=a_resource(memory=6))
+    h = a_running_partition(nodes=("one",), placeholder_ask=a_resource(memory=6))
 
-    h.ask("k", resource=TWO, allocations=3, placeholder=True, task_group_name="tasks")
-    h.run_until_idle()
+    h.ask_and_run("k", resource=TWO, allocations=3, placeholder=True, task_group_name="tasks")
 
     assert ["Accepted", "Running"] == h.states()
 
@@ -185,7 +149,7 @@ def test_placeholders_of_one_ask_make_a_gang() -> None:
 @pytest.mark.parametrize("wanted", [-1, 0, ALLOCATIONS_MAX + 1, 2**31 - 1])
 def test_an_ask_for_too_many_or_too_few_is_rejected(wanted: int) -> None:
     """With the number and the bound; others of the message are taken, and what is there stays."""
-    h = a_partition()
+    h = on_one_node()
     h.ask("k", resource=TWO, allocations=2)
 
     rejections = h.ask("k", "k", resource=TWO, allocations=wanted)
@@ -197,7 +161,7 @@ def test_an_ask_for_too_many_or_too_few_is_rejected(wanted: int) -> None:
 
 def test_an_ask_may_be_for_as_many_as_the_bound_says() -> None:
     """One more is too many."""
-    h = a_partition()
+    h = on_one_node()
 
     h.ask("k", resource=TWO, allocations=ALLOCATIONS_MAX)
 
@@ -206,7 +170,7 @@ def test_an_ask_may_be_for_as_many_as_the_bound_says() -> None:
 
 def test_an_ask_that_is_rejected_is_rejected_once() -> None:
     """However many allocations it is for; no part of it stays."""
-    h = a_partition()
+    h = on_one_node()
 
     rejections = h.ask("k", resource=EMPTY, allocations=3)
 
@@ -216,7 +180,7 @@ def test_an_ask_that_is_rejected_is_rejected_once() -> None:
 
 def test_a_key_of_another_application_is_rejected() -> None:
     """Also if it is for several allocations in both."""
-    h = a_partition()
+    h = on_one_node()
     h.submit("other")
     h.ask("k", resource=TWO, allocations=2)
 
@@ -228,7 +192,7 @@ def test_a_key_of_another_application_is_rejected() -> None:
 
 def test_asks_for_one_and_for_several_come_in_one_message() -> None:
     """They are taken in order: the last one with a key counts."""
-    h = a_partition()
+    h = on_one_node()
 
     for wanted in (1, 3):
         h.ask("k", "l", resource=TWO, allocations=wanted)
@@ -242,9 +206,8 @@ def test_asks_for_one_and_for_several_come_in_one_message() -> None:
 
 def test_a_uuid_ends_one_allocation() -> None:
     """The others of its ask run on, and those that wait go on waiting."""
-    h = a_partition()
-    h.ask("k", resource=a_resource(memory=4), allocations=3)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=FOUR, allocations=3)
 
     say(h, uuid_release("k", "k#allocation-2"))
 
@@ -255,9 +218,8 @@ def test_a_uuid_ends_one_allocation() -> None:
 @pytest.mark.parametrize("uuid", ["k", "k#allocation-2"])
 def test_a_uuid_alone_is_enough(uuid: str) -> None:
     """It is the name of the allocation."""
-    h = a_partition()
-    h.ask("k", resource=TWO, allocations=2)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=TWO, allocations=2)
 
     say(h, uuid_release("", uuid))
 
@@ -266,9 +228,8 @@ def test_a_uuid_alone_is_enough(uuid: str) -> None:
 
 def test_a_uuid_that_is_not_known_has_ended_already() -> None:
     """Nothing happens, whatever its key."""
-    h = a_partition()
-    h.ask("k", resource=TWO, allocations=1)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=TWO, allocations=1)
 
     say(h, uuid_release("k", "u"), uuid_release("", "u"), uuid_release("l"), uuid_release("k", "k", "no"))
 
@@ -277,10 +238,9 @@ def test_a_uuid_that_is_not_known_has_ended_already() -> None:
 
 def test_a_key_without_a_uuid_ends_all_of_its_ask() -> None:
     """What runs is confirmed, and what waits is withdrawn; other asks stay."""
-    h = a_partition()
+    h = on_one_node()
     h.ask("other", resource=TWO)
-    h.ask("k", resource=a_resource(memory=4), allocations=3)
-    h.run_until_idle()
+    h.ask_and_run("k", resource=FOUR, allocations=3)
 
     say(h, uuid_release("k"))
 
@@ -290,10 +250,9 @@ def test_a_key_without_a_uuid_ends_all_of_its_ask() -> None:
 
 def test_no_name_at_all_ends_the_allocations_of_the_application() -> None:
     """In the older generation asks have releases of their own: those that wait stay."""
-    h = a_partition()
-    h.ask("k", resource=a_resource(memory=4), allocations=3)
-    h.ask("l", resource=TWO)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask("k", resource=FOUR, allocations=3)
+    h.ask_and_run("l", resource=TWO)
 
     say(h, uuid_release())
 
@@ -303,7 +262,7 @@ def test_no_name_at_all_ends_the_allocations_of_the_application() -> None:
 
 def test_a_release_without_an_application_is_of_a_foreign_allocation() -> None:
     """By its key, or by its UUID where it has no other name."""
-    h = a_partition()
+    h = on_one_node()
     for key in ("f", "g"):
         h.ask(key, application_id="", node_id="n0", resource=TWO, tags={"foreign": "default"})
 
@@ -314,13 +273,9 @@ def test_a_release_without_an_application_is_of_a_foreign_allocation() -> None:
 
 def test_a_swap_is_confirmed_by_uuid() -> None:
     """The member takes the place of its placeholder."""
-    h = Harness()
-    h.nodes("one")
-    h.submit(placeholder_ask=a_resource(memory=4))
-    h.ask("p", resource=TWO, allocations=2, placeholder=True, task_group_name="tasks")
-    h.run_until_idle()
-    h.ask("m", resource=TWO, allocations=2, task_group_name="tasks")
-    h.run_until_idle()
+    h = a_running_partition(nodes=("one",), placeholder_ask=FOUR)
+    h.ask_and_run("p", resource=TWO, allocations=2, placeholder=True, task_group_name="tasks")
+    h.ask_and_run("m", resource=TWO, allocations=2, task_group_name="tasks")
 
     for key in ("p", "p#allocation-2"):
         say(h, uuid_release("p", key, termination=TerminationType.PLACEHOLDER_REPLACED))
@@ -330,13 +285,12 @@ def test_a_swap_is_confirmed_by_uuid() -> None:
 
 def test_a_release_of_an_ask_withdraws_all_that_waits_of_it() -> None:
     """With its application or without; what runs stays."""
-    h = a_partition()
-    h.ask("k", resource=a_resource(memory=4), allocations=4)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=FOUR, allocations=4)
     h.release("k")
 
     for application_id in ("app", ""):
-        h.ask("k", resource=a_resource(memory=4), allocations=4)
+        h.ask("k", resource=FOUR, allocations=4)
         ask = AskRelease(
             partition=PARTITION, application_id=application_id, allocation_key="k", termination=STOPPED
         )
@@ -348,9 +302,8 @@ def test_a_release_of_an_ask_withdraws_all_that_waits_of_it() -> None:
 
 def test_all_of_a_quarantined_application_ends_by_any_name() -> None:
     """A broken application is never in the way of its RM."""
-    h = a_partition()
-    h.ask("k", resource=TWO, allocations=4)
-    h.run_until_idle()
+    h = on_one_node()
+    h.ask_and_run("k", resource=TWO, allocations=4)
     h.partition.quarantine(BrokenKind.APPLICATION, "app", "broke")
 
     say(h, uuid_release("k", "k#allocation-2"))
@@ -366,7 +319,7 @@ def test_all_of_a_quarantined_application_ends_by_any_name() -> None:
 
 def test_existing_allocations_of_one_ask_are_told_apart_by_their_uuids() -> None:
     """Each is recovered, counted and released by itself."""
-    h = a_partition()
+    h = on_one_node()
 
     h.ask("k#allocation:u", "k#allocation:v", "k", node_id="n0", resource=TWO)
     say(h, uuid_release("k", "u"), uuid_release("", "v"))
@@ -377,7 +330,7 @@ def test_existing_allocations_of_one_ask_are_told_apart_by_their_uuids() -> None
 
 def test_existing_allocations_count_for_their_ask() -> None:
     """An RM that asks again after a restart gets what is missing."""
-    h = a_partition()
+    h = on_one_node()
     h.ask("k#allocation:u", "k#allocation-2", node_id="n0", resource=TWO)
 
     h.ask("k", resource=TWO, allocations=3)
@@ -387,7 +340,7 @@ def test_existing_allocations_count_for_their_ask() -> None:
 
 def test_an_allocation_that_the_rm_has_placed_itself_takes_the_place_of_one_that_waits() -> None:
     """The ask is for as many allocations as before."""
-    h = a_partition()
+    h = on_one_node()
     h.update_node("n0", NodeAction.DRAIN_NODE)
     h.ask("k", resource=TWO, allocations=2)
 
@@ -398,7 +351,7 @@ def test_an_allocation_that_the_rm_has_placed_itself_takes_the_place_of_one_that
 
 def test_the_parts_of_an_application_that_has_ended_are_forgotten() -> None:
     """The next one of that name begins anew."""
-    h = a_partition()
+    h = on_one_node()
     h.ask("k#allocation:u", node_id="n0", resource=TWO)
     h.ask("k", resource=TWO, allocations=3)
     h.withdraw()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Never
 
 import pytest
-from support.model.builders import SECOND_NS, TEN, a_resource
+from support.model.builders import FIVE, SECOND_NS, TEN, TWENTY, a_resource
 from support.model.harness import Harness
 
 from licorne.model.nodes.handle import NodeHandle
@@ -14,8 +14,6 @@ from licorne.model.state.quarantine import BrokenKind, Quarantined
 from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.views.shown import quarantined_entries
 
-FIVE = a_resource(memory=5)
-TWENTY = a_resource(memory=20)
 STOPPED = TerminationType.STOPPED_BY_RM
 
 
@@ -57,8 +55,7 @@ def break_node(h: Harness, node_id: str) -> None:
 def test_nothing_is_placed_for_a_broken_application() -> None:
     """Others are served as if it were not there, also after a reload."""
     h = a_partition("one", "two")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.ask("b")
     h.submit("other")
     h.ask("c", application_id="other")
@@ -72,8 +69,7 @@ def test_nothing_is_placed_for_a_broken_application() -> None:
 def test_what_a_broken_application_has_counts_on() -> None:
     """For its node, its queues and its user, until the RM ends it."""
     h = a_partition("one")
-    h.ask("a", resource=FIVE)
-    h.run_until_idle()
+    h.ask_and_run("a", resource=FIVE)
     break_application(h)
 
     assert (FIVE, FIVE, FIVE) == (h.node("one").allocated, h.queue("root").allocated, h.user_usage())
@@ -109,14 +105,12 @@ def test_requests_for_a_broken_application_are_answered() -> None:
 def test_the_rm_may_end_what_a_broken_application_has() -> None:
     """One after the other; each is confirmed, and its room is used."""
     h = a_partition("one", "two")
-    h.ask("a", "b")
-    h.run_until_idle()
+    h.ask_and_run("a", "b")
     break_application(h)
     h.forget()
     h.release("a", "unknown")
     h.submit("other")
-    h.ask("c", application_id="other")
-    h.run_until_idle()
+    h.ask_and_run("c", application_id="other")
 
     assert [("a", STOPPED)] == h.releases
     assert ({"c": "one"}, TWENTY) == (h.placements, h.queue("root").allocated)
@@ -125,8 +119,7 @@ def test_the_rm_may_end_what_a_broken_application_has() -> None:
 def test_a_broken_application_that_is_removed_leaves_nothing() -> None:
     """Its id may be used again; what waited for it waits no longer."""
     h = a_partition("one", "two")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.ask("waits-1", "waits-2", resource=a_resource(memory=50))
     break_application(h)
     h.forget()
@@ -146,11 +139,9 @@ def test_a_broken_application_with_a_swap_under_way_leaves_nothing() -> None:
     """Neither the placeholder nor what was to take its place."""
     h = a_partition("one", "two")
     h.submit("gang", placeholder_ask=TEN)
-    h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
-    h.run_until_idle()
+    h.ask_and_run("holder", application_id="gang", task_group_name="g", placeholder=True)
     h.update_node("one", NodeAction.DRAIN_NODE)
-    h.ask("member", application_id="gang", task_group_name="g")
-    h.run_until_idle()
+    h.ask_and_run("member", application_id="gang", task_group_name="g")
     break_application(h, "gang")
     h.withdraw("gang")
 
@@ -165,8 +156,7 @@ def test_a_broken_application_lets_its_reservations_go() -> None:
     """The node is for others."""
     h = a_partition("one")
     h.submit("other")
-    h.ask("busy", application_id="other")
-    h.run_until_idle()
+    h.ask_and_run("busy", application_id="other")
     h.ask("waits")
     h.advance(3)
     h.run_until_idle()
@@ -179,8 +169,7 @@ def test_a_broken_application_lets_its_reservations_go() -> None:
 def test_the_key_of_a_broken_application_is_in_use() -> None:
     """A second allocation of that key would be on the same node as the first."""
     h = a_partition("one")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     break_application(h)
     h.submit("other")
 
@@ -192,8 +181,7 @@ def test_the_key_of_a_broken_application_is_in_use() -> None:
 def test_a_broken_application_loses_what_its_node_takes_along() -> None:
     """The RM hears of it as of any other."""
     h = a_partition("one", "two")
-    h.ask("a", "b")
-    h.run_until_idle()
+    h.ask_and_run("a", "b")
     break_application(h)
     h.forget()
     h.update_node("one", NodeAction.DECOMISSION)
@@ -204,8 +192,7 @@ def test_a_broken_application_loses_what_its_node_takes_along() -> None:
 def test_timers_of_a_broken_application_do_nothing() -> None:
     """It would have been Completed after thirty seconds."""
     h = a_partition("one")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     h.release("a")
     break_application(h)
     h.advance(60)
@@ -219,12 +206,10 @@ def test_timers_of_a_broken_application_do_nothing() -> None:
 def test_nothing_is_placed_on_a_broken_node() -> None:
     """Nor by asks that require it; its capacity does not count, what runs there runs on."""
     h = a_partition("one", "two")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     break_node(h, "one")
     h.ask("daemon", required_node="one", resource=FIVE, priority=9)
-    h.ask("b")
-    h.run_until_idle()
+    h.ask_and_run("b")
 
     assert {"a": "one", "b": "two"} == h.placements
     assert (a_resource(memory=110), TWENTY) == (h.state.capacity, h.queue("root").allocated)
@@ -245,8 +230,7 @@ def test_a_broken_node_is_reported() -> None:
 def test_what_runs_on_a_broken_node_can_be_ended() -> None:
     """The room there is not used again."""
     h = a_partition("one")
-    h.ask("a", "b")
-    h.run_until_idle()
+    h.ask_and_run("a", "b")
     break_node(h, "one")
     h.release("a")
     h.run_until_idle()
@@ -273,8 +257,7 @@ def test_a_broken_node_that_is_removed_takes_its_allocations_along() -> None:
 def test_a_broken_node_is_reserved_for_no_ask() -> None:
     """Who waited for it may reserve another one."""
     h = a_partition("one", "two")
-    h.ask("busy-1", "busy-2")
-    h.run_until_idle()
+    h.ask_and_run("busy-1", "busy-2")
     h.ask("waits")
     h.advance(3)
     h.run_until_idle()
@@ -293,8 +276,7 @@ def test_a_broken_node_is_reserved_for_no_ask() -> None:
 def test_a_partition_ends_with_what_broke_in_it(what: str) -> None:
     """Nothing is left that is counted, and the handles are released."""
     h = a_partition("one")
-    h.ask("a")
-    h.run_until_idle()
+    h.ask_and_run("a")
     if what == "node":
         break_node(h, "one")
     else:

@@ -50,8 +50,7 @@ def test_a_gang_is_recovered_with_its_placeholders() -> None:
     h.submit(placeholder_ask=TEN)
     h.ask("holder", node_id="one", task_group_name="g", placeholder=True)
     h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
-    h.ask("member", task_group_name="g")
-    h.run_until_idle()
+    h.ask_and_run("member", task_group_name="g")
     h.confirm()
 
     assert [("holder", TerminationType.PLACEHOLDER_REPLACED)] == h.releases
@@ -77,7 +76,6 @@ def test_a_gang_that_is_recovered_counts_for_the_maximum_of_applications() -> No
     h.submit("other")
     h.ask("holder", node_id="one", task_group_name="g", placeholder=True)
     h.update_node("one", NodeAction.DRAIN_TO_SCHEDULABLE)
-    h.ask("waits", application_id="other")
-    h.run_until_idle()
+    h.ask_and_run("waits", application_id="other")
 
     assert {"holder": "one"} == h.placements

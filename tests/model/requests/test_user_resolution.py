@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from licorne.model.requests.applications import resolve
@@ -9,76 +11,59 @@ from licorne.model.values.users import LookedUp, LookUpFailure, User
 
 INVALID = "invalid username, it contains invalid characters"
 FOUND = ("staff", "dev")
-FAILED = LookUpFailure("the directory is down")
+NOBODY = User("nobody", ("nogroup",))
+DOWN = "the directory is down"
+FAILED = LookUpFailure(DOWN)
+EMPTY_USER = "empty user cannot resolve"
 
 
-def resolved(user: str, *groups: str, forced: bool = False, looked_up: LookedUp = FOUND) -> User | str:
-    return resolve(user, groups, forced=forced, looked_up=looked_up)
+# The user and the groups that the RM submits, whether the application is forced, and what was looked up.
+RESOLVED: Final = {
+    "submitted groups count, not those that were looked up": (
+        ("bob", ("b", "a"), False, FOUND),
+        User("bob", ("b", "a")),
+    ),
+    "a user without submitted groups has those that were looked up": (
+        ("alice", (), False, FOUND),
+        User("alice", FOUND),
+    ),
+    "a user may be in no group": (("alice", (), False, ()), User("alice")),
+    "without a look-up a user is in the group of the same name": (
+        ("joe", (), False, None),
+        User("joe", ("joe",)),
+    ),
+    "an application without a user is refused": (("", (), False, FOUND), EMPTY_USER),
+    "groups without a user are refused": (("", ("dev",), False, FOUND), EMPTY_USER),
+    "a forced application without a user runs for nobody": (("", (), True, FOUND), NOBODY),
+    "groups that come without a user are not believed": (("", ("admin",), True, FOUND), NOBODY),
+    "a user whose look-up failed is refused with its words": (("zed", (), False, FAILED), DOWN),
+    "a forced application of an unknown user has no group": (
+        ("zed", (), True, FAILED),
+        User("zed", ("nogroup",)),
+    ),
+    "known groups of a forced application are used": (("alice", (), True, FOUND), User("alice", FOUND)),
+    "a user who was looked up may have any name": (("NT\\carol", (), False, FOUND), User("NT\\carol", FOUND)),
+    "the name of a forced application is checked, as recorded": (("NT\\carol", (), True, FOUND), INVALID),
+}
 
 
-def test_submitted_groups_are_taken_as_they_are() -> None:
-    """What was looked up does not count when the RM names the groups."""
-    assert User("bob", ("b", "a")) == resolved("bob", "b", "a")
+@pytest.mark.parametrize(("submitted", "expected"), RESOLVED.values(), ids=RESOLVED)
+def test_a_user_has_submitted_groups_or_those_that_were_looked_up(
+    submitted: tuple[str, tuple[str, ...], bool, LookedUp], expected: User | str
+) -> None:
+    """Or is refused, with the reason."""
+    user, groups, forced, looked_up = submitted
 
-
-def test_a_user_without_groups_gets_those_that_were_looked_up() -> None:
-    """Without submitted groups the look-up decides."""
-    assert User("alice", FOUND) == resolved("alice")
-
-
-def test_a_user_may_be_found_to_be_in_no_group() -> None:
-    """No groups is an answer like others, and no failure."""
-    assert User("alice") == resolved("alice", looked_up=())
-
-
-def test_without_a_look_up_a_user_is_in_the_group_of_the_same_name() -> None:
-    """A partition without a resolver puts each user into a group of one."""
-    assert User("nosuchuser", ("nosuchuser",)) == resolved("nosuchuser", looked_up=None)
-
-
-def test_no_user_is_refused() -> None:
-    """An application needs a user, groups or not."""
-    assert ("empty user cannot resolve",) * 2 == (resolved(""), resolved("", "dev"))
-
-
-def test_a_forced_application_without_user_runs_for_nobody() -> None:
-    """A forced application gets a user; what groups came with no user is not believed."""
-    assert User("nobody", ("nogroup",)) == resolved("", forced=True)
-    assert User("nobody", ("nogroup",)) == resolved("", "admin", forced=True)
-
-
-def test_a_user_whose_look_up_failed_is_refused() -> None:
-    """The words of the failure are the words of the refusal."""
-    assert resolved("zed", looked_up=FAILED) == "the directory is down"
-
-
-def test_a_forced_application_of_an_unknown_user_has_no_group() -> None:
-    """A forced application is not refused for want of groups."""
-    assert User("zed", ("nogroup",)) == resolved("zed", forced=True, looked_up=FAILED)
-
-
-def test_a_forced_application_has_its_groups_resolved() -> None:
-    """Forced or not, known groups are used."""
-    assert User("alice", FOUND) == resolved("alice", forced=True)
+    assert expected == resolve(user, groups, forced=forced, looked_up=looked_up)
 
 
 @pytest.mark.parametrize("user", ["9digit", "with space", "a$b", "bob\n", "ünal"])
 def test_a_submitted_name_must_look_like_one(user: str) -> None:
     """With submitted groups no look-up has found the name, so its characters are checked."""
-    assert resolved(user, "dev") == INVALID
+    assert resolve(user, ("dev",), forced=False, looked_up=FOUND) == INVALID
 
 
 @pytest.mark.parametrize("user", ["machine$", "a#b", "a/b", "_under", "al.ice", "system:account:x@y"])
 def test_names_of_machines_and_services_are_names(user: str) -> None:
     """Names may have the characters of service accounts, and one dollar sign at the end."""
-    assert User(user, ("dev",)) == resolved(user, "dev")
-
-
-def test_who_was_looked_up_may_have_any_name() -> None:
-    """A name that a resolver vouches for is not checked."""
-    assert User("DOMAIN\\carol", FOUND) == resolved("DOMAIN\\carol")
-
-
-def test_a_forced_name_is_checked() -> None:
-    """Only for forced applications is a resolved name checked too, as recorded."""
-    assert resolved("DOMAIN\\carol", forced=True) == INVALID
+    assert User(user, ("dev",)) == resolve(user, ("dev",), forced=False, looked_up=FOUND)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,19 +63,17 @@ def test_zero_and_negative_are_distinguished(resource: Resource | None, expected
     ],
 )
 def test_equality_takes_a_missing_type_as_zero(
-    left: Resource | None,
-    right: Resource | None,
-    equal: bool,  # noqa: FBT001 - a column of the table
-    equal_or_empty: bool,  # noqa: FBT001 - a column of the table
+    left: Resource | None, right: Resource | None, *, equal: bool, equal_or_empty: bool
 ) -> None:
     """No resource at all equals only itself, unless all forms of nothing are to be equal."""
     assert equal == equals(left, right) == equals(right, left)
     assert equal_or_empty == equals_or_empty(left, right) == equals_or_empty(right, left)
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [
+Comparison: TypeAlias = Callable[[Resource | None, Resource | None], float]
+COMPARISONS: Final[dict[Comparison, list[tuple[Resource | None, Resource | None, float]]]] = {
+    # One common type is a match: quantities do not matter; a missing side matches nothing.
+    matches_any: [
         (None, None, False),
         (None, A5, False),
         (A5, None, False),
@@ -81,19 +82,9 @@ def test_equality_takes_a_missing_type_as_zero(
         (A5, A0, True),
         (A5_B3, B3, True),
     ],
-)
-def test_one_common_type_is_a_match(
-    left: Resource | None,
-    right: Resource | None,
-    expected: bool,  # noqa: FBT001 - a column of the table
-) -> None:
-    """Quantities do not matter; a missing side matches nothing."""
-    assert expected == matches_any(left, right)
-
-
-@pytest.mark.parametrize(
-    ("available", "wanted", "expected"),
-    [
+    # The score adds the fractions that are missing of what is wanted: zero is a fit; a type of which nothing
+    # is left costs one.
+    fit_score: [
         (None, None, 0.0),
         (A5, None, 0.0),
         (None, A5_B3, 2.0),
@@ -106,17 +97,8 @@ def test_one_common_type_is_a_match(
         (NEGATIVE, Resource({"a": -5}), 0.0),
         (A5, Resource({"a": 20, "b": 1}), 1.75),
     ],
-)
-def test_the_score_adds_the_missing_fractions(
-    available: Resource | None, wanted: Resource | None, expected: float
-) -> None:
-    """Zero is a fit; a type of which nothing is left costs one."""
-    assert expected == fit_score(available, wanted)
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [
+    # A whole percentage of the types of the left side; an empty left side matches nothing.
+    type_match_percent: [
         (None, A5, 0),
         (A5, None, 0),
         (EMPTY, A5, 0),
@@ -126,12 +108,18 @@ def test_the_score_adds_the_missing_fractions(
         (Resource({"a": 1, "b": 1, "c": 1}), A5_B3, 66),
         (A5, A5_B3, 100),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("compare", "left", "right", "expected"),
+    [(compare, *row) for compare, rows in COMPARISONS.items() for row in rows],
 )
-def test_the_match_of_types_is_a_whole_percentage_of_the_left_side(
-    left: Resource | None, right: Resource | None, expected: int
+def test_a_comparison_follows_its_table(
+    compare: Comparison, left: Resource | None, right: Resource | None, expected: float
 ) -> None:
-    """Fractions are cut off, and an empty left side matches nothing."""
-    assert expected == type_match_percent(left, right)
+    """Each says what a missing type and a missing side mean."""
+    assert expected == compare(left, right)
 
 
 @settings(deadline=None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +34,8 @@ quantities = st.one_of(
 )
 resources = st.dictionaries(st.sampled_from("abcd"), quantities, max_size=4).map(Resource)
 resources_or_none = st.none() | resources
+
+Operation: TypeAlias = Callable[[Resource | None, Resource | None], Resource | None]
 
 A5 = Resource({"a": 5})
 B3 = Resource({"b": 3})
@@ -134,61 +138,34 @@ def test_a_type_name_is_a_text() -> None:
         Resource({7: 1})  # type: ignore[dict-item] # the misuse under test
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [
-        (None, None, {}),
-        (None, A5, {"a": 5}),
-        (A5, None, {"a": 5}),
-        (A5, EMPTY, {"a": 5}),
-        (A5, B3, {"a": 5, "b": 3}),
-        (A5, A5, {"a": 10}),
-        (EMPTY, Resource({"a": 0}), {"a": 0}),
-        (A5, Resource({"a": -5}), {"a": 0}),
-        (Resource({"a": INT64_MAX}), A5, {"a": INT64_MAX + 5}),
-        (Resource({"a": INT64_MIN}), Resource({"a": -1}), {"a": INT64_MIN - 1}),
+OPERATIONS: Final[dict[Operation, list[tuple[Resource | None, Resource | None, Resource | None]]]] = {
+    # No resource counts as empty, explicit zeros stay, and sums are exact beyond 64 bits.
+    add: [
+        (None, None, EMPTY),
+        (None, A5, Resource({"a": 5})),
+        (A5, None, Resource({"a": 5})),
+        (A5, EMPTY, Resource({"a": 5})),
+        (A5, B3, Resource({"a": 5, "b": 3})),
+        (A5, A5, Resource({"a": 10})),
+        (EMPTY, Resource({"a": 0}), Resource({"a": 0})),
+        (A5, Resource({"a": -5}), Resource({"a": 0})),
+        (Resource({"a": INT64_MAX}), A5, Resource({"a": INT64_MAX + 5})),
+        (Resource({"a": INT64_MIN}), Resource({"a": -1}), Resource({"a": INT64_MIN - 1})),
     ],
-)
-def test_a_sum_has_the_types_of_both_sides(
-    left: Resource | None, right: Resource | None, expected: dict[str, int]
-) -> None:
-    """Nothing counts as empty, explicit zeros stay, and sums are exact beyond 64 bits."""
-    assert Resource(expected) == add(left, right)
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [
-        (None, None, {}),
-        (None, A5, {"a": -5}),
-        (A5, None, {"a": 5}),
-        (A5, EMPTY, {"a": 5}),
-        (A5, B3, {"a": 5, "b": -3}),
-        (A5, A5, {"a": 0}),
-        (EMPTY, Resource({"a": 0}), {"a": 0}),
-        (Resource({"a": INT64_MIN}), A5, {"a": INT64_MIN - 5}),
-        (None, Resource({"a": INT64_MIN}), {"a": INT64_MAX + 1}),
+    # Likewise; results go below zero.
+    subtract: [
+        (None, None, EMPTY),
+        (None, A5, Resource({"a": -5})),
+        (A5, None, Resource({"a": 5})),
+        (A5, EMPTY, Resource({"a": 5})),
+        (A5, B3, Resource({"a": 5, "b": -3})),
+        (A5, A5, Resource({"a": 0})),
+        (EMPTY, Resource({"a": 0}), Resource({"a": 0})),
+        (Resource({"a": INT64_MIN}), A5, Resource({"a": INT64_MIN - 5})),
+        (None, Resource({"a": INT64_MIN}), Resource({"a": INT64_MAX + 1})),
     ],
-)
-def test_a_difference_has_the_types_of_both_sides(
-    left: Resource | None, right: Resource | None, expected: dict[str, int]
-) -> None:
-    """Nothing counts as empty, results go below zero, and differences are exact beyond 64 bits."""
-    assert Resource(expected) == subtract(left, right)
-
-
-@pytest.mark.parametrize("operation", [add, subtract])
-@pytest.mark.parametrize("nothing", [None, EMPTY])
-def test_an_operand_of_nothing_gives_back_the_same_object(
-    operation: type[object], nothing: Resource | None
-) -> None:
-    """A resource cannot change, so an unchanged result needs no copy."""
-    assert A5 is operation(A5, nothing)  # type: ignore[call-arg] # a function, parametrized
-
-
-@pytest.mark.parametrize(
-    ("base", "delta", "expected"),
-    [
+    # The result has exactly the types of the left side; no left side gives no result.
+    subtract_only_existing: [
         (None, A5, None),
         (None, None, None),
         (A5, None, A5),
@@ -199,12 +176,38 @@ def test_an_operand_of_nothing_gives_back_the_same_object(
         (Resource({"a": INT64_MAX}), A5, Resource({"a": INT64_MAX - 5})),
         (Resource({"a": INT64_MIN}), A5, Resource({"a": INT64_MIN - 5})),
     ],
+    # A type that only one side names is unlimited on the other; so is everything without a side.
+    component_wise_min: [
+        (None, None, None),
+        (A5, None, A5),
+        (None, A5, A5),
+        (A5, EMPTY, A5),
+        (A5, B3, Resource({"a": 5, "b": 3})),
+        (A5, Resource({"a": 4}), Resource({"a": 4})),
+        (A5, Resource({"a": 6, "b": -1}), Resource({"a": 5, "b": -1})),
+        (Resource({"a": 0}), A5, Resource({"a": 0})),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "left", "right", "expected"),
+    [(operation, *row) for operation, rows in OPERATIONS.items() for row in rows],
 )
-def test_only_the_types_of_the_base_take_part(
-    base: Resource | None, delta: Resource | None, expected: Resource | None
+def test_an_operation_on_two_resources_follows_its_table(
+    operation: Operation, left: Resource | None, right: Resource | None, expected: Resource | None
 ) -> None:
-    """The result has exactly the types of the base; no base gives no result."""
-    assert expected == subtract_only_existing(base, delta)
+    """Each says what a missing type and a missing resource mean."""
+    assert expected == operation(left, right)
+
+
+@pytest.mark.parametrize("operation", [add, subtract])
+@pytest.mark.parametrize("nothing", [None, EMPTY])
+def test_an_operand_of_nothing_gives_back_the_same_object(
+    operation: Operation, nothing: Resource | None
+) -> None:
+    """A resource cannot change, so an unchanged result needs no copy."""
+    assert A5 is operation(A5, nothing)
 
 
 @pytest.mark.parametrize(
@@ -227,26 +230,6 @@ def test_negative_results_of_the_right_types_become_zero(
     """The raised types are reported, sorted; an older negative that the right side does not name stays."""
     assert (Resource(expected), clamped) == subtract_reporting_negative(left, right)
     assert Resource(expected) == subtract_eliminating_negative(left, right)
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [
-        (None, None, None),
-        (A5, None, A5),
-        (None, A5, A5),
-        (A5, EMPTY, A5),
-        (A5, B3, Resource({"a": 5, "b": 3})),
-        (A5, Resource({"a": 4}), Resource({"a": 4})),
-        (A5, Resource({"a": 6, "b": -1}), Resource({"a": 5, "b": -1})),
-        (Resource({"a": 0}), A5, Resource({"a": 0})),
-    ],
-)
-def test_the_minimum_takes_a_missing_type_from_the_other_side(
-    left: Resource | None, right: Resource | None, expected: Resource | None
-) -> None:
-    """A type that only one side names is unlimited on the other; so is everything without a side."""
-    assert expected == component_wise_min(left, right)
 
 
 @pytest.mark.parametrize(
@@ -274,9 +257,10 @@ def test_the_minimum_takes_a_missing_type_from_the_other_side(
 def test_fitting_depends_on_what_a_missing_or_negative_limit_means(
     limit: Resource | None,
     wanted: Resource | None,
-    zero_if_missing: bool,  # noqa: FBT001 - a column of the table
-    unlimited_if_missing: bool,  # noqa: FBT001 - a column of the table
-    actual: bool,  # noqa: FBT001 - a column of the table
+    *,
+    zero_if_missing: bool,
+    unlimited_if_missing: bool,
+    actual: bool,
 ) -> None:
     """A missing limit is zero or unlimited; a negative limit is zero or taken as it stands."""
     assert zero_if_missing == fits(limit, wanted)
@@ -297,8 +281,7 @@ def test_fitting_depends_on_what_a_missing_or_negative_limit_means(
     ],
 )
 def test_more_than_zero_needs_a_positive_and_no_negative(
-    resource: Resource | None,
-    expected: bool,  # noqa: FBT001 - a column of the table
+    resource: Resource | None, *, expected: bool
 ) -> None:
     """Zeros are allowed beside a positive quantity; nothing at all is not more than zero."""
     assert expected == strictly_greater_than_zero(resource)

@@ -109,9 +109,9 @@ def test_an_ask_that_gets_small_enough_for_the_quota_is_placed() -> None:
     h = a_partition(
         "n1", capacity=a_resource(memory=100), queues="- {name: leaf, resources: {max: {memory: 2}}}"
     )
-    h.try_asks("big", resource=a_resource(memory=3))
+    h.ask_and_run("big", resource=a_resource(memory=3))
 
-    h.try_asks("big", resource=a_resource(memory=2))
+    h.ask_and_run("big", resource=a_resource(memory=2))
 
     assert [*h.placements] == ["big"]
 
@@ -123,13 +123,13 @@ def test_a_barred_ask_that_fits_its_quota_again_is_tried_for_a_reservation() -> 
     h.submit("first")
     h.ask("runs", application_id="first", resource=a_resource(memory=9))
     h.submit("elsewhere", "root.other")
-    h.try_asks("too", application_id="elsewhere", resource=a_resource(memory=3))
-    h.try_asks("waits", application_id="first", resource=a_resource(memory=4))
+    h.ask_and_run("too", application_id="elsewhere", resource=a_resource(memory=3))
+    h.ask_and_run("waits", application_id="first", resource=a_resource(memory=4))
     h.wait(3)
     assert not h.state.reservations
 
     h.release("runs", application_id="first")
-    h.try_asks(
+    h.ask_and_run(
         "foreign", application_id="", node_id="n1", resource=a_resource(memory=9), tags={"foreign": "default"}
     )
 

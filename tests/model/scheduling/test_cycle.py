@@ -62,7 +62,7 @@ def test_a_cycle_serves_reserved_asks_then_members_of_gangs_then_the_rest() -> N
     h.submit("gang", placeholder_ask=TEN)
     h.ask("holder", application_id="gang", task_group_name="g", placeholder=True)
     h.submit("first", "root.other")
-    h.try_asks("busy", application_id="first")
+    h.ask_and_run("busy", application_id="first")
     h.ask("waits", application_id="first")
     h.wait(3)
     h.ask("member", application_id="gang", task_group_name="g", priority=1)
@@ -210,7 +210,7 @@ def test_so_many_applications_run_at_most() -> None:
         h.submit(name)
         h.ask(name, application_id=name)
     h.run_until_idle()
-    h.try_asks("more", application_id="first")
+    h.ask_and_run("more", application_id="first")
     before = list(h.placements)
 
     h.release("first", "more", application_id="first")
@@ -239,7 +239,7 @@ def test_a_gang_counts_as_running_from_its_first_placeholder() -> None:
     """Though it is Accepted: no other application starts."""
     h = a_roomy_partition("one", "two", queues="- name: leaf\n  maxapplications: 1")
     h.submit("gang", placeholder_ask=a_resource(memory=30))
-    h.try_asks("p1", application_id="gang", task_group_name="g", placeholder=True)
+    h.ask_and_run("p1", application_id="gang", task_group_name="g", placeholder=True)
     h.submit("other")
     h.ask("o", application_id="other", priority=5)
     h.ask("p2", application_id="gang", task_group_name="g", placeholder=True)
@@ -259,7 +259,7 @@ def test_cordoned_and_small_nodes_are_passed_over() -> None:
     h.update_node("small", NodeAction.UPDATE, FIVE)
     h.update_node("cordoned", NodeAction.DRAIN_NODE)
     h.submit()
-    h.try_asks("a")
+    h.ask_and_run("a")
     before = dict(h.placements)
 
     h.update_node("cordoned", NodeAction.DRAIN_TO_SCHEDULABLE)
@@ -313,7 +313,7 @@ def test_what_the_predicates_refused_is_tried_again() -> None:
     predicates = FakePredicates(refused={("a", "one"): "taint"})
     h = a_roomy_partition("one", predicates=predicates)
     h.submit()
-    h.try_asks("a")
+    h.ask_and_run("a")
 
     predicates.refused.clear()
 
@@ -352,7 +352,7 @@ def test_only_the_application_changes_a_walk(monkeypatch: pytest.MonkeyPatch) ->
     h = a_roomy_partition("one", predicates=FakePredicates({("a", "one"): "no", ("b", "one"): "no"}))
     h.submit()
     h.ask("a", "b", "c")
-    h.try_asks("d", required_node="missing")
+    h.ask_and_run("d", required_node="missing")
 
     assert {"c": "one"} == h.placements
     assert len(questions) > 3

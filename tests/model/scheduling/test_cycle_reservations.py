@@ -34,7 +34,7 @@ def waiting(*nodes: str, predicates: FakePredicates | None = None, reservations_
     h = a_partition(*nodes, predicates=predicates, reservations_on=reservations_on)
     for number, node_id in enumerate(nodes):
         h.ask(f"used-{number}", node_id=node_id, resource=a_resource(memory=3 + number))
-    h.try_asks("a")
+    h.ask_and_run("a")
     h.forget()
     return h
 
@@ -117,7 +117,7 @@ def test_an_ask_that_is_refused_everywhere_may_still_reserve() -> None:
     """The RM is asked another question: whether the node would do, once it has room."""
     predicates = FakePredicates(refused={("a", "one"): "not now"})
     h = a_partition("one", predicates=predicates)
-    h.try_asks("a")
+    h.ask_and_run("a")
     h.advance(3)
 
     assert (PREPARED, {"one": ("a",)}) == (h.cycle(), reserved(h))
@@ -157,7 +157,7 @@ def test_an_application_comes_back_after_the_delay() -> None:
     """Not before it, whatever changes; then its asks are looked at anew."""
     h = a_partition("one", queues=BACKOFF, reservations_on=False)
     h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
-    h.try_asks("small")
+    h.ask_and_run("small")
 
     h.nodes("huge", capacity=a_resource(memory=1000))
     h.advance(9)
@@ -170,7 +170,7 @@ def test_an_application_comes_back_after_the_delay() -> None:
 def test_an_ask_that_is_placed_already_counts_as_a_further_one() -> None:
     """The bound is looked at before each ask of the list, and what is placed stays in it."""
     h = a_partition("one", queues=BACKOFF, reservations_on=False)
-    h.try_asks("placed")
+    h.ask_and_run("placed")
     h.ask("big-1", "big-2", resource=HUNDRED, priority=1)
 
     h.run_until_idle()
@@ -227,7 +227,7 @@ def test_an_ask_waits_for_its_required_node_to_come() -> None:
     """The next ask is tried meanwhile."""
     h = a_partition("one")
     h.ask("daemon", required_node="two", priority=1)
-    h.try_asks("other")
+    h.ask_and_run("other")
     before = dict(h.placements)
 
     h.nodes("two")
@@ -252,7 +252,7 @@ def test_a_required_node_with_room_that_the_predicates_refuse_is_not_called_full
     """The refusal has the words of the manager, and is asked for again a second later."""
     predicates = FakePredicates(refused={("daemon", "one"): "taint"})
     h = a_partition("one", predicates=predicates, reservations_on=False)
-    h.try_asks("daemon", required_node="one")
+    h.ask_and_run("daemon", required_node="one")
 
     (refusal,) = h.application().asks.refusals()
 
@@ -264,7 +264,7 @@ def test_room_that_is_held_for_one_that_requires_the_node_is_not_for_the_next() 
     """Both have their reservations there, and the first one's turn comes first."""
     h = a_partition("one")
     h.ask("used", node_id="one", resource=FIVE)
-    h.try_asks("large", required_node="one")
+    h.ask_and_run("large", required_node="one")
     h.ask("small", required_node="one", resource=FIVE, priority=9)
 
     assert PREPARED is h.cycle()

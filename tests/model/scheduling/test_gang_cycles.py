@@ -27,7 +27,7 @@ def a_gang(*placeholders: str, announced: int = 0, room: int = 100, style: str =
         style=style,
         timeout_seconds=60,
     )
-    h.try_asks(*placeholders, task_group_name="g", placeholder=True)
+    h.ask_and_run(*placeholders, task_group_name="g", placeholder=True)
     h.forget()
     return h
 
@@ -56,7 +56,7 @@ def test_a_member_waits_for_placeholders_that_are_not_placed_yet() -> None:
 def test_a_member_waits_for_placeholders_that_are_on_their_way_out() -> None:
     """Only their end makes it an ask like any other."""
     h = a_gang("p1", room=40)
-    h.try_asks("m", resource=TWENTY, task_group_name="g")
+    h.ask_and_run("m", resource=TWENTY, task_group_name="g")
     assert ([("p1", TIMEOUT)], {}) == (h.releases, h.placements)
 
     h.settle()
@@ -68,7 +68,7 @@ def test_the_rm_taking_back_a_placeholder_that_waits_changes_no_count() -> None:
     """Members still wait for it, until the timeout; that is what was recorded."""
     h = a_gang("p1", "p2", room=10)
     h.release("p2")
-    h.try_asks("m1", "m2", task_group_name="g")
+    h.ask_and_run("m1", "m2", task_group_name="g")
     h.settle()
 
     assert ({"m1": "one"}, (2, 1, 0)) == (h.placements, group(h))
@@ -79,7 +79,7 @@ def test_a_member_that_needs_a_type_its_placeholder_has_not_is_larger(resource: 
     """What the placeholder does not name it has none of."""
     h = a_gang("p1")
     assert isinstance(resource, type(TEN))
-    h.try_asks("m", resource=resource, task_group_name="g")
+    h.ask_and_run("m", resource=resource, task_group_name="g")
 
     assert [("p1", REPLACED if resource == TEN else TIMEOUT)] == h.releases
 
@@ -88,7 +88,7 @@ def test_asks_of_no_group_do_not_wait() -> None:
     """They are placed beside the gang."""
     h = a_gang("p1", announced=20)
     h.ask("m", task_group_name="other")
-    h.try_asks("n")
+    h.ask_and_run("n")
 
     assert {"m": "one", "n": "one"} == h.placements
 
@@ -111,7 +111,7 @@ def test_a_recovered_placeholder_is_replaced_like_any_other() -> None:
     """Its member is placed where it was."""
     h = a_partition("one", "two", capacity=HUNDRED, placeholder_ask=TEN)
     h.ask("p1", node_id="two", task_group_name="g", placeholder=True)
-    h.try_asks("m", task_group_name="g")
+    h.ask_and_run("m", task_group_name="g")
     h.confirm()
 
     assert ("two", (1, 1, 0)) == (h.placements["m"], group(h))
@@ -234,7 +234,7 @@ def a_swap_between_nodes() -> Harness:
     why = {("m", "one"): "not here"}
     predicates = FakePredicates(refused=dict(why), unreservable=dict(why))
     h = a_partition("one", capacity=TEN, predicates=predicates, placeholder_ask=TEN)
-    h.try_asks("p1", task_group_name="g", placeholder=True)
+    h.ask_and_run("p1", task_group_name="g", placeholder=True)
     h.nodes("two", capacity=HUNDRED)
     h.ask("m", task_group_name="g")
     h.cycle()
@@ -255,7 +255,7 @@ def test_a_placeholder_that_is_a_victim_takes_no_part_in_swaps() -> None:
 def test_every_release_at_the_end_of_a_gang_ends_it_once() -> None:
     """The RM releases everything: placeholders, members, and what waits."""
     h = a_gang("p1", "p2", "p3")
-    h.try_asks("m", task_group_name="g")
+    h.ask_and_run("m", task_group_name="g")
     h.confirm()
     h.ask("n", task_group_name="g")
     h.cycle()
@@ -272,12 +272,12 @@ def test_after_a_release_of_everything_no_member_waits_for_what_was_placed(
 ) -> None:
     """The placeholders have timed out, those that were replaced before have not: a later member is placed."""
     h = a_gang("p1", "p2", "p3")
-    h.try_asks("m", task_group_name="g")
+    h.ask_and_run("m", task_group_name="g")
     h.confirm()
     h.release("", termination=termination)
     assert (3, 1, 2) == group(h)
 
-    h.try_asks("later", task_group_name="g")
+    h.ask_and_run("later", task_group_name="g")
     assert {"m": "one", "later": "one"} == h.placements
     assert "Running" == h.states()[-1]
 
@@ -302,5 +302,5 @@ def test_a_release_of_everything_confirms_the_end_of_every_placeholder(style: st
     assert state == h.states()[-1]
     assert (EMPTY, 0) == (h.queue().allocated, h.state.placed.placeholders)
     if style == "Soft":
-        h.try_asks("m", task_group_name="g")
+        h.ask_and_run("m", task_group_name="g")
         assert {"m": "one"} == h.placements

@@ -36,7 +36,7 @@ def test_asks_that_were_tried_without_result_are_reported() -> None:
     h = full()
     h.submit()
     h.ask("low")
-    h.try_asks("high", priority=1)
+    h.ask_and_run("high", priority=1)
 
     assert ["high", "low"] == reported(h)
     (first, _) = h.heard(SchedulingStateChanged)
@@ -51,7 +51,7 @@ def test_the_rm_gets_one_message() -> None:
     """Also when the ask is tried again later."""
     h = full()
     h.submit()
-    h.try_asks("a")
+    h.ask_and_run("a")
     first = reported(h)
     h.nodes("other", capacity=a_resource(memory=1))
     h.run_until_idle()
@@ -134,7 +134,7 @@ def test_asks_that_are_placed_or_gone_are_not_reported() -> None:
     h.nodes("large")
     h.submit()
     h.ask("placed")
-    h.try_asks("gone", "waits")
+    h.ask_and_run("gone", "waits")
     h.release("gone")
 
     assert ["waits"] == reported(h)
@@ -146,7 +146,7 @@ def test_what_was_reported_leaves_more_for_other_applications_the_next_time() ->
     h.have(BOTH_OF_SIX)
     h.run_until_idle()
     first = reported(h)
-    h.try_asks("more", application_id="one", resource=SIX)
+    h.ask_and_run("more", application_id="one", resource=SIX)
 
     assert (["one"], ["two"]) == (first, reported(h))
 
@@ -156,7 +156,7 @@ def test_an_ask_that_the_rm_refused_everywhere_is_reported() -> None:
     h = a_partition(
         "node", predicates=FakePredicates(refused={("a", "node"): "taint"}), reservations_on=False
     )
-    h.try_asks("a")
+    h.ask_and_run("a")
 
     assert ["a"] == reported(h)
 
@@ -180,7 +180,7 @@ def looked_at(waiting: int, monkeypatch: pytest.MonkeyPatch) -> int:
     with monkeypatch.context() as patched:
         patched.setattr(ApplicationAsks, "outstanding", noted)
         h.submit("late")
-        h.try_asks("late", application_id="late")
+        h.ask_and_run("late", application_id="late")
         assert ["late"] == reported(h)
     return len(seen)
 
@@ -195,7 +195,7 @@ def test_members_that_wait_for_a_placeholder_are_not_reported() -> None:
     h = full()
     h.submit(placeholder_ask=TEN)
     h.ask("p", task_group_name="g", placeholder=True)
-    h.try_asks("m", task_group_name="g")
+    h.ask_and_run("m", task_group_name="g")
 
     assert ["p"] == reported(h)
 

@@ -74,7 +74,7 @@ def test_passing_over_is_no_miss_for_a_back_off() -> None:
 def test_a_reserved_ask_is_passed_over() -> None:
     """And tried in the next cycle, although nothing has changed."""
     h = a_scene()
-    h.try_asks("old")
+    h.ask_and_run("old")
     h.ask("a")
     h.wait(3)
     assert h.node("n0").reservations
@@ -90,7 +90,7 @@ def test_a_reserved_ask_is_passed_over() -> None:
 def test_a_member_of_a_gang_is_passed_over() -> None:
     """Another one takes the place of the placeholder meanwhile."""
     h = a_partition("n", predicates=FakePredicates(), placeholder_ask=a_resource(memory=10))
-    h.try_asks("placeholder", task_group_name="tasks", placeholder=True)
+    h.ask_and_run("placeholder", task_group_name="tasks", placeholder=True)
     h.ask("a", "b", task_group_name="tasks")
     h.keys_of_others = {"a"}
     h.run_until_idle()

@@ -29,7 +29,7 @@ def a_gang(
     h = Harness(queues, predicates=predicates)
     h.nodes(nodes[0], capacity=TWENTY)
     h.submit(placeholder_ask=a_resource(memory=10 * len(placeholders)))
-    h.try_asks(*placeholders, task_group_name="g", placeholder=True)
+    h.ask_and_run(*placeholders, task_group_name="g", placeholder=True)
     assert set(placeholders) == set(h.placements)
     if nodes[1:]:
         h.nodes(*nodes[1:], capacity=TWENTY)
@@ -121,7 +121,7 @@ def test_a_larger_member_cancels_the_placeholders_of_its_group() -> None:
 def test_a_cancelled_placeholder_is_asked_for_once() -> None:
     """Until the RM confirms it nothing more happens; then the member is placed as any other ask."""
     h = a_gang("p1", "p2")
-    h.try_asks("big", task_group_name="g", resource=a_resource(memory=15))
+    h.ask_and_run("big", task_group_name="g", resource=a_resource(memory=15))
     asked = len(h.releases)
 
     h.run_until_idle()
@@ -159,7 +159,7 @@ def test_swaps_go_before_ordinary_asks() -> None:
 def test_members_beyond_the_placeholders_are_placed_as_any_other_ask() -> None:
     """Once all placeholders have been replaced."""
     h = a_gang("p1")
-    h.try_asks("m1", "m2", task_group_name="g")
+    h.ask_and_run("m1", "m2", task_group_name="g")
     waiting = dict(h.placements)
 
     h.settle()

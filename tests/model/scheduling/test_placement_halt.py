@@ -46,7 +46,7 @@ def an_ask_with_a_reserved_node_that_is_free_now() -> Harness:
 
 def a_member_whose_placeholder_is_placed() -> Harness:
     h = a_partition("one", capacity=HUNDRED, placeholder_ask=TEN)
-    h.try_asks("placeholder", task_group_name="g", placeholder=True)
+    h.ask_and_run("placeholder", task_group_name="g", placeholder=True)
     h.ask("member", task_group_name="g")
     return h
 

@@ -34,7 +34,7 @@ def reserved(
     waiting = waiting or ("waits",)
     h = a_roomy_partition(*nodes, **settings)
     h.submit()
-    h.try_asks(*busy, resource=busy_size)
+    h.ask_and_run(*busy, resource=busy_size)
     h.ask(*waiting, resource=size)
     h.wait(3)
     assert list(waiting) == [key for node in nodes for key in h.node(node).reservations]
@@ -237,7 +237,7 @@ def test_a_back_off_does_not_bar_reserved_asks() -> None:
     """It is for the search of nodes; a reserved ask has one."""
     backoff = "{application.unschedasks.backoff: '1', application.unschedasks.backoff.delay: 10m}"
     h = reserved(queues=f"- name: leaf\n  properties: {backoff}")
-    h.try_asks("next", "last", resource=FIVE)
+    h.ask_and_run("next", "last", resource=FIVE)
     backs_off = h.entry().backoff_until_ns
     h.release("busy")
     h.run_until_idle()
@@ -264,7 +264,7 @@ def test_an_application_that_may_not_start_is_passed_over() -> None:
     """The user runs the maximum of applications: the reservation waits."""
     h = a_roomy_partition("one")
     h.submit("running")
-    h.try_asks("busy", application_id="running")
+    h.ask_and_run("busy", application_id="running")
     h.submit("accepted")
     h.ask("waits", application_id="accepted")
     h.wait(3)
@@ -282,8 +282,8 @@ def test_an_ask_with_a_required_node_goes_nowhere_else() -> None:
     """It waits for its node, and runs there though it is cordoned."""
     h = a_roomy_partition("one")
     h.submit()
-    h.try_asks("busy")
-    h.try_asks("daemon", required_node="one")
+    h.ask_and_run("busy")
+    h.ask_and_run("daemon", required_node="one")
     h.nodes("two")
     h.run_until_idle()
     elsewhere = h.placements.get("daemon")
@@ -300,7 +300,7 @@ def test_an_ask_whose_required_node_is_refused_goes_nowhere_else() -> None:
     predicates = FakePredicates(refused={("daemon", "one"): "not yet"})
     h = a_roomy_partition("one", "two", predicates=predicates)
     h.submit()
-    h.try_asks("daemon", required_node="one")
+    h.ask_and_run("daemon", required_node="one")
     h.run_until_idle()
 
     assert ({}, ("daemon",)) == (h.placements, h.node("one").reservations)
@@ -391,7 +391,7 @@ def test_a_new_reservation_has_no_other_reserved_ask_tried(monkeypatch: pytest.M
     """They lack room as before."""
     h = reserved_by_many(5)
     h.nodes("more")
-    h.try_asks("fills", application_id="app-00")
+    h.ask_and_run("fills", application_id="app-00")
     h.ask("late", application_id="app-01")
     tried = applications_tried(monkeypatch)
 
@@ -403,7 +403,7 @@ def test_a_new_reservation_has_no_other_reserved_ask_tried(monkeypatch: pytest.M
 def test_a_reserved_ask_that_becomes_smaller_is_tried_on_its_node_again() -> None:
     """No node has gained anything: the ask fits into what was too little before."""
     h = reserved(busy_size=FIVE)
-    h.try_asks("waits", resource=FIVE)
+    h.ask_and_run("waits", resource=FIVE)
 
     assert ({"waits": "one"}, 0) == (h.placements, h.state.reservations)
 
@@ -435,8 +435,8 @@ def test_several_asks_that_can_run_on_one_node_only_get_it_in_turn() -> None:
     """Each has a reservation of the same node, which gains room for one after the other."""
     h = a_roomy_partition("one")
     h.submit()
-    h.try_asks("busy-1", "busy-2", resource=FIVE)
-    h.try_asks("daemon-1", "daemon-2", required_node="one", resource=FIVE)
+    h.ask_and_run("busy-1", "busy-2", resource=FIVE)
+    h.ask_and_run("daemon-1", "daemon-2", required_node="one", resource=FIVE)
     held = h.node("one").reservations
     h.forget()
 

@@ -28,7 +28,7 @@ def reserving() -> Harness:
     h.ask("whole", resource=EIGHT)
     h.wait(3)
     assert ["app"] == list(h.queue().accepted_allocating)
-    h.try_asks("first", application_id="next", resource=a_resource(memory=2))
+    h.ask_and_run("first", application_id="next", resource=a_resource(memory=2))
     assert "first" not in h.placements
     return h
 
@@ -52,8 +52,8 @@ def test_the_place_is_free_once_placeholders_have_ended() -> None:
     h.nodes("large", capacity=EIGHT)
     h.submit("app", placeholder_ask=FOUR, style="Soft")
     h.submit("next")
-    h.try_asks("holder", resource=FOUR, placeholder=True, task_group_name="group")
-    h.try_asks("first", application_id="next", resource=FOUR)
+    h.ask_and_run("holder", resource=FOUR, placeholder=True, task_group_name="group")
+    h.ask_and_run("first", application_id="next", resource=FOUR)
     assert "first" not in h.placements
     h.release("holder", termination=TerminationType.STOPPED_BY_RM)
     h.run_until_idle()

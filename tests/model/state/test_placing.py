@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.model.builders import SECOND_NS, START_NS, TEN, a_resource
-from support.model.harness import Harness
+from support.model.harness import Harness, a_running_partition
 
 from licorne.model.nodes.block import NodeEntry
 from licorne.model.resources.resource import EMPTY
@@ -16,9 +16,7 @@ LIMITED = "- name: leaf\n  resources: {max: {memory: 5}}"
 
 def waiting(*keys: str, queues: str = "- name: leaf") -> Harness:
     """Return a partition with the nodes `one` and `two` of ten and an application whose asks wait."""
-    h = Harness(queues)
-    h.nodes("one", "two")
-    h.submit()
+    h = a_running_partition(queues=queues)
     h.ask(*keys)
     h.forget()
     return h

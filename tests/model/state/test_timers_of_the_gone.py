@@ -25,8 +25,7 @@ def a_partition() -> Harness:
 def start(h: Harness, application_id: str = "app") -> None:
     """Have an application run that may run a day, with an allocation that may run an hour."""
     h.submit(application_id, timeout_seconds=24 * 3600)
-    h.ask(f"{application_id}-task", application_id=application_id, limit_seconds=3600)
-    h.run_until_idle()
+    h.ask_and_run(f"{application_id}-task", application_id=application_id, limit_seconds=3600)
 
 
 def start_gang(h: Harness, application_id: str = "app", *, style: str = "Soft") -> None:
@@ -129,8 +128,7 @@ def test_a_timer_that_is_started_again_takes_the_place_of_the_first() -> None:
     h = a_partition()
     h.submit()
     for key in ("a", "b", "c"):
-        h.ask(key)
-        h.run_until_idle()
+        h.ask_and_run(key)
         h.release(key)
 
     assert {"STATE": 1} == waiting(h)
@@ -156,8 +154,7 @@ def completed(h: Harness, *names: str) -> None:
     """Have applications complete by themselves."""
     for name in names:
         h.submit(name)
-        h.ask(f"{name}-task", application_id=name)
-        h.run_until_idle()
+        h.ask_and_run(f"{name}-task", application_id=name)
         h.release(f"{name}-task", application_id=name)
         h.advance(31)
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from support.model.attributes import attributes_of
-from support.model.builders import START_NS, TEN, a_resource, an_allocation, an_ask
+from support.model.builders import FIVE, START_NS, TEN, an_allocation, an_ask
 
 from licorne.model.values.allocation import UNKNOWN_INSTANCE_TYPE, Allocation, Ask
-
-FIVE = a_resource(memory=5)
 
 
 def a_full_ask() -> Ask:

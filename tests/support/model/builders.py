@@ -12,6 +12,7 @@ from licorne.model.applications.application import Application
 from licorne.model.applications.gang import GangSettings
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import PartitionConfig
+from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.node import Node
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
@@ -27,14 +28,17 @@ from licorne.model.values.predicate_questions import (
 from licorne.model.values.users import User
 
 __all__ = [
+    "FIVE",
     "PARTITION",
     "SECOND_NS",
     "START_NS",
     "TEN",
+    "TWENTY",
     "FakeChannel",
     "FakePredicates",
     "a_configuration",
     "a_node",
+    "a_node_entry",
     "a_queue_tree",
     "a_resource",
     "an_allocation",
@@ -56,6 +60,9 @@ def a_resource(**quantities: int) -> Resource:
 
 TEN: Final = a_resource(memory=10)
 """What an ask wants and a node offers unless a test says otherwise."""
+
+FIVE: Final = a_resource(memory=5)
+TWENTY: Final = a_resource(memory=20)
 
 
 def an_ask(
@@ -105,6 +112,17 @@ def a_node(
 ) -> Node:
     """Return a node with nothing on it."""
     return Node(node_id, attributes or {}, capacity, schedulable=schedulable)
+
+
+def a_node_entry(
+    node_id: str, *, capacity: Resource = TEN, available: Resource | None = None, schedulable: bool = True
+) -> NodeEntry:
+    """Return the entry of a node, everything of which is available unless said otherwise."""
+    node = a_node(node_id, capacity=capacity)
+    entry = NodeEntry(node, node_id, node.instance_type, capacity, schedulable=schedulable)
+    if available is not None:
+        entry.available = available
+    return entry
 
 
 def an_application(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.model.builders import SECOND_NS, START_NS, TEN, an_application, an_ask
+from support.model.builders import SECOND_NS, START_NS, TEN, a_resource, an_application, an_ask
 
 from licorne.model.applications.effects import (
     Answer,
@@ -18,7 +18,7 @@ from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.messages import TerminationType
 
-__all__ = ["DrivenApplication"]
+__all__ = ["DrivenApplication", "a_gang", "running"]
 
 
 class DrivenApplication:
@@ -129,3 +129,18 @@ class DrivenApplication:
     def keys(self) -> list[str]:
         """Return the keys of the allocations."""
         return [placed.allocation.allocation_key for placed in self.application.allocations.all()]
+
+
+def running(*keys: str) -> DrivenApplication:
+    """Return an application whose asks are placed."""
+    app = DrivenApplication()
+    app.run(*keys)
+    return app
+
+
+def a_gang(*placeholders: str, members: tuple[str, ...] = ()) -> DrivenApplication:
+    """Return an application of the gang `g` that is complete, and whose members wait."""
+    app = DrivenApplication(announced=a_resource(memory=10 * len(placeholders)))
+    app.gang(*placeholders)
+    app.ask(*members, group="g")
+    return app

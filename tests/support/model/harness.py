@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from support.model.builders import (
+    FIVE,
     PARTITION,
     SECOND_NS,
     START_NS,
     TEN,
+    TWENTY,
     FakeChannel,
     FakePredicates,
     a_configuration,
@@ -61,10 +63,12 @@ from licorne.model.values.messages import (
 from licorne.model.values.refusals import PlacementHalt
 
 __all__ = [
+    "FIVE",
     "PARTITION",
     "SECOND_NS",
     "START_NS",
     "TEN",
+    "TWENTY",
     "Asked",
     "FakeChannel",
     "FakePredicates",
@@ -75,6 +79,7 @@ __all__ = [
     "a_queue_tree",
     "a_resource",
     "a_roomy_partition",
+    "a_running_partition",
     "an_allocation",
     "an_application",
     "an_ask",
@@ -241,9 +246,9 @@ class Harness:
         answers = [entry for entry in self.announcements[heard:] if isinstance(entry, AllocationsRejected)]
         return tuple(rejection for answer in answers for rejection in answer.rejections)
 
-    def try_asks(self, *allocation_keys: str, **options: Any) -> int:
-        """Send asks in one message, see `ask`, and run cycles; return how many cycles gave a result."""
-        self.ask(*allocation_keys, **options)
+    def ask_and_run(self, *allocation_keys: str, **terms: Any) -> int:
+        """Send asks that are not rejected, see `ask`, and run cycles; return how many gave a result."""
+        assert self.ask(*allocation_keys, **terms) == ()
         return self.run_until_idle()
 
     def have(self, asked: Iterable[Asked]) -> None:
@@ -466,3 +471,24 @@ def a_roomy_partition(*node_ids: str, queues: str = "- name: leaf", **settings: 
     if node_ids:
         harness.nodes(*node_ids)
     return harness
+
+
+def a_running_partition(
+    *allocation_keys: str,
+    nodes: Collection[str] = ("one", "two"),
+    capacity: Resource = TEN,
+    queues: str = "- name: leaf",
+    predicates: Predicates | None = None,
+    **submission: Any,
+) -> Harness:
+    """Return a partition with nodes of one size and an application, see `submit`, whose asks are placed.
+
+    What was announced so far is forgotten.
+    """
+    h = Harness(queues, predicates=predicates)
+    h.nodes(*nodes, capacity=capacity)
+    h.submit(**submission)
+    if allocation_keys:
+        h.ask_and_run(*allocation_keys)
+    h.forget()
+    return h

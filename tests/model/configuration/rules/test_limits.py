@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
-from support.model.configurations import below_root, errors_at_marks, errors_of
+from typing import Final
 
-WILDCARD_ALONE = (
+import pytest
+from support.model.configurations import below_root, errors_at_marks
+
+WILDCARD_ALONE: Final = (
     "should not specify only one group limit that is using the wildcard. "
     "There must be at least one limit with a group name defined"
 )
+NOTHING_LIMITED: Final = "invalid resource combination for limit x all resource limits are null"
 
 
 def a_queue_with(*limits: str, queue: str = "") -> str:
     """Return a configuration with one queue that has these limits."""
     return below_root("- name: a\n" + queue + "  limits:\n" + "\n".join(f"  - {limit}" for limit in limits))
-
-
-def test_a_limit_is_for_someone() -> None:
-    """Reported at the limit."""
-    text = a_queue_with("§{limit: x, maxapplications: 1}", "§{users: [], groups: ~, maxapplications: 1}")
-
-    assert [
-        "empty user and group lists defined in limit 'x'",
-        "empty user and group lists defined in limit ''",
-    ] == errors_at_marks(text)
 
 
 @pytest.mark.parametrize("name", ["9bob", "", "bob smith", "b$b", "-bob", "dev*"])
@@ -42,14 +35,6 @@ def test_a_limit_names_possible_groups(name: str) -> None:
     assert [f"invalid limit group name {name!r} in limit definition"] == errors_at_marks(text)
 
 
-@pytest.mark.parametrize(
-    "limit", ["users: [machine$, bob@x.y, b/c#d:e-f, _x, '*']", "groups: [dev-x, a.b:c, _y, '*']"]
-)
-def test_unusual_names_in_limits_are_allowed(limit: str) -> None:
-    """Signs that occur in names of users and groups."""
-    assert errors_of(a_queue_with(f"{{{limit}, maxapplications: 1}}")) == []
-
-
 @pytest.mark.parametrize(("kind", "key"), [("user", "users"), ("group", "groups")])
 def test_a_queue_limits_each_name_once(kind: str, key: str) -> None:
     """In one limit or in two."""
@@ -57,22 +42,9 @@ def test_a_queue_limits_each_name_once(kind: str, key: str) -> None:
         f"{{{key}: [bob, §bob, '*'], maxapplications: 1}}", f"{{{key}: [§'*'], maxapplications: 2}}"
     )
 
-    assert [
-        f"duplicated {kind} name 'bob', already exists",
-        f"duplicated {kind} name '*', already exists",
-    ] == errors_at_marks(text)
-
-
-def test_a_user_and_a_group_may_have_one_name() -> None:
-    """They are different lists."""
-    assert errors_of(a_queue_with("{users: [bob], groups: [bob], maxapplications: 1}")) == []
-
-
-def test_other_queues_may_limit_the_same_name() -> None:
-    """Each queue has its own limits."""
-    limits = "limits: [{users: [bob], maxapplications: 1}]"
-
-    assert errors_of(below_root(f"- {{name: a, {limits}}}\n- {{name: b, {limits}}}")) == []
+    assert [f"duplicated {kind} name '{name}', already exists" for name in ("bob", "*")] == errors_at_marks(
+        text
+    )
 
 
 @pytest.mark.parametrize(("kind", "key"), [("user", "users"), ("group", "groups")])
@@ -87,88 +59,91 @@ def test_no_user_is_named_after_the_wildcard(kind: str, key: str) -> None:
     ] == errors_at_marks(text)
 
 
-def test_the_wildcard_group_is_not_alone() -> None:
-    """It comes after a group with a name."""
-    assert [WILDCARD_ALONE] == errors_at_marks(a_queue_with("{groups: [§'*'], maxapplications: 1}"))
-
-
-def test_a_group_after_the_wildcard_group_comes_too_late() -> None:
-    """Both are reported: the wildcard that is alone so far, and the name after it."""
-    text = a_queue_with("{groups: [§'*'], maxapplications: 1}", "{groups: [§dev], maxapplications: 2}")
-
-    assert [
+LIMITS: Final[dict[str, tuple[str, ...]]] = {
+    "a limit without users and groups is refused": (
+        a_queue_with("§{limit: x, maxapplications: 1}", "§{users: [], groups: ~, maxapplications: 1}"),
+        "empty user and group lists defined in limit 'x'",
+        "empty user and group lists defined in limit ''",
+    ),
+    "unusual names of users are allowed": (
+        a_queue_with("{users: [machine$, bob@x.y, b/c#d:e-f, _x, '*'], maxapplications: 1}"),
+    ),
+    "unusual names of groups are allowed": (
+        a_queue_with("{groups: [dev-x, a.b:c, _y, '*'], maxapplications: 1}"),
+    ),
+    "a user and a group may have one name": (
+        a_queue_with("{users: [bob], groups: [bob], maxapplications: 1}"),
+    ),
+    "two queues may limit the same name": (
+        below_root(
+            "- {name: a, limits: [{users: [bob], maxapplications: 1}]}\n"
+            "- {name: b, limits: [{users: [bob], maxapplications: 1}]}"
+        ),
+    ),
+    "the wildcard group alone is refused": (
+        a_queue_with("{groups: [§'*'], maxapplications: 1}"),
+        WILDCARD_ALONE,
+    ),
+    "the wildcard group without a group before it and a group after it are both refused": (
+        a_queue_with("{groups: [§'*'], maxapplications: 1}", "{groups: [§dev], maxapplications: 2}"),
         WILDCARD_ALONE,
         "should not set no wildcard group dev after wildcard group limit",
-    ] == errors_at_marks(text)
+    ),
+    "the wildcard group may follow a group, with limits of users between them": (
+        a_queue_with(
+            "{groups: [dev], maxapplications: 1}",
+            "{users: [bob], maxapplications: 1}",
+            "{groups: ['*'], maxapplications: 2}",
+        ),
+    ),
+    **{
+        f"resources that are all zero are refused {what}": (
+            a_queue_with(f"{{limit: x, users: [bob], maxresources: §{{memory: 0, vcore: 0}}{more}}}"),
+            "MaxResources should be greater than zero in 'x' limit",
+        )
+        for what, more in (("alone", ""), ("with a number of applications", ", maxapplications: 2"))
+    },
+    "one positive quantity among zeros is enough": (
+        a_queue_with("{users: [bob], maxresources: {memory: 0, vcore: 1}}"),
+    ),
+    "a limit without resources and applications is refused": (
+        a_queue_with("§{limit: x, users: [bob]}"),
+        NOTHING_LIMITED,
+    ),
+    "a limit of no applications is refused": (
+        a_queue_with("{limit: x, users: [bob], maxapplications: §0}"),
+        NOTHING_LIMITED,
+    ),
+    "a limit of empty resources is refused": (
+        a_queue_with("{limit: x, users: [bob], maxresources: §{}}"),
+        NOTHING_LIMITED,
+    ),
+    "resources that cannot be read are not reported as absent too": (
+        a_queue_with("{users: [bob], maxresources: {memory: §x, vcore: 0}}"),
+        "invalid quantity: 'x'",
+    ),
+    "a limit has as many applications as its queue, and no more": (
+        a_queue_with(
+            "{limit: x, users: [bob], maxapplications: §5}",
+            "{limit: y, users: [dan], maxapplications: 4}",
+            queue="  maxapplications: 4\n",
+        ),
+        "invalid MaxApplications settings for limit x: 5 exceed the current queue MaxApplications 4",
+    ),
+    "a limit has as much of the types that its queue limits, and no more": (
+        a_queue_with(
+            "{limit: x, users: [bob], maxresources: §{memory: 20}}",
+            "{limit: y, users: [dan], maxresources: {memory: 10, vcore: 20}}",
+            queue="  resources: {max: {memory: 10}}\n",
+        ),
+        "invalid MaxResources settings for limit x: they exceed the current queue MaxResources",
+    ),
+}
 
 
-def test_the_wildcard_group_may_follow_a_group() -> None:
-    """Limits without groups between do not matter."""
-    text = a_queue_with(
-        "{groups: [dev], maxapplications: 1}",
-        "{users: [bob], maxapplications: 1}",
-        "{groups: ['*'], maxapplications: 2}",
-    )
+@pytest.mark.parametrize("case", LIMITS)
+def test_limits_of_one_queue_are_checked(case: str) -> None:
+    """Each limit alone, with the others and with its queue."""
+    text, *said = LIMITS[case]
 
-    assert errors_of(text) == []
-
-
-@pytest.mark.parametrize("applications", ["", ", maxapplications: 2"])
-def test_resources_of_a_limit_are_not_all_zero(applications: str) -> None:
-    """That would allow nothing, and is not how a queue is closed."""
-    text = a_queue_with(f"{{limit: x, users: [bob], maxresources: §{{memory: 0, vcore: 0}}{applications}}}")
-
-    assert ["MaxResources should be greater than zero in 'x' limit"] == errors_at_marks(text)
-
-
-def test_some_resources_of_a_limit_may_be_zero() -> None:
-    """One positive quantity is enough."""
-    assert errors_of(a_queue_with("{users: [bob], maxresources: {memory: 0, vcore: 1}}")) == []
-
-
-@pytest.mark.parametrize(
-    "limit",
-    [
-        "§{limit: x, users: [bob]}",
-        "{limit: x, users: [bob], maxapplications: §0}",
-        "{limit: x, users: [bob], maxresources: §{}}",
-    ],
-)
-def test_a_limit_limits_something(limit: str) -> None:
-    """Resources, applications or both."""
-    assert ["invalid resource combination for limit x all resource limits are null"] == errors_at_marks(
-        a_queue_with(limit)
-    )
-
-
-def test_resources_that_cannot_be_read_are_not_reported_as_absent() -> None:
-    """One error is reported once."""
-    text = a_queue_with("{users: [bob], maxresources: {memory: §x, vcore: 0}}")
-
-    assert ["invalid quantity: 'x'"] == errors_at_marks(text)
-
-
-def test_a_limit_has_no_more_applications_than_its_queue() -> None:
-    """Equal is allowed."""
-    text = a_queue_with(
-        "{limit: x, users: [bob], maxapplications: §5}",
-        "{limit: y, users: [dan], maxapplications: 4}",
-        queue="  maxapplications: 4\n",
-    )
-
-    assert [
-        "invalid MaxApplications settings for limit x: 5 exceed the current queue MaxApplications 4"
-    ] == errors_at_marks(text)
-
-
-def test_a_limit_has_no_more_resources_than_its_queue() -> None:
-    """Only types that the queue's maximum names are compared."""
-    text = a_queue_with(
-        "{limit: x, users: [bob], maxresources: §{memory: 20}}",
-        "{limit: y, users: [dan], maxresources: {memory: 10, vcore: 20}}",
-        queue="  resources: {max: {memory: 10}}\n",
-    )
-
-    assert [
-        "invalid MaxResources settings for limit x: they exceed the current queue MaxResources"
-    ] == errors_at_marks(text)
+    assert said == errors_at_marks(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from support.model.configurations import below_root, warnings_at_marks, warnings_of
 
@@ -71,32 +73,31 @@ def test_usable_rules_have_no_warnings(rule: str) -> None:
     assert unusable_rule_problems(load(config)) == ()
 
 
-def test_a_value_without_effect_is_remarked_on() -> None:
-    """Only fixed and tag rules have one."""
-    assert ["value has no effect at a user rule"] == warnings_at_marks(with_rule("{name: User, value: §x}"))
-
-
-def test_filter_entries_without_effect_are_remarked_on() -> None:
-    """In a list of several there are names only."""
-    rule = "{name: user, filter: {users: [bob, §'b.*'], groups: [§'!x', §'d v']}}"
-
-    assert [
+RULES: Final[dict[str, tuple[str, ...]]] = {
+    "only fixed and tag rules have a value": (
+        with_rule("{name: User, value: §x}"),
+        "value has no effect at a user rule",
+    ),
+    "a list of several filter entries has names only": (
+        with_rule("{name: user, filter: {users: [bob, §'b.*'], groups: [§'!x', §'d v']}}"),
         "'b.*' is no user name and has no effect in a list of several",
         "'!x' is no group name and has no effect in a list of several",
         "'d v' is no group name and has no effect in a list of several",
-    ] == warnings_at_marks(with_rule(rule))
+    ),
+    "a filter type with a capital is taken for allow": (
+        with_rule("{name: user, filter: {type: §Deny, users: [bob]}}"),
+        "the filter type Deny is taken for allow: write 'deny' in lower case",
+    ),
+    "a filter that denies everyone is probably not meant": (
+        with_rule("{name: user, filter: {type: §deny}}"),
+        "a deny filter without users and groups denies everyone",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("who", "said"),
-    [
-        (
-            "{type: §Deny, users: [bob]}",
-            "the filter type Deny is taken for allow: write 'deny' in lower case",
-        ),
-        ("{type: §deny}", "a deny filter without users and groups denies everyone"),
-    ],
-)
-def test_filters_that_do_not_deny_as_they_seem_to_are_remarked_on(who: str, said: str) -> None:
-    """Both are allowed, and probably not meant."""
-    assert [said] == warnings_at_marks(with_rule(f"{{name: user, filter: {who}}}"))
+@pytest.mark.parametrize("case", RULES)
+def test_rules_without_the_effect_they_seem_to_have_are_reported(case: str) -> None:
+    """They are allowed all the same."""
+    text, *said = RULES[case]
+
+    assert said == warnings_at_marks(text)

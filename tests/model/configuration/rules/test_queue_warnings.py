@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from support.model.configurations import OPEN, below_root, warnings_at_marks, warnings_of
 
@@ -29,45 +31,81 @@ def test_a_sensible_queue_has_no_warnings() -> None:
     assert warnings_of(text) == []
 
 
-def test_names_that_no_user_can_have_are_remarked_on_in_access_lists() -> None:
-    """They are stricter than names in limits."""
-    text = below_root("- {name: a, submitacl: §'bob,b!b dev:x,*', adminacl: §'* dev'}").replace(OPEN, "")
-
-    assert [
+SETTINGS: Final[dict[str, tuple[str, ...]]] = {
+    "names that no user can have are reported in access lists": (
+        below_root("- {name: a, submitacl: §'bob,b!b dev:x,*', adminacl: §'* dev'}").replace(OPEN, ""),
         "'b!b', 'dev:x', '*' in the ACL 'bob,b!b dev:x,*' can match nobody",
         "'dev' in the ACL '* dev' can match nobody",
-    ] == warnings_at_marks(text)
-
-
-@pytest.mark.parametrize("key", ["guaranteed", "max"])
-def test_resources_that_are_all_zero_are_remarked_on(key: str) -> None:
-    """A maximum of zero limits nothing."""
-    text = below_root(f"- {{name: a, resources: {{{key}: §{{memory: 0, vcore: 0}}}}}}")
-
-    assert [f"{key} is zero for all resources, which counts as not set"] == warnings_at_marks(text)
-
-
-def test_an_empty_template_of_a_leaf_is_not_remarked_on() -> None:
-    """It says nothing anywhere."""
-    assert warnings_of(below_root("- {name: a, childtemplate: {properties: {}}}")) == []
-
-
-def test_unknown_properties_are_remarked_on_with_the_property_that_was_meant() -> None:
-    """In templates too; they are kept all the same."""
-    text = below_root(
-        """
-        - name: a
-          parent: true
-          properties: {aplication.sort.priority: §disabled, colour: §red}
-          childtemplate: {properties: {preemption.delay.seconds: §10}}
-        """
-    )
-
-    assert [
+    ),
+    **{
+        f"{key} resources that are all zero are reported: they limit nothing": (
+            below_root(f"- {{name: a, resources: {{{key}: §{{memory: 0, vcore: 0}}}}}}"),
+            f"{key} is zero for all resources, which counts as not set",
+        )
+        for key in ("guaranteed", "max")
+    },
+    "an empty template of a leaf is not reported": (
+        below_root("- {name: a, childtemplate: {properties: {}}}"),
+    ),
+    "unknown properties are reported with the property that was meant, in templates too": (
+        below_root(
+            "- name: a\n  parent: true\n"
+            "  properties: {aplication.sort.priority: §disabled, colour: §red}\n"
+            "  childtemplate: {properties: {preemption.delay.seconds: §10}}"
+        ),
         "the property 'aplication.sort.priority' is not known; did you mean 'application.sort.priority'?",
         "the property 'colour' is not known",
         "the property 'preemption.delay.seconds' is not known; did you mean 'preemption.delay'?",
-    ] == warnings_at_marks(text)
+    ),
+    "the old name of fifo is reported": (
+        below_root("- {name: a, properties: {application.sort.policy: §stateaware}}"),
+        "stateaware is served as fifo: write 'fifo'",
+    ),
+    "properties of leaves are reported at parents without queues: dynamic queues do not inherit them": (
+        below_root("- {name: a, parent: true, properties: {application.sort.policy: §fair}}"),
+        (
+            "application.sort.policy has no effect at a parent without configured queues; "
+            "did you mean childtemplate?"
+        ),
+    ),
+    "properties of preemption are reported where it is off; quota preemption is off by default": (
+        below_root(
+            "- name: a\n  properties: {preemption.delay: §10s, preemption.policy: §fence, "
+            "quota.preemption.delay: §1m}",
+            "preemption: {enabled: false}",
+        ),
+        "preemption.delay has no effect: preemption.enabled is not true for the partition",
+        "preemption.policy has no effect: preemption.enabled is not true for the partition",
+        (
+            "quota.preemption.delay has no effect: preemption.quotapreemptionenabled is not true "
+            "for the partition"
+        ),
+    ),
+    "an unknown resolver is reported with the one that was meant": (
+        below_root("", "usergroupresolver: {type: §ladp}"),
+        "the user group resolver 'ladp' is not known, the default is used; did you mean 'ldap'?",
+    ),
+    "the resolver for tests of the recorded core is not known": (
+        below_root("", "usergroupresolver: {type: §test}"),
+        "the user group resolver 'test' is not known, the default is used",
+    ),
+    "a resolver in upper case is not known": (
+        below_root("", "usergroupresolver: {type: §OS}"),
+        "the user group resolver 'OS' is not known, the default is used; did you mean 'os'?",
+    ),
+    **{
+        f"the resolver {kind} is known": (below_root("", f"usergroupresolver: {{type: {kind}}}"),)
+        for kind in ("os", "ldap", "''")
+    },
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_settings_without_the_effect_they_seem_to_have_are_reported(case: str) -> None:
+    """Settings that do what they seem to do are not."""
+    text, *said = SETTINGS[case]
+
+    assert said == warnings_at_marks(text)
 
 
 @pytest.mark.parametrize(
@@ -88,68 +126,6 @@ def test_unreadable_properties_are_remarked_on(name: str, text: str, hint: str) 
     configuration = below_root(f"- {{name: a, properties: {{{name}: §'{text}'}}}}")
 
     assert [f"{text!r} is no value of {name}, the default is used{hint}"] == warnings_at_marks(configuration)
-
-
-def test_the_old_name_of_fifo_is_remarked_on() -> None:
-    """It works as before."""
-    text = below_root("- {name: a, properties: {application.sort.policy: §stateaware}}")
-
-    assert ["stateaware is served as fifo: write 'fifo'"] == warnings_at_marks(text)
-
-
-def test_properties_of_leaves_are_remarked_on_at_parents_without_queues() -> None:
-    """Dynamic queues do not inherit them."""
-    text = below_root("- {name: a, parent: true, properties: {application.sort.policy: §fair}}")
-
-    assert [
-        (
-            "application.sort.policy has no effect at a parent without configured queues; "
-            "did you mean childtemplate?"
-        )
-    ] == warnings_at_marks(text)
-
-
-def test_properties_of_preemption_are_remarked_on_where_it_is_off() -> None:
-    """Quota preemption is off unless it is switched on."""
-    text = below_root(
-        """
-        - name: a
-          properties: {preemption.delay: §10s, preemption.policy: §fence, quota.preemption.delay: §1m}
-        """,
-        "preemption: {enabled: false}",
-    )
-
-    assert [
-        "preemption.delay has no effect: preemption.enabled is not true for the partition",
-        "preemption.policy has no effect: preemption.enabled is not true for the partition",
-        (
-            "quota.preemption.delay has no effect: preemption.quotapreemptionenabled is not true "
-            "for the partition"
-        ),
-    ] == warnings_at_marks(text)
-
-
-def test_an_unknown_resolver_is_remarked_on() -> None:
-    """Users are resolved as if there were none."""
-    text = below_root("", "usergroupresolver: {type: §ladp}")
-
-    assert [
-        "the user group resolver 'ladp' is not known, the default is used; did you mean 'ldap'?"
-    ] == warnings_at_marks(text)
-
-
-@pytest.mark.parametrize("kind", ["os", "ldap", "''"])
-def test_a_known_resolver_is_not_remarked_on(kind: str) -> None:
-    """Nor is none at all."""
-    assert [] == warnings_of(below_root("", f"usergroupresolver: {{type: {kind}}}"))
-
-
-@pytest.mark.parametrize("kind", ["test", "OS"])
-def test_a_resolver_that_is_not_built_is_remarked_on(kind: str) -> None:
-    """The recorded core has one for its tests; and it knows only lower case."""
-    (remark,) = warnings_of(below_root("", f"usergroupresolver: {{type: {kind}}}"))
-
-    assert f"the user group resolver {kind!r} is not known, the default is used" in remark
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from support.model.configurations import below_root, errors_at_marks, errors_of, warnings_at_marks
 
@@ -13,6 +15,11 @@ ZERO_BELOW_TWO = (
 )
 
 
+def two_applications(children: str) -> str:
+    """Return a configuration with a parent p of at most two applications and these children."""
+    return below_root(f"- {{name: p, maxapplications: 2, queues: [{children}]}}")
+
+
 @pytest.mark.parametrize("key", ["adminacl", "submitacl"])
 @pytest.mark.parametrize("acl", ["a b c", "bob  dev", "  ", " a b", "a\tb\tc"])
 def test_an_access_list_has_two_parts_at_most(key: str, acl: str) -> None:
@@ -20,13 +27,6 @@ def test_an_access_list_has_two_parts_at_most(key: str, acl: str) -> None:
     text = below_root(f'- name: a\n  {key}: §"{acl}"')
 
     assert [f"multiple spaces found in ACL: {acl!r}"] == errors_at_marks(text)
-
-
-def test_the_root_has_access_lists_too() -> None:
-    """Rules about queues begin at the root."""
-    text = "partitions: [{queues: [{name: root, submitacl: §a b c}]}]"
-
-    assert ["multiple spaces found in ACL: 'a b c'"] == errors_at_marks(text)
 
 
 @pytest.mark.parametrize("name", ["a.b", "a b", "*", "a$", "x" * 65, "", "é", "a\n"])
@@ -38,90 +38,73 @@ def test_a_queue_name_is_made_of_few_characters(name: str) -> None:
     assert [f"{QUEUE_NAME_RULE}: {name!r}"] == errors_at_marks(text)
 
 
-def test_a_queue_without_a_name_is_reported_at_its_position() -> None:
-    """There is no name to point at."""
-    assert [f"{QUEUE_NAME_RULE}: ''"] == errors_at_marks(below_root("- §parent: true"))
-
-
-@pytest.mark.parametrize("name", ["x" * 64, "a-b_c#d@e/f:g", "123", "root", "@recovery@"])
+@pytest.mark.parametrize("name", [("aZ09-_#@/:" * 7)[:64], "a-b_c#d@e/f:g", "123", "root", "@recovery@"])
 def test_unusual_queue_names_are_allowed(name: str) -> None:
     """No name is reserved below the root."""
     assert errors_of(below_root(f"- name: '{name}'")) == []
 
 
-def test_children_have_different_names() -> None:
-    """Queues are not distinguished by case; each repetition is reported."""
-    text = below_root("- name: a\n- name: §A\n- name: §a")
-
-    assert ["duplicate child name found with name 'a', level 1"] * 2 == errors_at_marks(text)
-
-
-def test_the_level_of_a_duplicate_counts_from_the_children_of_the_root() -> None:
-    """One more for each queue between."""
-    text = below_root("- name: p\n  queues:\n  - name: x\n  - name: §x")
-
-    assert ["duplicate child name found with name 'x', level 2"] == errors_at_marks(text)
-
-
-def test_equal_names_under_different_parents_are_allowed() -> None:
-    """A queue is known by its path."""
-    assert errors_of(below_root("- {name: p, queues: [{name: x}]}\n- {name: q, queues: [{name: x}]}")) == []
-
-
-def test_a_child_has_no_more_applications_than_its_parent() -> None:
-    """Equal is allowed."""
-    text = below_root(
-        """
-        - name: p
-          maxapplications: 2
-          queues:
-          - {name: a, maxapplications: §3}
-          - {name: b, maxapplications: 2}
-        """
-    )
-    said = "parent maxApplications must be larger than child maxApplications: 2 for queue p, 3 for queue a"
-
-    assert [said] == errors_at_marks(text)
-
-
-@pytest.mark.parametrize("child", ["§{name: a}", "{name: a, maxapplications: §0}"])
-def test_a_child_of_a_limited_parent_is_limited_too(child: str) -> None:
-    """No maximum would be more than the parent has."""
-    text = below_root(f"- name: p\n  maxapplications: 2\n  queues:\n  - {child}")
-
-    assert [ZERO_BELOW_TWO] == errors_at_marks(text)
-
-
-def test_a_child_whose_maximum_cannot_be_read_is_not_reported_to_have_none() -> None:
-    """One error is reported once."""
-    text = below_root("- {name: p, maxapplications: 2, queues: [{name: a, maxapplications: §'2'}]}")
-
-    (said,) = errors_at_marks(text)
-
-    assert said == "expected a whole number, not the text '2': write it without quotes"
-
-
-def test_a_parent_without_a_maximum_does_not_hand_down_another() -> None:
-    """Only the direct parent counts, as in the recorded core."""
-    middle = "{name: m, queues: [{name: a, maxapplications: 9}]}"
-
-    assert errors_of(below_root(f"- {{name: p, queues: [{middle}, {{name: n, maxapplications: 5}}]}}")) == []
+QUEUES: Final[dict[str, tuple[str, ...]]] = {
+    "an access list of the root has two parts at most": (
+        "partitions: [{queues: [{name: root, submitacl: §a b c}]}]",
+        "multiple spaces found in ACL: 'a b c'",
+    ),
+    "a queue without a name is reported at its position": (
+        below_root("- §parent: true"),
+        f"{QUEUE_NAME_RULE}: ''",
+    ),
+    "each repetition of a name is reported, in upper or lower case": (
+        below_root("- name: a\n- name: §A\n- name: §a"),
+        *["duplicate child name found with name 'a', level 1"] * 2,
+    ),
+    "the level of a repeated name is counted from the children of the root": (
+        below_root("- name: p\n  queues:\n  - name: x\n  - name: §x"),
+        "duplicate child name found with name 'x', level 2",
+    ),
+    "equal names under different parents are allowed": (
+        below_root("- {name: p, queues: [{name: x}]}\n- {name: q, queues: [{name: x}]}"),
+    ),
+    "a child has as many applications as its parent, and no more": (
+        two_applications("{name: a, maxapplications: §3}, {name: b, maxapplications: 2}"),
+        "parent maxApplications must be larger than child maxApplications: 2 for queue p, 3 for queue a",
+    ),
+    "a child of a limited parent has a maximum": (two_applications("§{name: a}"), ZERO_BELOW_TWO),
+    "a child of a limited parent has a maximum above zero": (
+        two_applications("{name: a, maxapplications: §0}"),
+        ZERO_BELOW_TWO,
+    ),
+    "a child whose maximum cannot be read is not also reported to have none": (
+        two_applications("{name: a, maxapplications: §'2'}"),
+        "expected a whole number, not the text '2': write it without quotes",
+    ),
+    "a parent without a maximum does not limit the applications of a child": (
+        below_root(
+            "- {name: p, queues: [{name: m, queues: [{name: a, maxapplications: 9}]}, "
+            "{name: n, maxapplications: 5}]}"
+        ),
+    ),
+    "all resources of the template of a parent are read": (
+        below_root(
+            "- name: a\n  parent: true\n  childtemplate:\n    resources:\n"
+            "      max: {memory: §x, vcore: 1}\n      guaranteed: {memory: §10K}"
+        ),
+        "invalid quantity: 'x'",
+        "invalid suffix: '10K'; did you mean '10k'?",
+    ),
+    "all entries of a resource are read": (
+        below_root("- {name: a, resources: {guaranteed: {memory: §x, vcore: 1, pods: §-1}}}"),
+        "invalid quantity: 'x'",
+        "invalid quantity: '-1'",
+    ),
+}
 
 
-def test_the_template_of_a_parent_has_readable_resources() -> None:
-    """No dynamic queue could be made with others; all of them are reported."""
-    text = below_root(
-        """
-        - name: a
-          parent: true
-          childtemplate:
-            resources:
-              max: {memory: §x, vcore: 1}
-              guaranteed: {memory: §10K}
-        """
-    )
+@pytest.mark.parametrize("case", QUEUES)
+def test_queues_are_checked(case: str) -> None:
+    """Each queue alone and with its parent."""
+    text, *said = QUEUES[case]
 
-    assert ["invalid quantity: 'x'", "invalid suffix: '10K'; did you mean '10k'?"] == errors_at_marks(text)
+    assert said == errors_at_marks(text)
 
 
 def test_the_template_of_a_leaf_is_not_read() -> None:
@@ -150,10 +133,3 @@ def test_a_quantity_that_cannot_be_read_is_reported_at_its_entry(quantity: str, 
     text = below_root(f"- {{name: a, resources: {{max: {{vcore: 1, memory: §{quantity}}}}}}}")
 
     assert [said] == errors_at_marks(text)
-
-
-def test_all_entries_of_a_resource_are_read() -> None:
-    """The first that is wrong does not hide the second."""
-    text = below_root("- {name: a, resources: {guaranteed: {memory: §x, vcore: 1, pods: §-1}}}")
-
-    assert ["invalid quantity: 'x'", "invalid quantity: '-1'"] == errors_at_marks(text)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from support.model.configurations import below_root, warnings_at_marks, warnings_of
 
 from licorne.model.configuration.reader import inspect
-
-
-@pytest.mark.parametrize("name", ["vcore", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"])
-def test_known_types_are_not_remarked_on(name: str) -> None:
-    """Nor those that are like no known one: anybody may have types of their own."""
-    assert [] == warnings_of(below_root(f"- {{name: a, resources: {{max: {{{name}: 4, license: 1}}}}}}"))
 
 
 @pytest.mark.parametrize(
@@ -34,52 +30,65 @@ def test_a_misspelled_type_is_reported_with_the_nearest_known_one(written: str, 
     assert [f"the resource type {written!r} is not known; did you mean {meant!r}?"] == warnings_at_marks(text)
 
 
-@pytest.mark.parametrize("name", ["amd.com/gpu", "example.com/gpu", "licence", "storage", "x" * 500])
-def test_a_type_that_is_only_a_little_like_a_known_one_is_not_remarked_on(name: str) -> None:
-    """It is rather one of its own."""
-    assert [] == warnings_of(below_root(f"- {{name: a, resources: {{max: {{{name}: 4}}}}}}"))
+TYPES: Final[dict[str, tuple[str, ...]]] = {
+    **{
+        f"{name} is known, and a type like no known one is one of its own": (
+            below_root(f"- {{name: a, resources: {{max: {{{name}: 4, license: 1}}}}}}"),
+        )
+        for name in ("vcore", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
+    },
+    **{
+        f"{name[:15]} is only a little like a known type": (
+            below_root(f"- {{name: a, resources: {{max: {{{name}: 4}}}}}}"),
+        )
+        for name in ("amd.com/gpu", "example.com/gpu", "licence", "storage", "x" * 500)
+    },
+    "types are checked in guarantees, maxima, templates, limits and weights of the order of nodes": (
+        below_root(
+            """
+                - name: p
+                  parent: true
+                  resources: {guaranteed: {vcoree: §1}}
+                  childtemplate: {resources: {guaranteed: {vcor: §1}, max: {vcroe: §1}}}
+                  limits: [{limit: x, users: [a], maxresources: {memmory: §5}}]
+                """,
+            "nodesortpolicy: {type: fair, resourceweights: {memoryy: §2.0}}",
+        ),
+        *(
+            f"the resource type {written!r} is not known; did you mean {meant!r}?"
+            for written, meant in (
+                ("vcoree", "vcore"),
+                ("vcor", "vcore"),
+                ("vcroe", "vcore"),
+                ("memmory", "memory"),
+                ("memoryy", "memory"),
+            )
+        ),
+    ),
+    "a type that is written twice is known, and a third spelling may mean it": (
+        below_root(
+            "- {name: a, resources: {guaranteed: {tokens: 1}, max: {tokens: 2}}}\n"
+            "- {name: b, resources: {max: {token: §1}}}"
+        ),
+        "the resource type 'token' is not known; did you mean 'tokens'?",
+    ),
+    "a value that is repeated by an alias is written once": (
+        below_root("- {name: a, resources: {max: &m {vcroe: §4}}}\n- {name: b, resources: {max: *m}}"),
+        "the resource type 'vcroe' is not known; did you mean 'vcore'?",
+    ),
+    "a limit of a partition is one of its root too and is reported once": (
+        below_root("- {name: a}", "limits: [{limit: x, users: ['*'], maxresources: {memroy: §5}}]"),
+        "the resource type 'memroy' is not known; did you mean 'memory'?",
+    ),
+}
 
 
-def test_types_are_looked_at_wherever_they_stand() -> None:
-    """Guarantees, maxima, templates, limits and the weights of the order of nodes."""
-    text = below_root(
-        """
-        - name: p
-          parent: true
-          resources: {guaranteed: {vcoree: §1}}
-          childtemplate: {resources: {guaranteed: {vcor: §1}, max: {vcroe: §1}}}
-          limits: [{limit: x, users: [a], maxresources: {memmory: §5}}]
-        """,
-        "nodesortpolicy: {type: fair, resourceweights: {memoryy: §2.0}}",
-    )
+@pytest.mark.parametrize("case", TYPES)
+def test_types_that_nothing_has_are_reported(case: str) -> None:
+    """Anybody may have types of their own: what is like no known type is not reported."""
+    text, *said = TYPES[case]
 
-    assert 5 == len(warnings_at_marks(text))
-
-
-def test_a_type_that_stands_there_twice_is_known() -> None:
-    """Two equal misspellings are unlikely; and a third spelling may mean it."""
-    text = below_root(
-        """
-        - {name: a, resources: {guaranteed: {tokens: 1}, max: {tokens: 2}}}
-        - {name: b, resources: {max: {token: §1}}}
-        """
-    )
-
-    assert ["the resource type 'token' is not known; did you mean 'tokens'?"] == warnings_at_marks(text)
-
-
-def test_a_value_that_stands_in_several_places_by_an_alias_stands_there_once() -> None:
-    """It was written once."""
-    text = below_root("- {name: a, resources: {max: &m {vcroe: §4}}}\n- {name: b, resources: {max: *m}}")
-
-    assert ["the resource type 'vcroe' is not known; did you mean 'vcore'?"] == warnings_at_marks(text)
-
-
-def test_a_limit_of_a_partition_is_one_of_its_root_and_stands_there_once() -> None:
-    """It is reported once."""
-    text = below_root("- {name: a}", "limits: [{limit: x, users: ['*'], maxresources: {memroy: §5}}]")
-
-    assert 1 == len(warnings_at_marks(text))
+    assert said == warnings_at_marks(text)
 
 
 def test_what_the_nodes_have_is_known_and_all_else_is_reported() -> None:

@@ -2,92 +2,91 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 from support.model.configurations import errors_at_marks, errors_of
 
 EQUAL_LIMITS = "limits: [{users: [bob], maxapplications: 1}]"
 
 
-def test_two_partitions_cannot_have_one_name() -> None:
-    """Case does not tell partitions apart."""
-    text = "partitions:\n- {name: gpu, queues: []}\n- {name: §GPU, queues: []}\n"
-
-    assert ["duplicate partition name found with name gpu"] == errors_at_marks(text)
+def root_with(settings: str) -> str:
+    """Return a configuration whose root queue has these settings."""
+    return f"partitions: [{{queues: [{{name: root, {settings}}}]}}]"
 
 
-def test_a_partition_without_a_name_is_a_second_default() -> None:
-    """What has no name of its own is reported at the partition."""
-    text = "partitions:\n- {name: Default, queues: []}\n- §{queues: []}\n"
-
-    assert ["duplicate partition name found with name default"] == errors_at_marks(text)
-
-
-@pytest.mark.parametrize("partition", ["§name: a", "queues: §~"])
-def test_a_partition_must_list_its_queues(partition: str) -> None:
-    """Null is no list; an empty one would do."""
-    assert ["queue config is not set"] == errors_at_marks(f"partitions:\n- {partition}\n")
-
-
-@pytest.mark.parametrize("name", ["Root", "ROOT"])
-def test_the_root_queue_is_spelled_root(name: str) -> None:
-    """Another case is taken for the root, but no partition could be made of it."""
-    said = (
-        "partition cannot be created without root queue: "
-        f"the top queue is called '{name}'; did you mean 'root'?"
-    )
-
-    assert [said] == errors_at_marks(f"partitions: [{{queues: [{{name: §{name}}}]}}]")
-
-
-def test_a_queue_called_root_in_another_case_may_stand_below() -> None:
-    """Only a single top queue is taken for the root."""
-    assert errors_of("partitions: [{queues: [{name: ROOT}, {name: a}]}]") == []
-
-
-@pytest.mark.parametrize(
-    "resources", ["{max: §{memory: 1}}", "{guaranteed: §{}}", "{guaranteed: §{vcore: 1}, max: §{}}"]
-)
-def test_the_root_queue_has_no_resources_of_its_own(resources: str) -> None:
-    """It has what the nodes have; an empty mapping is refused as well, and each is reported."""
-    text = f"partitions: [{{queues: [{{name: root, resources: {resources}}}]}}]"
-
-    assert set(errors_at_marks(text)) == {"root queue must not have resource limits set"}
-
-
-@pytest.mark.parametrize("resources", ["{}", "~", "{max: ~}"])
-def test_nothing_about_resources_is_allowed_at_the_root(resources: str) -> None:
-    """As good as absent."""
-    assert errors_of(f"partitions: [{{queues: [{{name: root, resources: {resources}}}]}}]") == []
-
-
-def test_everything_else_is_allowed_at_the_root() -> None:
-    """Properties, access lists, a number of applications, limits and a template."""
-    root = (
-        "{name: root, maxapplications: 3, properties: {application.sort.priority: disabled}, submitacl: '*',"
-        " adminacl: bob, limits: [{users: [bob], maxapplications: 1}], childtemplate: {maxapplications: 1}}"
-    )
-
-    assert errors_of(f"partitions: [{{queues: [{root}]}}]") == []
-
-
-@pytest.mark.parametrize(
-    "limit", ["{users: [bob], maxapplications: 2}", "{users: [dan], maxapplications: 1}"]
-)
-def test_limits_of_partition_and_root_must_agree(limit: str) -> None:
-    """Reported at those of the partition."""
-    text = f"partitions:\n- limits: §[{limit}]\n  queues: [{{name: root, {EQUAL_LIMITS}}}]\n"
-
-    assert ["partition limits and root queue limits are not equivalent"] == errors_at_marks(text)
-
-
-def test_equal_limits_of_partition_and_root_are_allowed() -> None:
-    """Saying it twice is no error."""
-    assert errors_of(f"partitions:\n- {EQUAL_LIMITS}\n  queues: [{{name: root, {EQUAL_LIMITS}}}]\n") == []
+PARTITIONS: Final[dict[str, tuple[str, ...]]] = {
+    "case does not tell partitions apart": (
+        "partitions:\n- {name: gpu, queues: []}\n- {name: §GPU, queues: []}\n",
+        "duplicate partition name found with name gpu",
+    ),
+    "a partition without a name is a second default partition": (
+        "partitions:\n- {name: Default, queues: []}\n- §{queues: []}\n",
+        "duplicate partition name found with name default",
+    ),
+    "a default partition beside one without a name is refused too": (
+        "partitions: [{queues: [{name: root}]}, {name: §default, queues: [{name: root}]}]",
+        "duplicate partition name found with name default",
+    ),
+    "a partition lists its queues": ("partitions:\n- §name: a\n", "queue config is not set"),
+    "null is no list of queues": ("partitions:\n- queues: §~\n", "queue config is not set"),
+    **{
+        f"a single top queue {name} is taken for the root, which cannot be called so": (
+            f"partitions: [{{queues: [{{name: §{name}}}]}}]",
+            (
+                "partition cannot be created without root queue: "
+                f"the top queue is called '{name}'; did you mean 'root'?"
+            ),
+        )
+        for name in ("Root", "ROOT")
+    },
+    "one of several top queues may be called root in another case": (
+        "partitions: [{queues: [{name: ROOT}, {name: a}]}]",
+    ),
+    **{
+        f"the root has what the nodes have and no resources of its own: {resources}": (
+            root_with(f"resources: {resources}"),
+            *["root queue must not have resource limits set"] * resources.count("§"),
+        )
+        for resources in (
+            "{max: §{memory: 1}}",
+            "{guaranteed: §{}}",
+            "{guaranteed: §{vcore: 1}, max: §{}}",
+            # These are as good as absent.
+            "{}",
+            "~",
+            "{max: ~}",
+        )
+    },
+    "everything else is allowed at the root": (
+        root_with(
+            "maxapplications: 3, properties: {application.sort.priority: disabled}, submitacl: '*', "
+            "adminacl: bob, limits: [{users: [bob], maxapplications: 1}], "
+            "childtemplate: {maxapplications: 1}"
+        ),
+    ),
+    **{
+        f"limits of the partition and of its root agree: not with {limit}": (
+            f"partitions:\n- limits: §[{limit}]\n  queues: [{{name: root, {EQUAL_LIMITS}}}]\n",
+            "partition limits and root queue limits are not equivalent",
+        )
+        for limit in ("{users: [bob], maxapplications: 2}", "{users: [dan], maxapplications: 1}")
+    },
+    "equal limits of the partition and of its root are allowed": (
+        f"partitions:\n- {EQUAL_LIMITS}\n  queues: [{{name: root, {EQUAL_LIMITS}}}]\n",
+    ),
+    "two partitions may have the same queues": (
+        "partitions: [{queues: [{name: a}]}, {name: b, queues: [{name: a}]}]",
+    ),
+}
 
 
-def test_two_partitions_may_have_the_same_queues() -> None:
-    """Names of queues are unique within their parent only."""
-    assert errors_of("partitions: [{queues: [{name: a}]}, {name: b, queues: [{name: a}]}]") == []
+@pytest.mark.parametrize("case", PARTITIONS)
+def test_partitions_and_their_roots_are_checked(case: str) -> None:
+    """An error is reported at the setting, or at the partition where there is none."""
+    text, *said = PARTITIONS[case]
+
+    assert said == errors_at_marks(text)
 
 
 @pytest.mark.parametrize("name", ["[alice]default", "a]b", "a/b", "a b", "a\\tb", "x" * 257])

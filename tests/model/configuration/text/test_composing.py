@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -37,11 +39,73 @@ def plain(node: Node | None) -> object:
     return None if node is None else node.text
 
 
-def test_a_text_becomes_lists_mappings_and_texts() -> None:
-    """Values keep their text as it is written."""
-    node = composed("a: [1, 0x10, on]\nb: {c: '10:30', d: ~}\n")
+READ: Final = {
+    "values keep their text as it is written": (
+        "a: [1, 0x10, on]\nb: {c: '10:30', d: ~}\n",
+        {"a": ["1", "0x10", "on"], "b": {"c": "10:30", "d": "~"}},
+    ),
+    "only the first document is read, without a look at the syntax of the next": (
+        "a: 1\n---\nb: [\n",
+        {"a": "1"},
+    ),
+    "an alias stands for what its anchor marks": ("a: &x [1]\nb: *x\n", {"a": ["1"], "b": ["1"]}),
+    "an alias means the last anchor of its name before it": (
+        "a: &x 1\nb: &x 2\nc: *x\n",
+        {"a": "1", "b": "2", "c": "2"},
+    ),
+    "the keys of a mapping replace merged ones, and those merged earlier replace later ones": (
+        "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}\n",
+        {"a": {"x": "1", "y": "1"}, "b": {"y": "2", "z": "2"}, "c": {"x": "3", "y": "1", "z": "2"}},
+    ),
+    "a quoted merge key is a key": ("'<<': 3\n", {"<<": "3"}),
+    "dashes may be alone in their lines": (
+        "a:\n  -\n    b: 1\n  -\n    c: 2\n",
+        {"a": [{"b": "1"}, {"c": "2"}]},
+    ),
+    "indentation may be mixed": (
+        "a:\n- b: 1\n  c:\n      - d\n      - e:\n            f\n",
+        {"a": [{"b": "1", "c": ["d", {"e": "f"}]}]},
+    ),
+}
 
-    assert {"a": ["1", "0x10", "on"], "b": {"c": "10:30", "d": "~"}} == plain(node)
+
+@pytest.mark.parametrize(("text", "expected"), READ.values(), ids=READ)
+def test_a_text_becomes_lists_mappings_and_texts(text: str, expected: object) -> None:
+    """Anchors and merges are resolved."""
+    assert expected == plain(composed(text))
+
+
+WRONG: Final = {
+    "a key that is written twice is refused at its second place": (
+        "a: 1\nb:\n  c: 1\n  c: 2\na: 3\n",
+        [
+            ("4:3", "b.c", "the key 'c' stands here twice, first on line 3"),
+            ("5:1", "a", "the key 'a' stands here twice, first on line 1"),
+        ],
+    ),
+    "a list is no key": ("? [a]\n: b\n", [("1:3", "", "a key must be a text")]),
+    "an alias without an anchor before it is refused": (
+        "a: *x\nb: &x 1\n",
+        [("1:4", "a", "the anchor 'x' is not defined before")],
+    ),
+    "an anchor cannot contain itself": ("a: &x [*x]\n", [("1:8", "a[0]", "the anchor 'x' contains itself")]),
+    "a text cannot be merged": ("a: {<<: 3}\n", [("1:9", "a.<<", "only a mapping can be merged with <<")]),
+    "tags that are not of the core schema are refused": (
+        "a: !size 3\nb: !!set {c: }\n",
+        [
+            ("1:4", "a", "the tag '!size' is not known here"),
+            ("2:4", "b", "the tag 'tag:yaml.org,2002:set' is not known here"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "wrong"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_reported_with_its_place_and_path(
+    text: str, wrong: list[tuple[str, str, str]]
+) -> None:
+    """The path says how to come to the place."""
+    assert wrong == wrong_in(text)
 
 
 def test_every_value_knows_its_place_and_path() -> None:
@@ -70,32 +134,19 @@ def test_an_empty_document_is_null() -> None:
     assert node.tag is ScalarTag.NULL
 
 
-def test_only_the_first_document_is_read() -> None:
-    """What follows is not even looked at for its syntax."""
-    assert {"a": "1"} == plain(composed("a: 1\n---\nb: [\n"))
-
-
-def test_a_key_that_stands_twice_is_refused_where_it_stands_again() -> None:
-    """Each second occurrence is named with the line of the first."""
-    text = "a: 1\nb:\n  c: 1\n  c: 2\na: 3\n"
-
-    assert [
-        ("4:3", "b.c", "the key 'c' stands here twice, first on line 3"),
-        ("5:1", "a", "the key 'a' stands here twice, first on line 1"),
-    ] == wrong_in(text)
-
-
-def test_a_key_that_is_no_text_is_refused() -> None:
-    """A list cannot be a key."""
-    assert [("1:3", "", "a key must be a text")] == wrong_in("? [a]\n: b\n")
-
-
-def test_a_broken_text_says_where_it_breaks() -> None:
+@pytest.mark.parametrize(
+    ("text", "place", "why"),
+    [
+        ("a: 'x\nb: y\n", "3:1", "not YAML: while scanning a quoted scalar"),
+        ("a: *\n", "1:5", "not YAML: while scanning an alias"),  # a star without quotes
+    ],
+)
+def test_a_broken_text_says_where_it_breaks(text: str, place: str, why: str) -> None:
     """A syntax error ends the reading."""
-    ((place, path, said),) = wrong_in("a: 'x\nb: y\n")
+    ((where, path, said),) = wrong_in(text)
 
-    assert ("3:1", "") == (place, path)
-    assert said.startswith("not YAML: while scanning a quoted scalar")
+    assert (place, "") == (where, path)
+    assert said.startswith(why)
 
 
 def test_what_was_wrong_before_a_broken_place_is_reported_too() -> None:
@@ -114,54 +165,6 @@ def test_a_character_that_yaml_does_not_know_is_named_with_its_place(text: str, 
 
     assert place == where
     assert said.endswith("is not allowed in YAML")
-
-
-def test_an_alias_stands_for_what_its_anchor_marks() -> None:
-    """The same value is there twice."""
-    assert {"a": ["1"], "b": ["1"]} == plain(composed("a: &x [1]\nb: *x\n"))
-
-
-def test_an_anchor_may_be_set_again() -> None:
-    """An alias means the last anchor of its name before it."""
-    assert {"a": "1", "b": "2", "c": "2"} == plain(composed("a: &x 1\nb: &x 2\nc: *x\n"))
-
-
-def test_an_alias_without_an_anchor_is_refused() -> None:
-    """An alias looks backwards only."""
-    assert [("1:4", "a", "the anchor 'x' is not defined before")] == wrong_in("a: *x\nb: &x 1\n")
-
-
-def test_an_anchor_cannot_contain_itself() -> None:
-    """A list in itself has no end."""
-    assert [("1:8", "a[0]", "the anchor 'x' contains itself")] == wrong_in("a: &x [*x]\n")
-
-
-def test_merged_keys_do_not_replace_those_that_are_written() -> None:
-    """The keys of the mapping itself go first, then those merged earlier."""
-    text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}\n"
-
-    node = composed(text)
-
-    assert isinstance(node, MappingNode)
-    assert {"x": "3", "y": "1", "z": "2"} == plain(node.entries["c"].value)
-
-
-def test_only_mappings_can_be_merged() -> None:
-    """A text has no keys."""
-    assert [("1:9", "a.<<", "only a mapping can be merged with <<")] == wrong_in("a: {<<: 3}\n")
-
-
-def test_a_quoted_merge_key_is_a_key() -> None:
-    """In quotes `<<` is a text like any other."""
-    assert {"<<": "3"} == plain(composed("'<<': 3\n"))
-
-
-def test_unknown_tags_are_refused() -> None:
-    """Only the tags of the core schema are known."""
-    assert [
-        ("1:4", "a", "the tag '!size' is not known here"),
-        ("2:4", "b", "the tag 'tag:yaml.org,2002:set' is not known here"),
-    ] == wrong_in("a: !size 3\nb: !!set {c: }\n")
 
 
 def test_an_explicit_tag_decides_what_a_value_is() -> None:

@@ -66,13 +66,13 @@ def test_a_list_or_mapping_is_no_text(node: Node, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "flag"), [("true", True), ("TRUE", True), ("False", False), ("", False)])
-def test_flags_are_read_without_a_word(text: str, flag: bool) -> None:  # noqa: FBT001 - the expected value
+def test_flags_are_read_without_a_word(text: str, *, flag: bool) -> None:
     """True and false in their three spellings, and nothing for false."""
     assert (flag, None) == read_flag(plain(text))
 
 
 @pytest.mark.parametrize(("text", "flag"), [("on", True), ("yes", True), ("n", False), ("off", False)])
-def test_flags_of_yaml_1_1_are_read_with_a_warning(text: str, flag: bool) -> None:  # noqa: FBT001 - as above
+def test_flags_of_yaml_1_1_are_read_with_a_warning(text: str, *, flag: bool) -> None:
     """The recorded core takes them where it wants a flag."""
     word = "true" if flag else "false"
 
