@@ -44,7 +44,7 @@ class Application:
 
     MARKS: Final = Marks(
         reads=("facts", "report", "shown", "validate"),
-        writes=("limit_execution", "on_timer", "fail", "reject", "finish"),
+        writes=("limit_execution", "on_timer", "stay", "fail", "reject", "finish"),
     )
 
     def __init__(
@@ -162,6 +162,12 @@ class Application:
         answer = core.answer(effects, asks=removed, reservations=reservations)
         answer.swaps = swaps
         return answer
+
+    def stay(self, now_ns: int) -> Answer:
+        """Stay for asks that are about to come: an application that is Completing gets its time anew."""
+        effects: list[Effect] = []
+        self._core.life.stay(now_ns, effects)
+        return self._core.answer(effects)
 
     def fail(self, text: str, now_ns: int) -> Answer:
         """Fail the application, from any state that allows it."""

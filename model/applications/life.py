@@ -41,8 +41,8 @@ class Life:
         self.started_at_ns: int | None = None
         self._running_limit_ns: int | None = None
         self._generations = 0
-        self._timers: dict[TimerKind, int] = {}
-        """Running timers with their generations: a timer of another generation has been replaced."""
+        self._timers: dict[TimerKind, tuple[int, int]] = {}
+        """Running timers with their generations and times: one of another generation has been replaced."""
 
     def handle(self, event: ApplicationEvent, now_ns: int, effects: list[Effect], text: str = "") -> bool:
         """Apply an event; return whether it was legal. An illegal one changes nothing.
@@ -77,7 +77,7 @@ class Life:
     def start_timer(self, kind: TimerKind, due_ns: int, effects: list[Effect]) -> None:
         """Start a timer; it replaces one of the same kind."""
         self._generations += 1
-        self._timers[kind] = self._generations
+        self._timers[kind] = self._generations, due_ns
         effects.append(TimerSet(kind, due_ns, self._generations))
 
     def limit_running(self, limit_ns: int | None, now_ns: int, effects: list[Effect]) -> None:
@@ -98,6 +98,13 @@ class Life:
         """Give an application that is Completing more time than usual."""
         self.start_timer(TimerKind.STATE, now_ns + LINGERING_TIMEOUT_NS, effects)
 
+    def stay(self, now_ns: int, effects: list[Effect]) -> None:
+        """Give an application that is Completing at least its usual time from now on."""
+        timer = self._timers.get(TimerKind.STATE)
+        due_ns = now_ns + COMPLETING_TIMEOUT_NS
+        if self.state is ApplicationState.COMPLETING and timer is not None and timer[1] < due_ns:
+            self.start_timer(TimerKind.STATE, due_ns, effects)
+
     def stop_timer(self, kind: TimerKind) -> None:
         """Stop a timer, if it runs."""
         self._timers.pop(kind, None)
@@ -108,7 +115,7 @@ class Life:
 
     def take_timer(self, kind: TimerKind, generation: int) -> bool:
         """Take a timer that is due; `False` if it has been stopped or replaced meanwhile."""
-        if self._timers.get(kind) != generation:
+        if self._timers.get(kind, (0, 0))[0] != generation:
             return False
         del self._timers[kind]
         return True

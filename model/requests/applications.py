@@ -60,6 +60,8 @@ APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
 QUOTA_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
+CREATE_IF_MISSING_TAG: Final = "licorne/create-if-missing"
+"""With `true` an application that is there already is accepted, and stays as it is."""
 _UINT64_MAX: Final = 2**64 - 1
 _SECOND_NS: Final = 1_000_000_000
 
@@ -73,13 +75,24 @@ def add_applications(
     rejected: list[Rejection] = []
     warnings: list[ApplicationChanged] = []
     for submission in submissions:
-        outcome = _add(state, submission)
+        outcome = [] if _stays(state, submission) else _add(state, submission)
         if isinstance(outcome, str):
             rejected.append(Rejection(submission.application_id, outcome))
             continue
         accepted.append(submission.application_id)
         warnings += outcome
     return ApplicationsAnswered(tuple(accepted), tuple(rejected), tuple(warnings))
+
+
+def _stays(state: PartitionState, submission: ApplicationSubmission) -> bool:
+    """Return whether an application is there that was to be created if it is missing."""
+    entry = state.entries.get(submission.application_id)
+    if entry is None or _tag(submission, CREATE_IF_MISSING_TAG) != "true":
+        return False
+    if entry.facts.state is ApplicationState.FAILING:
+        return False
+    apply(state, entry, entry.application.stay(state.now_ns()))
+    return True
 
 
 def _add(state: PartitionState, submission: ApplicationSubmission) -> str | list[ApplicationChanged]:

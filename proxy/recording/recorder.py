@@ -20,6 +20,7 @@ from ...model.requests.applications import (
     APPLICATION_CREATION_TAG,
     APPLICATIONS_TAG,
     CREATE_FORCE_TAG,
+    CREATE_IF_MISSING_TAG,
     GUARANTEED_TAG,
     QUOTA_TAG,
 )
@@ -308,7 +309,7 @@ class TurnRecorder:
 
 _KEPT_TAGS: Final = frozenset(
     {APPLICATION_CREATION_TAG, CREATION_TIME_TAG, FOREIGN_TAG}
-    | {APPLICATIONS_TAG, CREATE_FORCE_TAG, GUARANTEED_TAG, QUOTA_TAG}
+    | {APPLICATIONS_TAG, CREATE_FORCE_TAG, CREATE_IF_MISSING_TAG, GUARANTEED_TAG, QUOTA_TAG}
 )
 """Tags that steer the scheduler and hold no name: times, flags, quantities."""
 _REFUSED: Final = "refused"
