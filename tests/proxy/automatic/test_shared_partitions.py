@@ -10,9 +10,15 @@ from typing import Any, Final
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS, Listener, PredicateListener
-from support.proxy.manager_requests import application_request, ask_request, keys, node_request
+from support.proxy.manager_requests import (
+    application_request,
+    ask_request,
+    keys,
+    node_request,
+    release_request,
+)
 from support.proxy.running_scheduler import in_threads, running
-from support.proxy.threads_stress import application_end, node_end, release, switching_every
+from support.proxy.threads_stress import application_end, node_end, switching_every
 
 from licorne import LicorneError, Scheduler
 from licorne.actors.locks.guarded_partition import GuardedPartition
@@ -213,7 +219,7 @@ def churn(scheduler: Scheduler, number: int, rounds: int) -> None:
         if wave % 4 == 1:
             scheduler.update_node(node_end(f"node-{number % 3}", ""))
         elif wave % 4 == 2:
-            scheduler.update_allocation(release(f"app-{(number + wave) % LEAVES}", ""))
+            scheduler.update_allocation(release_request("", application=f"app-{(number + wave) % LEAVES}"))
         elif wave % 4 == 3:
             scheduler.update_application(application_end(f"app-{(number + wave) % LEAVES}", ""))
         assert used(scheduler) <= 17

@@ -9,38 +9,50 @@ from licorne.proxy.bench.recorder import Goal, Recorder
 from licorne.proxy.bench.requests import node_request, registration_request
 
 
-def test_a_stepped_scheduler_runs_when_something_is_waited_for() -> None:
-    """The nodes are taken in by the wait."""
-    clock = FakeClock()
-    driver, recorder = Stepped(FakeScheduler(clock), fake_gauges(clock)), Recorder(clock.read)
-    driver.api.register_resource_manager(registration_request(a_workload()), recorder)
-    driver.api.update_node(node_request(a_workload()))
+class Scene:
+    """A fake scheduler with a driver of one kind, and what its resource manager counts."""
 
-    driver.wait(recorder, Goal(nodes=4))
+    def __init__(self, kind: type[Stepped | SelfRunning], *, eager: bool = False) -> None:
+        self.clock = FakeClock()
+        self.driver = kind(FakeScheduler(self.clock, eager=eager), fake_gauges(self.clock))
+        self.recorder = Recorder(self.clock.read)
 
-    assert recorder.progress() == Goal(nodes=4)
+    def add_nodes(self) -> None:
+        """Register and send four nodes."""
+        self.driver.api.register_resource_manager(registration_request(a_workload()), self.recorder)
+        self.driver.api.update_node(node_request(a_workload()))
+
+
+@pytest.mark.parametrize(("kind", "eager"), [(Stepped, False), (SelfRunning, True)])
+def test_the_scheduler_has_worked_when_it_was_waited_for(
+    kind: type[Stepped | SelfRunning], *, eager: bool
+) -> None:
+    """One that is stepped takes the nodes in by the wait, one that runs by itself on its own account."""
+    scene = Scene(kind, eager=eager)
+    scene.add_nodes()
+
+    scene.driver.wait(scene.recorder, Goal(nodes=4))
+
+    assert scene.recorder.progress() == Goal(nodes=4)
 
 
 def test_a_stepped_scheduler_that_is_idle_too_early_is_an_error() -> None:
     """Nothing more will come, so nothing is waited for."""
-    clock = FakeClock()
-    driver = Stepped(FakeScheduler(clock), fake_gauges(clock))
+    scene = Scene(Stepped)
 
     with pytest.raises(BenchError, match=r"is idle, and .* has Goal\(nodes=0, .* not Goal\(nodes=1"):
-        driver.wait(Recorder(clock.read), Goal(nodes=1))
+        scene.driver.wait(scene.recorder, Goal(nodes=1))
 
 
 def test_a_stepped_scheduler_is_stepped_while_it_rests() -> None:
     """Asks that came before the rest are taken in, and the rest is as long as it should be."""
-    clock = FakeClock()
-    driver, recorder = Stepped(FakeScheduler(clock), fake_gauges(clock)), Recorder(clock.read)
-    driver.api.register_resource_manager(registration_request(a_workload()), recorder)
-    driver.api.update_node(node_request(a_workload()))
+    scene = Scene(Stepped)
+    scene.add_nodes()
 
-    driver.pause(4.0)
+    scene.driver.pause(4.0)
 
-    assert recorder.progress() == Goal(nodes=4)
-    assert clock.now_seconds == pytest.approx(4.0)
+    assert scene.recorder.progress() == Goal(nodes=4)
+    assert scene.clock.now_seconds == pytest.approx(4.0)
 
 
 def test_the_own_time_of_a_stepped_scheduler_passes_while_it_rests() -> None:
@@ -51,19 +63,6 @@ def test_the_own_time_of_a_stepped_scheduler_passes_while_it_rests() -> None:
     Stepped(scheduler, fake_gauges(clock)).pause(4.0)
 
     assert scheduler.now_ns() == pytest.approx(4_000_000_000)
-
-
-def test_a_self_running_scheduler_is_only_waited_for() -> None:
-    """What it does it has done on its own account."""
-    clock = FakeClock()
-    driver = SelfRunning(FakeScheduler(clock, eager=True), fake_gauges(clock))
-    recorder = Recorder(clock.read)
-    driver.api.register_resource_manager(registration_request(a_workload()), recorder)
-    driver.api.update_node(node_request(a_workload()))
-
-    driver.wait(recorder, Goal(nodes=4))
-
-    assert recorder.progress() == Goal(nodes=4)
 
 
 def test_a_self_running_scheduler_that_hangs_is_an_error() -> None:

@@ -32,13 +32,9 @@ from licorne.proxy.bench.figures import (
     ids=["pace", "churn", "backlog"],
 )
 def test_figures_come_out_of_json_as_they_went_in(figures: Figures) -> None:
-    """They travel from the measuring process to the one that reports."""
+    """They travel from the measuring process to the one that reports, which reads a pipe line by line."""
     assert figures == figures_from_json(figures_to_json(figures))
-
-
-def test_figures_are_one_line_of_json() -> None:
-    """A reader of a pipe, line by line, gets all of it."""
-    assert "\n" not in figures_to_json(some_figures())
+    assert "\n" not in figures_to_json(figures)
 
 
 def test_the_ratio_is_taken_to_the_mean_of_the_light_before_and_after() -> None:
@@ -55,54 +51,41 @@ def test_the_ratio_is_taken_to_the_mean_of_the_light_before_and_after() -> None:
 
 
 def test_the_pace_of_churn_is_what_is_compared_with_the_light() -> None:
-    """Workloads f_* have no other pace."""
+    """Workloads f_* have no other pace; without a pace or without the light there is no ratio."""
     churn = Churn(per_second=4_000.0, latency_p50_seconds=0.1, latency_p99_seconds=0.1)
 
     assert some_figures(pace=None, churn=churn, light=40_000.0).ratio_to_light == 0.1
-
-
-def test_a_backlog_has_no_ratio() -> None:
-    """Workloads g_* place nothing while they are measured."""
     assert some_figures(pace=None).ratio_to_light is None
+    assert some_figures(light=None).ratio_to_light is None
 
 
-def test_the_run_in_the_middle_is_chosen_by_its_ratio() -> None:
-    """A fast run on a fast machine is no better than a slow one on a slow machine."""
-    slow = some_figures(pace=30_000.0, light=100_000.0)
-    middle = some_figures(pace=20_000.0, light=50_000.0)
-    fast = some_figures(pace=10_000.0, light=20_000.0)
+def a_backlog(reaction_seconds: float) -> Figures:
+    backlog = Backlog(
+        waiting_cpu_share=0.0, reaction_median_seconds=reaction_seconds, reaction_max_seconds=9.0
+    )
+    return some_figures(pace=None, backlog=backlog)
 
+
+@pytest.mark.parametrize(
+    ("slow", "middle", "fast"),
+    [
+        pytest.param(
+            some_figures(pace=30_000.0, light=100_000.0),
+            some_figures(pace=20_000.0, light=50_000.0),
+            some_figures(pace=10_000.0, light=20_000.0),
+            id="by the ratio: a fast run on a fast machine is no better than a slow one on a slow machine",
+        ),
+        pytest.param(
+            *(some_figures(pace=pace, light=None) for pace in (1_000.0, 2_000.0, 3_000.0)),
+            id="by the pace, where the light is not installed",
+        ),
+        pytest.param(*map(a_backlog, (0.3, 0.2, 0.1)), id="backlogs by their reaction"),
+    ],
+)
+def test_the_run_in_the_middle_is_chosen(slow: Figures, middle: Figures, fast: Figures) -> None:
+    """Of two it is the slower one: an even number of runs gives no better figure."""
     assert middle == median_figures([fast, slow, middle])
-
-
-def test_the_run_in_the_middle_of_two_is_the_slower_one() -> None:
-    """An even number of runs gives no better figure."""
-    slow, fast = some_figures(pace=1_000.0), some_figures(pace=2_000.0)
-
     assert slow == median_figures([fast, slow])
-
-
-def test_without_the_light_the_run_in_the_middle_is_chosen_by_its_pace() -> None:
-    """Where it is not installed there is no ratio."""
-    runs = [some_figures(pace=pace, light=None) for pace in (3_000.0, 1_000.0, 2_000.0)]
-
-    assert [None] * 3 == [run.ratio_to_light for run in runs]
-    assert runs[2] == median_figures(runs)
-
-
-def test_backlogs_are_compared_by_their_reaction() -> None:
-    """The run in the middle has neither the best nor the worst reaction."""
-    runs = [
-        some_figures(
-            pace=None,
-            backlog=Backlog(
-                waiting_cpu_share=0.0, reaction_median_seconds=reaction, reaction_max_seconds=9.0
-            ),
-        )
-        for reaction in (0.3, 0.1, 0.2)
-    ]
-
-    assert runs[2] == median_figures(runs)
 
 
 def test_a_percentile_is_one_of_the_values() -> None:

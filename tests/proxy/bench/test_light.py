@@ -18,19 +18,12 @@ def test_the_light_is_what_it_always_was() -> None:
     assert (LIGHT_ALLOCATIONS, LIGHT_NODES) == (10_000, 5_000)
 
 
-def test_the_light_charges_three_queue_levels_with_both_resource_types() -> None:
-    """Each ask of 10/1 is on every level of its path."""
+def test_the_light_charges_queues_and_applications_with_both_resource_types() -> None:
+    """Each ask of 10/1 is on all three levels of its path; two applications ask in turn."""
     light = Light(allocations=20, nodes=5)
     light.run_seconds(no_time)
 
     assert ({"memory": 200, "vcore": 20},) * 3 == light.queue_usage()
-
-
-def test_the_light_charges_its_applications() -> None:
-    """Two applications ask in turn."""
-    light = Light(allocations=20, nodes=5)
-    light.run_seconds(no_time)
-
     assert {name: {"memory": 100, "vcore": 10} for name in "ab"} == light.application_usage()
 
 

@@ -26,6 +26,9 @@ from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.si import si_pb2 as si
 
+PLACING_PER_SECOND = 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+"""How many asks are handed over and placed in a second, one after the other."""
+
 
 def measured(workload: BenchWorkload, *, cpu_share: float = 0.0, peak_bytes: int = 0) -> Measurement:
     """Measure a workload on the fake scheduler, stepped."""
@@ -34,29 +37,15 @@ def measured(workload: BenchWorkload, *, cpu_share: float = 0.0, peak_bytes: int
     return measure(workload, Stepped(FakeScheduler(clock), gauges), gauges)
 
 
-def test_additions_are_measured_to_the_last_acceptance() -> None:
-    """Nodes and applications take exactly what the scheduler took for them."""
-    measurement = measured(a_workload())
+def test_additions_and_pace_are_exactly_what_the_scheduler_takes_for_them() -> None:
+    """The pace is from the first ask sent to the last allocation received: of nodes nothing is in it."""
+    measurement = measured(a_workload(applications_per_leaf=2, asks_per_wave=5))
 
     assert measurement.nodes_per_second == 1 / NODE_SECONDS
     assert measurement.applications_per_second == 1 / APPLICATION_SECONDS
-
-
-def test_asks_are_handed_over_as_fast_as_the_scheduler_lets_its_caller_go() -> None:
-    """What the scheduler does later is not in it, and where asks are placed nothing else is known."""
-    measurement = measured(a_workload())
-
     assert measurement.asks_handed_over_per_second == 1 / ASK_SECONDS
-    assert measurement.asks_taken_in_per_second is None
-
-
-def test_the_pace_is_measured_from_the_first_ask_sent_to_the_last_allocation_received() -> None:
-    """Hand-over and placement of 20 asks are in it, nodes and applications are not."""
-    measurement = measured(a_workload(applications_per_leaf=2, asks_per_wave=5))
-
-    seconds = 20 * (ASK_SECONDS + PLACEMENT_SECONDS)
-    assert measurement.allocations_per_second == 20 / seconds
-    assert measurement.pace_per_second == 20 / seconds
+    assert measurement.asks_taken_in_per_second is None  # Where asks are placed it is not known.
+    assert measurement.allocations_per_second == measurement.pace_per_second == PLACING_PER_SECOND
     assert measurement.churn is None
     assert measurement.backlog is None
 
@@ -67,8 +56,8 @@ def test_a_self_running_scheduler_is_measured_by_the_same_code() -> None:
     gauges = fake_gauges(clock)
     measurement = measure(a_workload(), SelfRunning(FakeScheduler(clock, eager=True), gauges), gauges)
 
-    assert measurement.allocations_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
-    assert measurement.asks_handed_over_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+    assert measurement.allocations_per_second == PLACING_PER_SECOND
+    assert measurement.asks_handed_over_per_second == PLACING_PER_SECOND
 
 
 def test_existing_allocations_are_not_in_the_pace() -> None:
@@ -76,9 +65,8 @@ def test_existing_allocations_are_not_in_the_pace() -> None:
     workload = a_workload(
         node_count=20, node_size=Size(600, 60), asks_per_wave=10, node_fill=NodeFill.NEARLY_FULL_CLUSTER
     )
-    measurement = measured(workload)
 
-    assert measurement.allocations_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+    assert PLACING_PER_SECOND == measured(workload).allocations_per_second
 
 
 def test_memory_is_counted_for_each_thing_there_are_many_of() -> None:
@@ -102,36 +90,29 @@ def test_locked_churn_waits_for_the_successor_of_each_release() -> None:
 
 def test_piped_churn_does_not_wait() -> None:
     """All 20 releases are sent before the scheduler does the first of them, so the last one waits longest."""
-    workload = a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_PIPED)
-    churn = measured(workload).churn
-
-    seconds = 20 * (RELEASE_SECONDS + PLACEMENT_SECONDS)
-    assert churn is not None
-    assert churn.per_second == 20 / seconds
-    assert churn.latency_p50_seconds == 20 * RELEASE_SECONDS + 10 * PLACEMENT_SECONDS
-    assert churn.latency_p99_seconds == seconds
-
-
-def test_churn_has_no_pace_but_its_own() -> None:
-    """The filling of the cluster is preparation."""
     measurement = measured(a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_PIPED))
 
-    assert measurement.allocations_per_second is None
-    assert measurement.churn is not None
-    assert measurement.pace_per_second == measurement.churn.per_second
+    seconds = 20 * (RELEASE_SECONDS + PLACEMENT_SECONDS)
+    expected = Churn(
+        per_second=20 / seconds,
+        latency_p50_seconds=20 * RELEASE_SECONDS + 10 * PLACEMENT_SECONDS,
+        latency_p99_seconds=seconds,
+    )
+    assert expected == measurement.churn
+    # The filling of the cluster is preparation: there is no other pace.
+    assert (None, 20 / seconds) == (measurement.allocations_per_second, measurement.pace_per_second)
 
 
-def test_waiting_asks_are_taken_in_when_the_mark_behind_them_is_accepted() -> None:
-    """20 asks fill the cluster, 20 wait: these, and the mark, are what is timed."""
-    measurement = measured(a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_LOCKED))
-
-    assert measurement.asks_handed_over_per_second == 1 / ASK_SECONDS
-    assert measurement.asks_taken_in_per_second == 20 / (20 * ASK_SECONDS + APPLICATION_SECONDS)
-
-
-def test_a_backlog_is_taken_in_when_the_mark_behind_it_is_accepted() -> None:
-    """All its asks wait."""
-    workload = a_workload(asks_per_wave=5, node_fill=NodeFill.FULL, course=Course.WAIT, node_count=1)
+@pytest.mark.parametrize(
+    "workload",
+    [
+        a_workload(node_count=2, asks_per_wave=5, course=Course.CHURN_LOCKED),
+        a_workload(asks_per_wave=5, node_fill=NodeFill.FULL, course=Course.WAIT, node_count=1),
+    ],
+    ids=["20 asks fill the cluster and 20 wait", "a backlog, of which all asks wait"],
+)
+def test_waiting_asks_are_taken_in_when_the_mark_behind_them_is_accepted(workload: BenchWorkload) -> None:
+    """The 20 that wait, and the mark, are what is timed."""
     measurement = measured(workload)
 
     assert measurement.asks_handed_over_per_second == 1 / ASK_SECONDS
@@ -160,20 +141,28 @@ def test_a_backlog_costs_processor_time_by_wall_time(cpu_share: float) -> None:
     assert backlog.waiting_cpu_share == pytest.approx(cpu_share)
 
 
-def test_an_ask_placed_where_there_is_no_room_is_an_error() -> None:
-    """A backlog that does not wait would give a fine figure for the wrong thing."""
-    workload = a_workload(
-        node_count=4, node_size=Size(110, 11), node_fill=NodeFill.FRAGMENTED, course=Course.WAIT
-    )
+FRAGMENTED = a_workload(
+    node_count=4, node_size=Size(110, 11), node_fill=NodeFill.FRAGMENTED, course=Course.WAIT
+)
+NO_ROOM = a_workload(node_count=1, applications_per_leaf=2, asks_per_wave=5)
 
-    with pytest.raises(BenchError, match="4 allocations more than there is room for"):
+
+@pytest.mark.parametrize(
+    ("workload", "text"),
+    [
+        pytest.param(FRAGMENTED, "4 allocations more than there is room for", id="a backlog that is placed"),
+        pytest.param(NO_ROOM, r"allocations=10, .* not Goal\(.*allocations=20", id="not all asks are placed"),
+        pytest.param(
+            replace(a_workload(), waiting_count=1, waiting_sizes=(Size(10, 1),)),
+            "1 allocations more",
+            id="a waiting ask that is placed",
+        ),
+    ],
+)
+def test_what_is_not_as_the_workload_says_is_an_error(workload: BenchWorkload, text: str) -> None:
+    """It would give a fine figure for the wrong thing."""
+    with pytest.raises(BenchError, match=text):
         measured(workload)
-
-
-def test_asks_without_room_are_an_error_where_all_should_be_placed() -> None:
-    """The error says how many came."""
-    with pytest.raises(BenchError, match=r"allocations=10, .* not Goal\(.*allocations=20"):
-        measured(a_workload(node_count=1, applications_per_leaf=2, asks_per_wave=5))
 
 
 def test_a_rejected_node_ends_the_measurement() -> None:
@@ -208,18 +197,10 @@ def test_what_waits_is_there_before_the_pace_is_measured() -> None:
     scheduler = FakeScheduler(clock)
     measurement = measure(workload, Stepped(scheduler, gauges), gauges)
 
-    assert measurement.allocations_per_second == 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
+    assert measurement.allocations_per_second == PLACING_PER_SECOND
     assert ["first-00000-0", "first-00001-0", "first-00002-0"] == [
         ask.allocationKey for ask in scheduler._waiting
     ]
-
-
-def test_a_waiting_ask_that_is_placed_is_an_error() -> None:
-    """The workload would not be what its name says."""
-    workload = replace(a_workload(), waiting_count=1, waiting_sizes=(Size(10, 1),))
-
-    with pytest.raises(BenchError, match="1 allocations more"):
-        measured(workload)
 
 
 def test_half_load_sends_one_ask_after_the_other_at_half_of_the_pace() -> None:

@@ -128,16 +128,10 @@ def test_no_ask_names_a_node(name: str) -> None:
 
 def test_the_second_wave_has_keys_of_its_own() -> None:
     """A key that was used would change the old ask instead of adding one."""
-    workload = workload_named("f_pipe")
-    keys = [
-        ask.allocationKey
-        for wave in (0, 1)
-        for request in ask_requests(workload, wave)
-        for ask in request.allocations
-    ]
+    waves = [ask_requests(workload_named("f_pipe"), wave) for wave in (0, 1)]
+    keys = [ask.allocationKey for wave in waves for request in wave for ask in request.allocations]
 
-    assert len(keys) == 20_000
-    assert len(set(keys)) == 20_000
+    assert 20_000 == len(keys) == len(set(keys))
 
 
 def test_foreign_allocations_go_before_those_that_are_answered() -> None:

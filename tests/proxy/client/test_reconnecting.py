@@ -12,10 +12,11 @@ from typing import Any, Self
 
 import grpc
 import pytest
+from support.proxy.cutting_proxy import CuttingProxy
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.processes import serving, start_server
-from support.proxy.served import Relay, served
+from support.proxy.served import served
 from support.proxy.waiting import wait_until
 
 from licorne import CallbackFailure, ConnectionLostError, RemoteScheduler, RequestError, Scheduler
@@ -274,6 +275,6 @@ def test_a_server_that_vanishes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
     """It answers nothing any more, and its end stays open."""
     monkeypatch.setattr("licorne.proxy.client.connection._KEEPALIVE_SECONDS", 0.2)
     monkeypatch.setattr("licorne.proxy.client.connection._SIGN_SECONDS", 0.2)
-    with served() as it, Relay(it.port) as relay, RemoteScheduler(relay.address) as scheduler:
-        relay.cut()
+    with served() as it, CuttingProxy(it.port) as proxy, RemoteScheduler(proxy.address) as scheduler:
+        proxy.silence()
         wait_until(lambda: not scheduler.is_connected, "the loss is noticed")

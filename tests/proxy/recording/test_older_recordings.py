@@ -7,22 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.proxy.recorded_traffic import callbacks_in, recorded_lines, replayed
+from support.proxy.recorded_traffic import callbacks_in, recorded, recorded_lines, replayed
+from support.proxy.wire_manager import amount
 
-from licorne import Scheduler
 from licorne.proxy.scheduler.scheduler import EngineName
-from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import read_transcript
 
 QUEUES = """
 partitions:
   - {name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}
   - {name: gpu, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}
 """
-
-
-def amount(vcore: int) -> dict[str, Any]:
-    return {"resources": {"vcore": {"value": vcore}}}
 
 
 def node(name: str, *existing: dict[str, Any], partition: str = "", **more: object) -> dict[str, Any]:
@@ -74,13 +68,8 @@ def test_the_replay_makes_the_decisions_about_an_older_resource_manager(
     engine: EngineName, other: EngineName, tmp_path: Path
 ) -> None:
     """Existing allocations with their UUIDs, asks for several, releases by UUID and of asks."""
-    output: list[str] = []
-    text = "\n".join(json.dumps(line) for line in LINES)
-    with Scheduler(engine=engine, stepped=True, record=tmp_path) as scheduler:
-        Replay(scheduler, output.append).run(read_transcript(text, "transcript"))
+    heard = recorded("\n".join(map(json.dumps, LINES)), engine, tmp_path)
 
-    heard = [json.loads(row) for row in output]
-    heard = [document for document in heard if not {"registered", "scheduled", "error"} & document.keys()]
     assert callbacks_in(heard) == callbacks_in(replayed(tmp_path, other))
     assert 3 == sum("nodeResponse" in row and "rejected" in row["nodeResponse"] for row in heard)
     (first,) = [

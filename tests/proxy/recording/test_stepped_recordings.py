@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from support.proxy.recorded_traffic import callbacks_in, recorded_lines, replayed
+from support.proxy.recorded_traffic import callbacks_in, recorded, recorded_lines, replayed
 from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
 
-from licorne import Scheduler
 from licorne.proxy.scheduler.scheduler import EngineName
-from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import read_transcript
 
 SEEDS: Final = [*range(6), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 200)]]
 SCENARIOS: Final = sorted(
@@ -23,16 +20,6 @@ SCENARIOS: Final = sorted(
     for path in (Path(__file__).parents[2] / "conformance").glob("*/*.jsonl")
     if not path.name.endswith(".expected.jsonl")
 )
-NO_CALLBACKS: Final = {"registered", "scheduled", "error", "snapshot"}
-
-
-def recorded(text: str, engine: EngineName, folder: Path) -> list[dict[str, Any]]:
-    """Play a transcript to a scheduler that is recorded; return the documents of the callbacks."""
-    output: list[str] = []
-    with Scheduler(engine=engine, stepped=True, record=folder) as scheduler:
-        Replay(scheduler, output.append).run(read_transcript(text, "transcript"))
-    documents = [json.loads(row) for row in output]
-    return [document for document in documents if not NO_CALLBACKS & document.keys()]
 
 
 @pytest.mark.parametrize("make", [simulated_transcript, preemption_transcript])

@@ -48,75 +48,74 @@ def refusal(ask: Ask, user: str = "ada", **settings: str) -> str:
 # ------------------------------------------------------------------------------------------- groups
 
 
-def test_the_groups_of_the_directory_follow_the_own_one(ask: Ask) -> None:
-    """They are in the order of their names, which a directory does not promise."""
-    assert ("ada", "Müller", "Smith, Joe", "dev", "ops") == ask("ada")
+@pytest.mark.parametrize(
+    ("user", "settings", "groups"),
+    [
+        # Groups are in the order of their names, which a directory does not promise.
+        pytest.param("ada", {}, ("Müller", "Smith, Joe", "dev", "ops"), id="the own group comes first"),
+        pytest.param("lone", {}, (), id="a user in no group has the own one"),
+        # The directory tells groups; who may submit is the RM's business.
+        pytest.param("zed", {}, (), id="a user whom the directory does not have is known all the same"),
+        *(
+            pytest.param(name, {}, (), id=f"{name!r} is a name and no filter: a star does not find all users")
+            for name in ("*", "a*", "*)(uid=ada", "\\2a", "zero\0byte")
+        ),
+        pytest.param("odd(*)", {}, ("Müller",), id="special characters of a name are escaped"),
+        pytest.param(
+            "twin", {"BaseDN": f"ou=guests,{BASE}"}, (), id="the base tells two users of one name apart"
+        ),
+        pytest.param(
+            "bob", {"Filter": "(|(uid=%s)(mail=%s))"}, ("dev",), id="each place of the filter gets the name"
+        ),
+        pytest.param(
+            "ada",
+            {"GroupAttr": "OBJECTclass", "ReturnAttr": "cn, objectClass"},
+            ("inetOrgPerson",),
+            id="the configured attribute is read, in any case of letters",
+        ),
+    ],
+)
+def test_a_user_is_in_the_group_of_the_same_name_and_in_those_of_the_directory(
+    ask: Ask, user: str, settings: dict[str, str], groups: tuple[str, ...]
+) -> None:
+    """Plain values are names of groups."""
+    assert (user, *groups) == ask(user, **settings)
 
 
-def test_a_user_in_no_group_has_the_own_one(ask: Ask) -> None:
-    """The attribute is then missing."""
-    assert ("lone",) == ask("lone")
-
-
-def test_a_user_whom_the_directory_does_not_have_is_known_all_the_same(ask: Ask) -> None:
-    """The directory tells groups; who may submit is the RM's business."""
-    assert ("zed",) == ask("zed")
-
-
-@pytest.mark.parametrize("user", ["*", "a*", "*)(uid=ada", "\\2a", "zero\0byte"])
-def test_a_name_is_no_filter(ask: Ask, user: str) -> None:
-    """A star finds no user, rather than all users."""
-    assert (user,) == ask(user)
-
-
-def test_a_name_may_have_special_characters(ask: Ask) -> None:
-    """They are escaped, and found as they are."""
-    assert ("odd(*)", "Müller") == ask("odd(*)")
-
-
-def test_two_users_of_one_name_are_distinguished_by_the_base(ask: Ask) -> None:
-    """The search takes in everything below it, and nothing else."""
-    assert ("twin",) == ask("twin", BaseDN=f"ou=guests,{BASE}")
-
-
-def test_a_name_that_fits_two_users_is_refused(ask: Ask) -> None:
-    """The two users cannot be distinguished, and the groups of both are too many."""
-    with pytest.raises(UserResolutionError, match=r"^user 'twin': ldap://127.*has more than one such user$"):
-        ask("twin")
-
-
-def test_a_name_that_fits_many_users_is_refused(ask: Ask) -> None:
-    """However many there are."""
-    with pytest.raises(UserResolutionError, match="more than one such user"):
-        ask("inetOrgPerson", Filter="(objectClass=%s)")
-
-
-def test_each_place_of_the_filter_gets_the_name(ask: Ask) -> None:
-    """There may be several."""
-    assert ("bob", "dev") == ask("bob", Filter="(|(uid=%s)(mail=%s))")
-
-
-def test_the_configured_attribute_is_read(ask: Ask) -> None:
-    """Whatever it is called, in any case of letters; plain values are names of groups."""
-    settings = {"GroupAttr": "OBJECTclass", "ReturnAttr": "cn, objectClass"}
-
-    assert ("ada", "inetOrgPerson") == ask("ada", **settings)
+@pytest.mark.parametrize(
+    ("user", "settings", "text"),
+    [
+        ("twin", {}, r"^user 'twin': ldap://127.*has more than one such user$"),
+        ("inetOrgPerson", {"Filter": "(objectClass=%s)"}, "more than one such user"),
+    ],
+)
+def test_a_name_that_fits_several_users_is_refused(
+    ask: Ask, user: str, settings: dict[str, str], text: str
+) -> None:
+    """The users cannot be distinguished, and the groups of all of them are too many."""
+    with pytest.raises(UserResolutionError, match=text):
+        ask(user, **settings)
 
 
 # ----------------------------------------------------------------------------------------- failures
 
 
-def test_a_wrong_password_is_a_failure_with_its_cause(ask: Ask) -> None:
+@pytest.mark.parametrize(
+    ("settings", "cause"),
+    [
+        ({"BindPassword": "wrong"}, "invalidCredentials"),
+        # A misspelt base would otherwise put everybody into no group.
+        ({"BaseDN": "ou=nowhere,dc=example,dc=com"}, "noSuchObject"),
+    ],
+)
+def test_a_refusal_of_the_server_is_a_failure_with_its_cause(
+    ask: Ask, settings: dict[str, str], cause: str
+) -> None:
     """The password is not in the message."""
-    said = refusal(ask, BindPassword="wrong")
+    said = refusal(ask, **settings)
 
     assert said.startswith("user 'ada': ldap://127.0.0.1:")
-    assert said.endswith("cannot be asked: invalidCredentials")
-
-
-def test_a_base_that_does_not_exist_is_a_failure_with_its_cause(ask: Ask) -> None:
-    """A misspelt base would otherwise put everybody into no group."""
-    assert refusal(ask, BaseDN="ou=nowhere,dc=example,dc=com").endswith("cannot be asked: noSuchObject")
+    assert said.endswith(f"cannot be asked: {cause}")
 
 
 def test_a_server_that_is_not_there_is_a_failure_with_its_cause(ask: Ask) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
+import pytest
 from support.proxy.resolver_fakes import CountingResolver
 
 from licorne.model.values.messages import ApplicationSubmission
@@ -49,51 +51,42 @@ class BrokenResolver:
         raise ZeroDivisionError(user)
 
 
-def test_who_came_without_groups_is_looked_up() -> None:
+BOB, OF_ADMIN = a_submission("bob"), a_submission("bob", "admin")
+DEV: Final = ("dev", "ops")
+ZED: Final = LookUpFailure("user 'zed' is not in the list of users")
+
+
+@pytest.mark.parametrize(
+    ("submissions", "found", "questions"),
+    [
+        pytest.param([BOB], [DEV], ["bob"], id="a user without groups is looked up"),
+        pytest.param(
+            [OF_ADMIN, a_submission("")], [None, None], [], id="groups are not checked, and no user is asked"
+        ),
+        pytest.param([OF_ADMIN, BOB], [None, DEV], ["bob"], id="one user comes with groups and without"),
+        pytest.param(
+            [BOB, a_submission("eve"), BOB], [DEV, (), DEV], ["bob", "eve"], id="each is looked up once"
+        ),
+        pytest.param(
+            [a_submission("zed"), BOB], [ZED, DEV], ["zed", "bob"], id="others are looked up after a failure"
+        ),
+    ],
+)
+def test_users_without_groups_are_looked_up(
+    submissions: list[ApplicationSubmission], found: list[LookedUp], questions: list[str]
+) -> None:
     """What was found goes along with the application."""
-    source = CountingResolver({"bob": ("dev", "ops")})
+    source = CountingResolver({"bob": DEV, "eve": ()})
 
-    assert [("dev", "ops")] == LookUps().look_up(source, a_submission("bob"))
-
-
-def test_what_an_rm_says_about_groups_is_not_checked() -> None:
-    """The resolver is not asked about a user with groups, nor about no user at all."""
-    source = CountingResolver({"bob": ("dev",)})
-
-    assert [None, None] == LookUps().look_up(source, a_submission("bob", "admin"), a_submission(""))
-    assert [] == source.questions
-
-
-def test_named_groups_stand_beside_those_that_are_looked_up() -> None:
-    """One user may come with groups and without, in one request."""
-    source = CountingResolver({"bob": ("dev",)})
-
-    assert [None, ("dev",)] == LookUps().look_up(source, a_submission("bob", "admin"), a_submission("bob"))
-
-
-def test_each_user_of_a_request_is_looked_up_once() -> None:
-    """However many applications the user has in it."""
-    source = CountingResolver({"bob": ("dev",), "eve": ("ops",)})
-    users = [a_submission(user) for user in ("bob", "eve", "bob", "bob")]
-
-    assert [("dev",), ("ops",), ("dev",), ("dev",)] == LookUps().look_up(source, *users)
-    assert ["bob", "eve"] == source.questions
-
-
-def test_a_failure_goes_along_with_its_application_alone() -> None:
-    """Others of the same request are looked up all the same."""
-    source = CountingResolver({"bob": ("dev",)})
-
-    found = LookUps().look_up(source, a_submission("zed"), a_submission("bob"))
-
-    assert [LookUpFailure("user 'zed' is not in the list of users"), ("dev",)] == found
+    assert found == LookUps().look_up(source, *submissions)
+    assert questions == source.questions
 
 
 def test_a_broken_resolver_refuses_the_user_and_nothing_else() -> None:
     """What an embedder's resolver raises is the reason."""
-    found = LookUps().look_up(BrokenResolver(), a_submission("bob"))
+    failure = LookUpFailure("user 'bob': the resolver failed: ZeroDivisionError('bob')")
 
-    assert [LookUpFailure("user 'bob': the resolver failed: ZeroDivisionError('bob')")] == found
+    assert [failure] == LookUps().look_up(BrokenResolver(), BOB)
 
 
 def test_the_engine_learns_of_the_wait() -> None:

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.command_line import application
-from licorne.proxy.resolvers.user_file import read_users
+from licorne.proxy.resolvers.resolver import UserResolutionError
+from licorne.proxy.resolvers.user_file import StaticResolver, read_users
 
 CONFIGURATION = """
 partitions:
@@ -34,6 +35,18 @@ def test_a_file_names_the_groups_of_users(tmp_path: Path, text: str) -> None:
     users = read_users(written(tmp_path / "users.yaml", text))
 
     assert (("dev", "ops"), ()) == (users.groups_of("ada"), users.groups_of("bob"))
+    with pytest.raises(UserResolutionError, match=r"^user 'zed' is not in the list of users$"):
+        users.groups_of("zed")
+
+
+def test_a_static_list_does_not_follow_the_list_it_was_made_from() -> None:
+    """The resolver keeps a copy."""
+    source = {"bob": ["staff", "dev"]}
+    resolver = StaticResolver(source)
+
+    source["bob"].append("admin")
+
+    assert ("staff", "dev") == resolver.groups_of("bob")
 
 
 @pytest.mark.parametrize(

@@ -82,30 +82,32 @@ def stepped(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
         scheduler.validate()
 
 
-@pytest.mark.parametrize("configuration", [ONE, resolving_by(""), resolving_by("nonsense")])
-def test_by_default_a_user_is_in_the_group_of_the_same_name(stepped: Scheduler, configuration: str) -> None:
-    """No resolver is asked, and every user is known."""
+@pytest.mark.parametrize(
+    ("configuration", "user", "groups"),
+    [
+        *((text, NOBODY_THERE, [NOBODY_THERE]) for text in (ONE, resolving_by(""), resolving_by("nonsense"))),
+        (resolving_by("os"), ROOT, [*OperatingSystemResolver().groups_of(ROOT)]),
+    ],
+)
+def test_a_user_is_in_the_groups_that_the_resolver_knows(
+    stepped: Scheduler, configuration: str, user: str, groups: list[str]
+) -> None:
+    """By default each user is in the group of the same name; a partition can ask the operating system."""
     scene = Scene(stepped, configuration)
 
-    assert ["accepted app"] == scene.submit("app", NOBODY_THERE)
-    assert [NOBODY_THERE] == scene.groups("app")
-
-
-def test_a_partition_can_ask_the_operating_system(stepped: Scheduler) -> None:
-    """The application has the groups of the machine."""
-    scene = Scene(stepped, resolving_by("os"))
-
-    assert ["accepted app"] == scene.submit("app", ROOT)
-    assert [*OperatingSystemResolver().groups_of(ROOT)] == scene.groups("app")
+    assert ["accepted app"] == scene.submit("app", user)
+    assert groups == scene.groups("app")
 
 
 def test_a_user_who_is_not_known_is_refused_with_name_and_cause(stepped: Scheduler) -> None:
-    """The application is kept among the rejected ones, to be looked at."""
+    """The same configuration again changes nothing: who was asked is asked."""
     scene = Scene(stepped, resolving_by("os"))
-
     heard = scene.submit("app", NOBODY_THERE)
 
+    scene.reconfigure(resolving_by("os"))
+
     assert [f"rejected app: user {NOBODY_THERE!r} is not known to the operating system"] == heard
+    assert scene.submit("again", NOBODY_THERE)[0].startswith("rejected again: ")
 
 
 def test_a_forced_application_of_a_user_who_is_not_known_is_taken(stepped: Scheduler) -> None:
@@ -134,15 +136,6 @@ def test_the_kind_can_be_changed_while_everything_runs(stepped: Scheduler) -> No
     assert f"rejected second: user {NOBODY_THERE!r} is not known to the operating system" == heard[0]
     assert "accepted third" == heard[1]
     assert [NOBODY_THERE] == scene.groups("first")
-
-
-def test_the_same_configuration_again_changes_nothing(stepped: Scheduler) -> None:
-    """Who was asked is asked."""
-    scene = Scene(stepped, resolving_by("os"))
-
-    scene.reconfigure(resolving_by("os"))
-
-    assert scene.submit("app", NOBODY_THERE)[0].startswith("rejected app: ")
 
 
 def test_what_is_remembered_outlasts_another_configuration(

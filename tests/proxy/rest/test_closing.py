@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from support.proxy.waiting import on_a_loop
 
 from licorne.proxy.rest.closing import ClosingTransport, ConnectionTimes
 
@@ -43,44 +44,35 @@ def closing(transport: Socket, *, is_whole: bool = True) -> ClosingTransport:
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_a_client_that_leaves_the_last_part_of_an_answer_is_left(*, is_whole: bool) -> None:
+@on_a_loop
+async def test_a_client_that_leaves_the_last_part_of_an_answer_is_left(*, is_whole: bool) -> None:
     """Although the connection has been closed; a transport by itself would wait for ever."""
-
-    async def run() -> None:
-        transport = Socket(waiting_bytes=10)
-        closing(transport, is_whole=is_whole).close()
-        await asyncio.wait_for(transport.ended.wait(), 10)
-
-    asyncio.run(run())
+    transport = Socket(waiting_bytes=10)
+    closing(transport, is_whole=is_whole).close()
+    await transport.ended.wait()
 
 
-def test_a_client_that_takes_its_answer_slowly_is_waited_for() -> None:
+@on_a_loop
+async def test_a_client_that_takes_its_answer_slowly_is_waited_for() -> None:
     """As long as it takes some."""
-
-    async def run() -> None:
-        transport = Socket(waiting_bytes=3 << 20)
-        watched = closing(transport)
+    transport = Socket(waiting_bytes=3 << 20)
+    watched = closing(transport)
+    watched.watch_writing()
+    while transport.waiting_bytes:
+        await asyncio.sleep(0)
+        transport.waiting_bytes -= 1 << 20
+        watched.writing_goes_on()
         watched.watch_writing()
-        while transport.waiting_bytes:
-            await asyncio.sleep(0)
-            transport.waiting_bytes -= 1 << 20
-            watched.writing_goes_on()
-            watched.watch_writing()
-            assert not transport.ended.is_set()
-
-    asyncio.run(run())
+        assert not transport.ended.is_set()
 
 
-def test_what_is_discarded_is_closing() -> None:
+@on_a_loop
+async def test_what_is_discarded_is_closing() -> None:
     """Nothing more is written, and closing again changes nothing."""
-
-    async def run() -> None:
-        transport = Socket()
-        watched = closing(transport, is_whole=False)
-        watched.close()
-        watched.close()
-        assert (True, True, False) == (watched.is_discarding, watched.is_closing(), transport.is_closing())
-        watched.end()
-        assert (False, True, True) == (watched.is_discarding, watched.is_closing(), transport.is_closing())
-
-    asyncio.run(run())
+    transport = Socket()
+    watched = closing(transport, is_whole=False)
+    watched.close()
+    watched.close()
+    assert (True, True, False) == (watched.is_discarding, watched.is_closing(), transport.is_closing())
+    watched.end()
+    assert (False, True, True) == (watched.is_discarding, watched.is_closing(), transport.is_closing())

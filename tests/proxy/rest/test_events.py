@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from support.proxy.event_rows import replayed, row_of_document
 from support.proxy.manager_requests import ONE, node_request
-from support.proxy.rest_clients import Reader, reader
+from support.proxy.rest_clients import Reader, reader, scope_of
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.rest import event_streams
@@ -155,16 +155,7 @@ class Streamed:
     def read(self, served: Reader, path: str, **headers: str) -> list[str]:
         """Return the lines that came."""
         path, _, query = path.partition("?")
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()],
-            "client": ("127.0.0.1", 1),
-        }
-        asyncio.run(served.application(scope, self.receive, self.send))
+        asyncio.run(served.application(scope_of(path, query=query, **headers), self.receive, self.send))
         return b"".join(self.parts).decode().splitlines()
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from support.proxy.golden_bodies import GoldenAnswer, differences, golden_answers, parsed, recorded_scheduler
+from support.proxy.golden_bodies import GoldenAnswer, differences, golden_answers, parsed
 from support.proxy.rest_clients import Reader
+from support.proxy.rest_scenario import rest_scenario
 
 DIFFERENT: Final = {
     r"\.allocationLog": "an ask is tried again only when something has changed: there are fewer entries",
@@ -28,7 +29,7 @@ ANSWERS: Final = {answer.name: answer for answer in golden_answers()}
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[Reader]:
     """Give the recorded state behind the REST interface."""
-    with recorded_scheduler() as scheduler:
+    with rest_scenario() as scheduler:
         for _ in range(2):  # The first one finds the request that was refused; it was recorded before that.
             scheduler.check_health()
         scheduler.record_history()

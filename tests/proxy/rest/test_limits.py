@@ -74,25 +74,41 @@ def test_a_body_that_is_too_large_is_refused() -> None:
     assert "the body of a request may have 1000 bytes at most" == said.json()["message"]
 
 
-def test_a_body_that_is_too_slow_is_refused() -> None:
-    """The client keeps the connection open, and sends nothing more."""
-    with rest(limits=LimitsSettings(body_seconds_max=0.05)) as url:
-        answer = sent(
-            url,
-            b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: a\r\nConnection: close\r\n",
-            b"Content-Length: 9\r\n\r\nab",
-        )
-
-    assert answer.startswith(b"HTTP/1.1 408 ")
+SLOW_HEAD = {"times": ConnectionTimes(head_seconds=0.05)}
+SLOW_BODY = {"limits": LimitsSettings(body_seconds_max=0.05)}
 
 
 @pytest.mark.parametrize(
-    "parts", [(), (b"GET /ws/v1/clusters HT",), (b"GET /ws/v1/clusters HTTP/1.1\r\nHost: a\r\n", b"X: y\r\n")]
+    ("settings", "parts", "status"),
+    [
+        pytest.param(
+            SLOW_BODY,
+            [
+                b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: a\r\nConnection: close\r\n",
+                b"Content-Length: 9\r\n\r\nab",
+            ],
+            408,
+            id="a body that is too slow",
+        ),
+        pytest.param(SLOW_HEAD, [], 408, id="no head at all"),
+        pytest.param(SLOW_HEAD, [b"GET /ws/v1/clusters HT"], 408, id="a cut-off line"),
+        pytest.param(
+            SLOW_HEAD,
+            [b"GET /ws/v1/clusters HTTP/1.1\r\nHost: a\r\n", b"X: y\r\n"],
+            408,
+            id="a head without end",
+        ),
+        pytest.param({}, [b"\x00\xff\x00\r\n\r\n"], 400, id="no HTTP"),
+        pytest.param({}, [b"GET\r\n\r\n"], 400, id="no path"),
+        pytest.param({}, [b"\x16\x03\x01\x02\x00\r\n\r\n"], 400, id="TLS"),
+    ],
 )
-def test_a_head_that_is_too_slow_is_refused(parts: tuple[bytes, ...]) -> None:
-    """Also where nothing comes at all."""
-    with rest(times=ConnectionTimes(head_seconds=0.05)) as url:
-        assert sent(url, *parts).startswith(b"HTTP/1.1 408 ")
+def test_what_is_too_slow_or_no_http_is_refused(
+    settings: dict[str, object], parts: list[bytes], status: int
+) -> None:
+    """The client keeps the connection open, and sends nothing more."""
+    with rest(**settings) as url:
+        assert sent(url, *parts).startswith(f"HTTP/1.1 {status} ".encode())
 
 
 def test_the_second_request_of_a_connection_is_watched_as_well() -> None:
@@ -145,10 +161,3 @@ def test_too_many_connections_are_refused() -> None:
         assert 200 == first.get(url + CLUSTERS).status_code
         assert 503 == httpx.get(url + CLUSTERS).status_code
         assert 200 == first.get(url + CLUSTERS).status_code
-
-
-@pytest.mark.parametrize("data", [b"\x00\xff\x00\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\r\n\r\n"])
-def test_what_is_no_http_is_refused(data: bytes) -> None:
-    """With a status."""
-    with rest() as url:
-        assert sent(url, data).startswith(b"HTTP/1.1 400 ")

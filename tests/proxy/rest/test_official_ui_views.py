@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support.proxy.golden_bodies import recorded_scheduler
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE
 from support.proxy.page_cluster import GIB, ask, fetch, fill, submit
+from support.proxy.rest_scenario import rest_scenario
 from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
@@ -40,7 +40,7 @@ def registered() -> Scheduler:
 
 def recorded() -> Scheduler:
     """Give the state in which the golden bodies were recorded."""
-    scheduler = recorded_scheduler()
+    scheduler = rest_scenario()
     scheduler.check_health()
     scheduler.record_history()
     return scheduler
@@ -83,6 +83,15 @@ def queues(tree: Any) -> Iterator[Any]:
     assert isinstance(children, list)
     for child in children:
         yield from queues(child)
+
+
+@pytest.mark.parametrize("path", ["clusters", "partitions", "scheduler/node-utilizations"])
+def test_the_first_views_read_lists(origin: str, path: str) -> None:
+    """A list without entries is `[]`, never null; before a resource manager registers there are none."""
+    document = read(origin, path)
+
+    assert isinstance(document, list)
+    assert bool(document) == bool(partitions(origin))
 
 
 def check(document: dict[str, Any], **wanted: Any) -> None:
@@ -165,18 +174,45 @@ def test_the_view_of_queues_reads_a_tree(origin: str) -> None:
 def test_the_view_of_applications_reads_those_of_each_leaf(origin: str) -> None:
     """Allocations are a list or not there; a submission is in nanoseconds, a start in milliseconds."""
     for name in partitions(origin):
-        below = f"partition/{quote(name, safe='')}"
-        leaves = [each for each in queues(read(origin, f"{below}/queues")) if each["isLeaf"]]
+        tree = read(origin, f"partition/{quote(name, safe='')}/queues")
+        leaves = [each for each in queues(tree) if each["isLeaf"]]
         assert leaves
         for leaf in leaves:
-            path = f"{below}/queue/{quote(leaf['queuename'], safe='')}/applications"
-            for application in read(origin, path):
+            for application in applications_of(origin, name, leaf):
                 check(application, applicationID=str, queueName=str, applicationState=str, submissionTime=int)
                 check(application, user=str, startTime=int)
                 check_known(application, usedResource={}, pendingResource={}, maxUsedResource={})
                 assert application["submissionTime"] in NANOSECONDS
                 assert application["startTime"] < 0 or application["startTime"] in MILLISECONDS
+                assert application["startTime"] < 0 or application["startTime"] in _possible_starts(
+                    application
+                )
                 _check_allocations(application)
+
+
+def applications_of(origin: str, partition: str, queue: Any) -> Any:
+    """Read the applications of a queue, whose name is a component of the address."""
+    path = f"partition/{quote(partition, safe='')}/queue/{quote(queue['queuename'], safe='')}/applications"
+    return read(origin, path)
+
+
+def test_each_queue_of_the_tree_can_be_chosen(origin: str) -> None:
+    """All active applications are found by the queues that they are in."""
+    for name in partitions(origin):
+        below = f"partition/{quote(name, safe='')}"
+        active = read(origin, f"{below}/applications/active")
+        chosen = [
+            (queue["queuename"], application["applicationID"])
+            for queue in queues(read(origin, f"{below}/queues"))
+            for application in applications_of(origin, name, queue)
+        ]
+        assert sorted((each["queueName"], each["applicationID"]) for each in active) == sorted(chosen)
+
+
+def _possible_starts(application: dict[str, Any]) -> range:
+    """Return when it may have started: neither before its submission nor before it was accepted."""
+    states = [entry["time"] // 10**6 for entry in application["stateLog"]]
+    return range(max(application["submissionTime"] // 10**6, states[0]), states[-1] + 1)
 
 
 def _check_allocations(application: dict[str, Any]) -> None:

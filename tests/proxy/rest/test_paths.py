@@ -19,7 +19,7 @@ from support.proxy.manager_requests import (
     configuration_request,
     node_request,
 )
-from support.proxy.rest_clients import Reader, reader, status_of_path
+from support.proxy.rest_clients import Reader, reader
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.reader import CONFIGURATION_BYTES_MAX, DEFAULT_CONFIGURATION
@@ -56,24 +56,6 @@ def test_escapes_of_a_name_count_twice(served: Reader) -> None:
     assert (400, 'invalid URL escape "%"') == message(served, f"{BELOW}/usage/user/a%25")
     assert 400 == served.status(f"{BELOW}/queue/root+leaf")
     assert served.document(f"{BELOW}/queue/root.leaf") == served.document(f"{BELOW}/queue/root%252ELEAF")
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        f"{BELOW}/node/a/b",
-        f"{BELOW}/queue/../queues",
-        f"{BELOW}/queue/",
-        "/ws/v1/partition/a/b/queues",
-        "/ws/v1/partition/\u00fc\u0308/queues",
-        f"{BELOW}/application/\u202e",
-        f"{BELOW}/application/..",
-        "/ws/v1/partition/{rm}/nodes",
-    ],
-)
-def test_a_strange_name_is_not_found(served: Reader, path: str) -> None:
-    """Nothing in it makes another path of it."""
-    assert 404 == status_of_path(served.application, path)
 
 
 def test_a_partition_is_found_by_its_short_and_by_its_full_name() -> None:
@@ -128,16 +110,6 @@ def test_a_page_is_never_longer_than_250(served: Reader) -> None:
     views = served.scheduler.views
 
     assert [16, 64, 250, 250, 250, 171] == [len(page) for page in views.nodes(views.find("default"))]
-
-
-def test_utilizations_are_a_list_even_where_there_is_nothing() -> None:
-    """The web UI walks over it."""
-    with Scheduler(engine="direct") as scheduler:
-        assert [] == Reader(scheduler).document("/ws/v1/scheduler/node-utilizations")
-    with reader() as served:
-        assert [{"clusterId": "rm", "partition": "default", "utilizations": []}] == served.document(
-            "/ws/v1/scheduler/node-utilizations"
-        )
 
 
 def a_node(name: str, capacity: int, allocated: int) -> ShownNode:

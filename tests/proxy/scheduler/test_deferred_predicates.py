@@ -65,9 +65,14 @@ class Channel:
         self.wakes += 1
 
 
-def test_each_kind_of_question_is_one_batch() -> None:
+@pytest.fixture
+def channel() -> Channel:
+    """Give a channel that wakes its partition."""
+    return Channel()
+
+
+def test_each_kind_of_question_is_one_batch(channel: Channel) -> None:
     """Answers carry the numbers of the questions, and may come in pieces."""
-    channel = Channel()
     channel.questions.ask([NODES[0], VICTIMS, NODES[1]])
     assert [[each.question for each in NODES], [VICTIMS.question]] == channel.rm.asked
     nodes, victims = channel.rm.answers
@@ -79,9 +84,8 @@ def test_each_kind_of_question_is_one_batch() -> None:
     assert () == channel.questions.take()
 
 
-def test_the_partition_is_woken_once_however_many_answers_come() -> None:
+def test_the_partition_is_woken_once_however_many_answers_come(channel: Channel) -> None:
     """And once more for what comes after it has taken them."""
-    channel = Channel()
     channel.questions.ask(NODES)
     (answer,) = channel.rm.answers
     answer({0: {}})
@@ -94,9 +98,8 @@ def test_the_partition_is_woken_once_however_many_answers_come() -> None:
     assert 2 == channel.wakes
 
 
-def test_the_first_answer_to_a_question_counts() -> None:
+def test_the_first_answer_to_a_question_counts(channel: Channel) -> None:
     """A second one neither changes anything nor wakes."""
-    channel = Channel()
     channel.questions.ask(NODES)
     (answer,) = channel.rm.answers
     answer({0: {}})
@@ -107,9 +110,8 @@ def test_the_first_answer_to_a_question_counts() -> None:
     assert 1 == channel.wakes
 
 
-def test_what_the_rm_changes_later_changes_no_answer() -> None:
+def test_what_the_rm_changes_later_changes_no_answer(channel: Channel) -> None:
     """Questions may share a mapping; a reason that is empty gets a text."""
-    channel = Channel()
     channel.questions.ask(NODES)
     shared = {"n1": ""}
     channel.rm.answers[0]({0: shared, 1: shared})
@@ -122,9 +124,8 @@ def test_what_the_rm_changes_later_changes_no_answer() -> None:
     assert first.refused is second.refused
 
 
-def test_a_part_that_is_no_answer_spoils_the_others_of_its_call() -> None:
+def test_a_part_that_is_no_answer_spoils_the_others_of_its_call(channel: Channel) -> None:
     """Nothing is taken, and the questions stay open."""
-    channel = Channel()
     channel.questions.ask(NODES)
     (answer,) = channel.rm.answers
     with pytest.raises(Exception, match="question 2: the questions are 0 to 1"):
@@ -136,18 +137,16 @@ def test_a_part_that_is_no_answer_spoils_the_others_of_its_call() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, "0", 1.0, True])
-def test_an_index_that_is_none_is_refused(index: Any) -> None:
+def test_an_index_that_is_none_is_refused(channel: Channel, index: Any) -> None:
     """By its value."""
-    channel = Channel()
     channel.questions.ask([VICTIMS])
 
     with pytest.raises(Exception, match=f"the answer {index!r} is neither the index of a victim nor None"):
         channel.rm.answers[0]({0: index})
 
 
-def test_after_its_end_a_partition_gets_no_answers() -> None:
+def test_after_its_end_a_partition_gets_no_answers(channel: Channel) -> None:
     """And is not woken."""
-    channel = Channel()
     channel.questions.ask(NODES)
     channel.questions.close()
     channel.rm.answers[0]({0: {}})

@@ -41,28 +41,24 @@ def begin(scheduler: Scheduler, rm_id: str = "rm") -> None:
 
 
 @ENGINES
-def test_a_new_application_and_its_ask_get_the_place_where_they_would_go(
-    engine: EngineName, *, stepped: bool
+@pytest.mark.parametrize(
+    ("before", "application"), [([], an_application()), ([an_application()], None)], ids=["new", "active"]
+)
+def test_an_ask_of_an_application_gets_the_place_where_it_would_go(
+    engine: EngineName,
+    before: list[si.AddApplicationRequest],
+    application: si.AddApplicationRequest | None,
+    *,
+    stepped: bool,
 ) -> None:
-    """The queue, then the node."""
+    """The queue, then the node; an active application is not sent again."""
     with Scheduler(engine=engine, stepped=stepped, check_direction=True) as scheduler:
         begin(scheduler)
+        scheduler.update_application(si.ApplicationRequest(rmID="rm", new=before))
 
-        run = scheduler.dry_run(application=an_application(), ask=an_ask())
+        run = scheduler.dry_run(application=application, ask=an_ask())
 
-    assert ("root.a", "n1", True) == (run.queue_path, run.node_id, run.is_new)
-
-
-@ENGINES
-def test_an_ask_of_an_active_application_gets_its_node(engine: EngineName, *, stepped: bool) -> None:
-    """The application is not sent again."""
-    with Scheduler(engine=engine, stepped=stepped, check_direction=True) as scheduler:
-        begin(scheduler)
-        scheduler.update_application(si.ApplicationRequest(rmID="rm", new=[an_application()]))
-
-        run = scheduler.dry_run(ask=an_ask())
-
-    assert ("root.a", "n1", False) == (run.queue_path, run.node_id, run.is_new)
+    assert ("root.a", "n1", application is not None) == (run.queue_path, run.node_id, run.is_new)
 
 
 def test_what_cannot_be_tried_is_an_error_that_says_why() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from support.proxy.manager_requests import application_request, ask_request, node_request
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.state.quarantine import BrokenKind
@@ -31,18 +33,11 @@ ENGINES = pytest.mark.parametrize(
 )
 
 
-def size(memory: int) -> dict[str, object]:
-    return {"resources": {"memory": {"value": memory}}}
-
-
-def submit(scheduler: Scheduler, rm_id: str = "rm", *, queue: str = "root.small") -> None:
+def submit(scheduler: Scheduler, rm_id: str = "rm") -> None:
     """Bring a node and an application whose ask is larger than its queue."""
-    node = {"nodeID": "n1", "action": "CREATE", "schedulableResource": size(100)}
-    scheduler.update_node(si.NodeRequest(rmID=rm_id, nodes=[node]))
-    application = {"applicationID": "app", "queueName": queue, "ugi": {"user": "ada"}}
-    scheduler.update_application(si.ApplicationRequest(rmID=rm_id, new=[application]))
-    ask = {"allocationKey": "ask", "applicationID": "app", "resourcePerAlloc": size(8)}
-    scheduler.update_allocation(si.AllocationRequest(rmID=rm_id, allocations=[ask]))
+    scheduler.update_node(node_request("n1", rm_id=rm_id))
+    scheduler.update_application(application_request("app", rm_id=rm_id, queue="root.small"))
+    scheduler.update_allocation(ask_request("ask", rm_id=rm_id, memory=8))
 
 
 @ENGINES
@@ -78,51 +73,51 @@ def test_engines_give_equal_explanations(engine: EngineName, *, stepped: bool) -
     assert expected.places == explanation.places
 
 
-def test_one_ask_is_explained_alone() -> None:
+@pytest.fixture
+def busy() -> Iterator[Scheduler]:
+    """Give a stepped scheduler with an application that waits."""
+    with Scheduler(engine="direct") as scheduler:
+        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
+        submit(scheduler)
+        yield scheduler
+
+
+def test_one_ask_is_explained_alone(busy: Scheduler) -> None:
     """By its key."""
-    with Scheduler(engine="direct") as scheduler:
-        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
-        submit(scheduler)
-
-        assert ["ask"] == [ask.allocation_key for ask in scheduler.explain_ask("app", "ask").asks]
+    assert ["ask"] == [ask.allocation_key for ask in busy.explain_ask("app", "ask").asks]
 
 
-def test_what_is_not_known_is_an_error_that_names_it() -> None:
+def test_what_is_not_known_is_an_error_that_names_it(busy: Scheduler) -> None:
     """An application, an ask, a partition."""
-    with Scheduler(engine="direct") as scheduler:
-        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
-        submit(scheduler)
-
-        with pytest.raises(RequestError, match=r"application 'ap' is not known: .*; did you mean 'app'\?"):
-            scheduler.explain("ap")
-        with pytest.raises(RequestError, match=r"application app has no ask .*'asks'; did you mean 'ask'\?"):
-            scheduler.explain_ask("app", "asks")
-        with pytest.raises(RequestError, match=r"no partition \[any\]gpu; the partitions are: \[rm\]default"):
-            scheduler.explain("app", partition="gpu")
+    with pytest.raises(RequestError, match=r"application 'ap' is not known: .*; did you mean 'app'\?"):
+        busy.explain("ap")
+    with pytest.raises(RequestError, match=r"application app has no ask .*'asks'; did you mean 'ask'\?"):
+        busy.explain_ask("app", "asks")
+    with pytest.raises(RequestError, match=r"no partition \[any\]gpu; the partitions are: \[rm\]default"):
+        busy.explain("app", partition="gpu")
 
 
-def test_an_application_that_broke_is_reported_in_quarantine() -> None:
+def break_application(scheduler: Scheduler) -> None:
+    (partition,) = scheduler._cluster.partitions()
+    partition.quarantine(BrokenKind.APPLICATION, "app", "a sum is wrong")
+
+
+def test_an_application_that_broke_is_reported_in_quarantine(busy: Scheduler) -> None:
     """What it says of itself is not asked for."""
-    with Scheduler(engine="direct") as scheduler:
-        scheduler.register("rm", ResourceManager(), configuration=QUEUES)
-        submit(scheduler)
-        (partition,) = scheduler._cluster.partitions()
-        partition.quarantine(BrokenKind.APPLICATION, "app", "a sum is wrong")
+    break_application(busy)
 
-        with pytest.raises(RequestError, match="application 'app' is quarantined: a sum is wrong"):
-            scheduler.explain("app")
+    with pytest.raises(RequestError, match="application 'app' is quarantined: a sum is wrong"):
+        busy.explain("app")
 
 
 def test_an_application_that_broke_is_not_taken_for_an_earlier_one_of_its_id() -> None:
     """The one that was rejected is still known."""
     with Scheduler(engine="direct") as scheduler:
         scheduler.register("rm", ResourceManager(), configuration=QUEUES)
-        lost = si.AddApplicationRequest(applicationID="app", queueName="root.no", ugi={"user": "ada"})
-        scheduler.update_application(si.ApplicationRequest(rmID="rm", new=[lost]))
+        scheduler.update_application(application_request("app", queue="root.no"))
         rejected = scheduler.explain("app").rejection
         submit(scheduler)
-        (partition,) = scheduler._cluster.partitions()
-        partition.quarantine(BrokenKind.APPLICATION, "app", "a sum is wrong")
+        break_application(scheduler)
 
         assert rejected
         with pytest.raises(RequestError, match="is quarantined: a sum is wrong; it broke by a bug"):
@@ -139,15 +134,6 @@ def test_an_application_of_two_managers_needs_the_name_of_one() -> None:
         with pytest.raises(RequestError, match=r"several partitions, name one: \[one\]default, \[two\]def"):
             scheduler.explain("app")
         assert "[two]default" == scheduler.explain("app", rm_id="two").partition
-
-
-def test_a_scheduler_that_has_been_stopped_explains_nothing() -> None:
-    """It says so."""
-    scheduler = Scheduler(engine="direct")
-    scheduler.stop()
-
-    with pytest.raises(RequestError, match="stopped"):
-        scheduler.explain("app")
 
 
 @ENGINES

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from loguru import logger
+from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.configuration.extra import ExtraConfig, LogLevel
-from licorne.proxy.scheduler.scheduler import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -38,14 +38,6 @@ def said() -> Iterator[list[str]]:
     logger.remove(sink)
 
 
-@pytest.fixture(params=ENGINES)
-def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
-    """Give a stepped scheduler on each engine."""
-    engine: EngineName = request.param
-    with Scheduler(engine=engine, stepped=True) as scheduler:
-        yield scheduler
-
-
 class Deaf(ResourceManager):
     """Fails in every callback."""
 
@@ -62,8 +54,7 @@ def update(scheduler: Scheduler, text: str, rm_id: str = "rm", **extra: str) -> 
 
 def fail(scheduler: Scheduler, rm_id: str = "rm") -> None:
     """Let a callback of a deaf manager fail."""
-    node = si.NodeInfo(nodeID="n", action=si.NodeInfo.CREATE)
-    scheduler.update_node(si.NodeRequest(rmID=rm_id, nodes=[node]))
+    scheduler.update_node(node_request("n", rm_id=rm_id))
     scheduler.deliver()
 
 
@@ -82,22 +73,14 @@ def test_a_registration_brings_its_settings(scheduler: Scheduler) -> None:
 
 @pytest.mark.parametrize("text", [ONE, OTHER])
 def test_an_update_replaces_the_settings_as_a_whole(scheduler: Scheduler, text: str) -> None:
-    """Also where the queues are the same; what is not named has its default again."""
+    """Also where the queues are the same; what is not named has its default, also when it registers."""
     extra = {"event.maxStreams": "7", "log.level": "ERROR"}
     scheduler.register("rm", ResourceManager(), configuration=ONE, extra_configuration=extra)
 
     update(scheduler, text, event_requestCapacity="5")
 
     assert ExtraConfig(event_request_capacity=5) == scheduler.extra_configuration("rm")
-
-
-def test_a_second_registration_replaces_the_settings(scheduler: Scheduler) -> None:
-    """It starts afresh."""
-    extra = {"event.maxStreams": "7"}
-    scheduler.register("rm", ResourceManager(), configuration=ONE, extra_configuration=extra)
-
     scheduler.register("rm", ResourceManager(), configuration=ONE)
-
     assert ExtraConfig() == scheduler.extra_configuration("rm")
 
 
@@ -237,29 +220,18 @@ def test_a_level_counts_for_its_logger_and_those_below(
 
 
 def test_one_manager_does_not_silence_another(scheduler: Scheduler, said: list[str]) -> None:
-    """What is said of a manager has the level of that manager."""
+    """What is said of a manager has the level of that manager, in the same scheduler and in another one."""
     scheduler.register("quiet", Deaf(), configuration=ONE, extra_configuration={"log.level": "fatal"})
     scheduler.register("loud", Deaf(), configuration=ONE)
-    said.clear()
-
-    fail(scheduler, "quiet")
-    quiet = list(said)
-    fail(scheduler, "loud")
-
-    assert ([], 1) == (quiet, len(said))
-
-
-def test_one_scheduler_does_not_silence_another(said: list[str]) -> None:
-    """Nothing of loguru is changed: there is one for the whole process."""
-    with Scheduler(engine="direct") as quiet, Scheduler(engine="direct") as loud:
-        quiet.register("rm", Deaf(), configuration=ONE, extra_configuration={"log.level": "fatal"})
-        loud.register("rm", Deaf(), configuration=ONE)
+    with Scheduler(engine="direct") as other:  # There is one loguru for the whole process.
+        other.register("quiet", Deaf(), configuration=ONE)
         said.clear()
-        fail(quiet)
-        before = list(said)
-        fail(loud)
+        heard = []
+        for speaker, rm_id in ((scheduler, "quiet"), (scheduler, "loud"), (other, "quiet")):
+            fail(speaker, rm_id)
+            heard.append(len(said))
 
-    assert ([], 1) == (before, len(said))
+    assert [0, 1, 2] == heard
 
 
 def test_what_managers_share_has_the_level_of_the_one_that_wants_to_hear_most(scheduler: Scheduler) -> None:
@@ -292,23 +264,16 @@ def test_the_log_says_what_an_application_has_used(scheduler: Scheduler, said: l
     assert ("app", "rm", "Completed", "root.q") == tuple(
         document[key] for key in ("ApplicationID", "RmID", "State", "Queue")
     )
-    assert {"UNKNOWN": {"vcore": 2}} == document["ResourceUsage"]
+    assert {"UNKNOWN": {"memory": 2}} == document["ResourceUsage"]
     name = "core.scheduler.application.usage"
     assert {"logger": name, "rm_id": "rm", "application": "app", "queue": "root.q"} in fields
 
 
 def run_an_application(scheduler: Scheduler, rm_id: str) -> None:
-    """Let an application run one allocation of one vcore for two seconds."""
-    one = si.Resource(resources={"vcore": si.Quantity(value=1)})
-    node = si.NodeInfo(nodeID="n", action=si.NodeInfo.CREATE, schedulableResource=one)
-    scheduler.update_node(si.NodeRequest(rmID=rm_id, nodes=[node]))
-    application = si.AddApplicationRequest(applicationID="app", queueName="root.q")
-    application.ugi.user = "bob"
-    scheduler.update_application(si.ApplicationRequest(rmID=rm_id, new=[application]))
-    ask = si.Allocation(allocationKey="a", applicationID="app", resourcePerAlloc=one)
-    scheduler.update_allocation(si.AllocationRequest(rmID=rm_id, allocations=[ask]))
+    """Let an application run one allocation of one unit of memory for two seconds."""
+    scheduler.update_node(node_request("n", rm_id=rm_id))
+    scheduler.update_application(application_request("app", rm_id=rm_id, queue="root.q"))
+    scheduler.update_allocation(ask_request("a", rm_id=rm_id))
     scheduler.run_until_idle()
     scheduler.advance_to(scheduler.now_ns() + 2 * 10**9)
-    request = si.AllocationRequest(rmID=rm_id)
-    request.releases.allocationsToRelease.add(applicationID="app", allocationKey="a")
-    scheduler.update_allocation(request)
+    scheduler.update_allocation(release_request("a", rm_id=rm_id))

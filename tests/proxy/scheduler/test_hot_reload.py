@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 from support.proxy.listening import Listener
-from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
+from support.proxy.manager_requests import (
+    ONE,
+    TWO,
+    application_request,
+    ask_request,
+    node_request,
+    release_request,
+)
 
 from licorne import RequestError, Scheduler
-from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.si import si_pb2 as si
 
 LEAVES: Final = "queues: [{name: leaf}]"
-
-
-@pytest.fixture(params=ENGINES)
-def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
-    """Give a stepped scheduler on each engine; it is in order at the end."""
-    with Scheduler(engine=request.param, stepped=True, check_direction=True) as scheduler:
-        yield scheduler
-        scheduler.validate()
-
-
-@pytest.fixture
-def listener() -> Listener:
-    """Give a manager that only listens."""
-    return Listener()
 
 
 def busy(scheduler: Scheduler, listener: Listener, text: str = TWO, memory: int = 1) -> None:
@@ -45,13 +36,6 @@ def update(scheduler: Scheduler, text: str, policy_group: str = "") -> None:
     request = si.UpdateConfigurationRequest(rmID="rm", config=text, policyGroup=policy_group)
     scheduler.update_configuration(request)
     scheduler.run_until_idle()
-
-
-def release(scheduler: Scheduler, key: str) -> None:
-    """End an allocation of the first application, or with the empty key all it has."""
-    request = si.AllocationRequest(rmID="rm")
-    request.releases.allocationsToRelease.add(applicationID="app-default", allocationKey=key)
-    scheduler.update_allocation(request)
 
 
 def partitions(scheduler: Scheduler) -> list[str]:
@@ -157,7 +141,7 @@ def test_what_a_draining_queue_has_goes_on(scheduler: Scheduler, listener: Liste
     assert "Draining" == state
     assert any(text.startswith("rejected late: ") for text in listener.heard)
     assert "placed b-default" in listener.heard
-    release(scheduler, "")
+    scheduler.update_allocation(release_request("", application="app-default"))
     scheduler.advance_to(scheduler.now_ns() + 3700 * 10**9)
     assert queue(scheduler) is None
 
@@ -188,7 +172,7 @@ def test_a_leaf_that_becomes_a_parent_keeps_its_applications(
     scheduler.update_node(node_request("more"))
     scheduler.run_until_idle()
     waited = "placed b-default" not in listener.heard
-    release(scheduler, "a-default")
+    scheduler.update_allocation(release_request("a-default", application="app-default"))
     update(scheduler, ONE)
 
     assert waited

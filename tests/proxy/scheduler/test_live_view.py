@@ -162,12 +162,3 @@ def test_the_text_of_a_configuration_is_the_one_in_effect(scheduler: Scheduler) 
     """Of a known RM; others have none."""
     assert scheduler.configuration_text("rm") == QUEUES
     assert not scheduler.configuration_text("other")
-
-
-def test_a_scheduler_that_has_stopped_is_not_read() -> None:
-    """It says so."""
-    scheduler = Scheduler(engine="direct")
-    scheduler.stop()
-
-    with pytest.raises(RequestError, match="stopped"):
-        scheduler.monitoring.live_view.queues()

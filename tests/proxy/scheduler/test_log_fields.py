@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from loguru import logger
 from support.model.builders import an_allocation
+from support.proxy.manager_requests import node_request
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.values.messages import (
@@ -85,8 +86,7 @@ def test_a_callback_that_fails_is_logged_with_what_it_was_about(
         failed: list[object] = []
         with Scheduler(engine=engine, stepped=stepped, record=record, on_error=failed.append) as scheduler:
             scheduler.register("rm", Failing())
-            action = si.NodeInfo.ActionFromRM.CREATE
-            scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[si.NodeInfo(nodeID="n", action=action)]))
+            scheduler.update_node(node_request("n"))
             if stepped:
                 scheduler.run_until_idle()
     finally:

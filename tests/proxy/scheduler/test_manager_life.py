@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -21,7 +21,6 @@ from licorne import LicorneError, RequestError, ResourceManager, Scheduler
 from licorne.model.values.manager_state import ManagerState
 from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.explanation.sentences import what_blocks
-from licorne.proxy.scheduler.scheduler import ENGINES
 from licorne.proxy.si import si_pb2 as si
 
 SECOND_NS: Final = 1_000_000_000
@@ -34,21 +33,6 @@ REQUESTS: Final = (
         lambda scheduler: scheduler.update_configuration(configuration_request(TWO)),
     ),
 )
-
-
-@pytest.fixture(params=ENGINES)
-def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
-    """Give a stepped scheduler on each engine; it is in order at the end."""
-    with Scheduler(engine=request.param, stepped=True, check_direction=True) as scheduler:
-        yield scheduler
-        if not scheduler._stopped:
-            scheduler.validate()
-
-
-@pytest.fixture
-def listener() -> Listener:
-    """Give a manager that only listens."""
-    return Listener()
 
 
 def busy(scheduler: Scheduler, listener: Listener, *, rm_id: str = "rm", memory: int = 3) -> None:
@@ -75,24 +59,17 @@ def test_a_scheduler_lists_its_resource_managers_by_id(scheduler: Scheduler, lis
     scheduler.register("second", listener, configuration=TWO)
     scheduler.register("first", listener, configuration=ONE)
     registered_ns = scheduler.now_ns()
-    scheduler.advance_to(registered_ns + 5 * SECOND_NS)
+    paused_ns = registered_ns + 5 * SECOND_NS
+    scheduler.advance_to(paused_ns)
     scheduler.pause_manager("second", "the stream broke")
-    first, second = scheduler.resource_managers()
 
-    assert ("first", ManagerState.RUNNING, registered_ns, "", ("default",)) == (
-        first.rm_id,
-        first.state,
-        first.since_ns,
-        first.reason,
-        first.partitions,
-    )
-    assert ("second", ManagerState.PAUSED, registered_ns + 5 * SECOND_NS, "the stream broke") == (
-        second.rm_id,
-        second.state,
-        second.since_ns,
-        second.reason,
-    )
-    assert ("default", "second") == second.partitions
+    assert [
+        ("first", ManagerState.RUNNING, registered_ns, "", ("default",)),
+        ("second", ManagerState.PAUSED, paused_ns, "the stream broke", ("default", "second")),
+    ] == [
+        (entry.rm_id, entry.state, entry.since_ns, entry.reason, entry.partitions)
+        for entry in scheduler.resource_managers()
+    ]
 
 
 def test_a_change_that_does_not_fit_the_state_changes_nothing(
@@ -158,18 +135,25 @@ def test_one_that_has_stopped_is_forgotten_on_request(scheduler: Scheduler, list
     assert ManagerState.RUNNING is state_of(scheduler)
 
 
-def test_a_scheduler_that_has_stopped_tells_nothing_of_its_managers(listener: Listener) -> None:
-    """As with any other question."""
+@pytest.mark.parametrize(
+    "question",
+    [
+        Scheduler.resource_managers,
+        lambda scheduler: scheduler.pause_manager("rm", ""),
+        lambda scheduler: scheduler.stop_manager("rm", ""),
+        lambda scheduler: scheduler.explain("app"),
+        lambda scheduler: scheduler.monitoring.live_view.queues(),
+    ],
+)
+def test_a_scheduler_that_has_stopped_tells_nothing(
+    listener: Listener, question: Callable[[Scheduler], object]
+) -> None:
+    """Neither of its managers nor of what they have."""
     scheduler = Scheduler(engine="direct")
     scheduler.register("rm", listener, configuration=ONE)
     scheduler.stop()
-    for call in (
-        scheduler.resource_managers,
-        lambda: scheduler.pause_manager("rm", ""),
-        lambda: scheduler.stop_manager("rm", ""),
-    ):
-        with pytest.raises(RequestError, match="has been stopped"):
-            call()
+    with pytest.raises(RequestError, match="stopped"):
+        question(scheduler)
 
 
 # ---------------------------------------------------------------------------------------------- paused
@@ -349,22 +333,14 @@ def test_a_registration_that_is_refused_leaves_a_paused_manager_paused(
 
 
 @pytest.mark.parametrize(
-    ("life", "reason", "text"),
+    ("life", "reason", "said"),
     [
-        (
-            "pause",
-            RefusalReason.MANAGER_PAUSED,
-            "partition [rm]default: the resource manager lost its connection 5s ago: the stream broke",
-        ),
-        (
-            "stop",
-            RefusalReason.MANAGER_STOPPED,
-            "partition [rm]default: the resource manager has stopped 5s ago: the stream broke",
-        ),
+        ("pause", RefusalReason.MANAGER_PAUSED, "lost its connection"),
+        ("stop", RefusalReason.MANAGER_STOPPED, "has stopped"),
     ],
 )
 def test_an_explanation_says_that_the_manager_is_not_there(
-    scheduler: Scheduler, listener: Listener, life: str, reason: RefusalReason, text: str
+    scheduler: Scheduler, listener: Listener, life: str, reason: RefusalReason, said: str
 ) -> None:
     """Since when, and why; a dry run says so as well."""
     busy(scheduler, listener)
@@ -376,5 +352,6 @@ def test_an_explanation_says_that_the_manager_is_not_there(
     (ask,) = ask_request("new").allocations
     run = scheduler.dry_run(ask=ask)
 
+    text = f"partition [rm]default: the resource manager {said} 5s ago: the stream broke"
     assert (reason, text) == (blocker.reason, what_blocks(blocker, explanation.time_ns))
     assert reason in [entry.reason for entry in run.blockers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -36,6 +36,11 @@ def an_ask(key: str, count: int = 1, vcore: int = 2, **more: object) -> dict[str
     }
 
 
+def an_existing(key: str, uuid: str, vcore: int = 2, **more: object) -> dict[str, Any]:
+    names = {"allocationKey": key, "UUID": uuid, "applicationID": "app"}
+    return {**names, "resourcePerAlloc": amount(vcore), **more}
+
+
 def started(
     engine: EngineName, *nodes: dict[str, Any], refused: Collection[str] = (), **application: Any
 ) -> WireManager:
@@ -45,6 +50,13 @@ def started(
     rm.say_applications("app", **application)
     rm.forget()
     return rm
+
+
+@pytest.fixture
+def rm(engine: EngineName) -> Iterator[WireManager]:
+    """Give a resource manager with a node of ten vcores and an application, of which it has forgotten."""
+    with started(engine) as rm:
+        yield rm
 
 
 # ------------------------------------------------------------------------------------ registration
@@ -72,97 +84,114 @@ def test_a_resource_manager_registers_and_reports_nodes_and_applications(engine:
 # --------------------------------------------------------------------------- asks and their allocations
 
 
-def test_an_ask_for_several_allocations_gets_them_under_its_key(engine: EngineName) -> None:
-    """Each has a UUID of its own, given by the scheduler, and counts in queue and application."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 3)])
-
-        assert [("k", "k"), ("k", "k#allocation-2"), ("k", "k#allocation-3")] == rm.placed
-        assert {"vcore": 6} == rm.node()["allocated"] == rm.application()["usedResource"]
-        assert {"vcore": 6} == rm.queue()["allocatedResource"]
+K, K2, K3, K4 = ("k", "k"), ("k", "k#allocation-2"), ("k", "k#allocation-3"), ("k", "k#allocation-4")
+"""The allocations of the ask `k`: its key, and the UUID of each, which the scheduler gives."""
 
 
-def test_the_same_key_updates_the_ask(engine: EngineName) -> None:
-    """More allocations are placed; fewer end nothing that runs."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 1)])
-        rm.say_allocations(asks=[an_ask("k", 3)])
-        rm.say_allocations(asks=[an_ask("k", 1)])
-        rm.say_allocations(asks=[an_ask("k", 3)])
-
-        assert [("k", "k"), ("k", "k#allocation-2"), ("k", "k#allocation-3")] == rm.placed
-        assert [] == rm.released
+def asks(count: int, vcore: int = 2) -> dict[str, Any]:
+    return {"asks": [an_ask("k", count, vcore)]}
 
 
-def test_some_allocations_of_an_ask_are_released(engine: EngineName) -> None:
-    """Each by its UUID, which the scheduler sends back with the key as the confirmation."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 4)])
-
-        rm.release({"UUID": "k#allocation-2"}, {"UUID": "k", "allocationKey": "k"})
-
-        assert [
-            ("k", "k#allocation-2", "STOPPED_BY_RM"),
-            ("k", "k", "STOPPED_BY_RM"),
-        ] == rm.released
-        assert {"vcore": 4} == rm.node()["allocated"]
+def release(*uuids: str) -> dict[str, Any]:
+    stopped = {"applicationID": "app", "terminationType": "STOPPED_BY_RM"}
+    return {"releases": {"allocationsToRelease": [{**stopped, "UUID": uuid} for uuid in uuids]}}
 
 
-def test_what_waits_is_released_as_an_ask(engine: EngineName) -> None:
+@pytest.mark.parametrize(
+    ("said", "placed", "released", "used"),
+    [
+        pytest.param([asks(3)], [K, K2, K3], [], 6, id="several allocations have the key of their ask"),
+        pytest.param(
+            [asks(1), asks(3), asks(1), asks(3)],
+            [K, K2, K3],
+            [],
+            6,
+            id="the same key updates the ask: more allocations are placed, fewer end nothing that runs",
+        ),
+        pytest.param(
+            [asks(4), release("k#allocation-2", "k")],
+            [K, K2, K3, K4],
+            [K2, K],
+            4,
+            id="allocations are released by their UUIDs, which the scheduler sends back with the key",
+        ),
+        pytest.param(
+            [{"allocations": [an_existing("k", "u", nodeID="n1")]}, release("u")],
+            [("k", "u")],
+            [("k", "u")],
+            0,
+            id="an existing allocation may be reported by itself, with its UUID",
+        ),
+    ],
+)
+def test_allocations_are_known_by_key_and_uuid(
+    rm: WireManager,
+    said: list[dict[str, Any]],
+    placed: list[tuple[str, str]],
+    released: list[tuple[str, str]],
+    used: int,
+) -> None:
+    """What runs counts on its node, in its application and in the queues."""
+    for body in said:
+        rm.say_allocations(**body)
+
+    assert placed == rm.placed
+    assert [(*names, "STOPPED_BY_RM") for names in released] == rm.released
+    sums = (rm.node().get("allocated"), rm.application()["usedResource"], rm.queue().get("allocatedResource"))
+    assert [used] * 3 == [(each or {}).get("vcore", 0) for each in sums]
+
+
+def test_what_waits_is_released_as_an_ask(rm: WireManager) -> None:
     """What runs of it goes on; there is no answer."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 3, vcore=4), an_ask("l", 2, vcore=9)])
-        rm.forget()
+    rm.say_allocations(asks=[an_ask("k", 3, vcore=4), an_ask("l", 2, vcore=9)])
+    rm.forget()
 
-        rm.release(asks=[{"allocationKey": "k"}])
-        one = rm.application()["pendingResource"]
-        rm.release(asks=[{}])
+    rm.release(asks=[{"allocationKey": "k"}])
+    one = rm.application()["pendingResource"]
+    rm.release(asks=[{}])
 
-        assert ({"vcore": 18}, None, []) == (one, rm.application().get("pendingResource"), rm.allocations)
-        assert {"vcore": 8} == rm.node()["allocated"]
+    assert ({"vcore": 18}, None, []) == (one, rm.application().get("pendingResource"), rm.allocations)
+    assert {"vcore": 8} == rm.node()["allocated"]
 
 
-def test_allocations_and_asks_are_released_in_one_message(engine: EngineName) -> None:
+def test_allocations_and_asks_are_released_in_one_message(rm: WireManager) -> None:
     """Without a name all allocations of the application, then the asks that are named."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 3, vcore=4), an_ask("l", vcore=9)])
-        rm.forget()
+    rm.say_allocations(asks=[an_ask("k", 3, vcore=4), an_ask("l", vcore=9)])
+    rm.forget()
 
-        rm.release({}, asks=[{"allocationKey": "k"}])
+    rm.release({}, asks=[{"allocationKey": "k"}])
 
-        assert [("k", "k"), ("k", "k#allocation-2")] == [(key, uuid) for key, uuid, _ in rm.released]
-        assert [("l", "l")] == rm.placed
+    assert [("k", "k"), ("k", "k#allocation-2")] == [(key, uuid) for key, uuid, _ in rm.released]
+    assert [("l", "l")] == rm.placed
 
 
-def test_an_ask_that_cannot_be_is_rejected(engine: EngineName) -> None:
+def test_an_ask_that_cannot_be_is_rejected(rm: WireManager) -> None:
     """With its key, once; the others of the message are placed."""
-    with started(engine) as rm:
-        rm.say_allocations(
-            asks=[
-                an_ask("unknown", 2, applicationID="no"),
-                an_ask("negative", -2),
-                an_ask("huge", 2_000_000_000),
-                an_ask("k", 2),
-            ]
-        )
+    rm.say_allocations(
+        asks=[
+            an_ask("unknown", 2, applicationID="no"),
+            an_ask("negative", -2),
+            an_ask("huge", 2_000_000_000),
+            an_ask("k", 2),
+        ]
+    )
 
-        assert [
-            ("unknown", "failed to find application no"),
-            ("negative", "ask negative has maxAllocations -2: it may be from 1 to 10000, and 0 means 1"),
-            ("huge", "ask huge has maxAllocations 2000000000: it may be from 1 to 10000, and 0 means 1"),
-        ] == rm.rejected
-        assert [("k", "k"), ("k", "k#allocation-2")] == rm.placed
+    assert [
+        ("unknown", "failed to find application no"),
+        ("negative", "ask negative has maxAllocations -2: it may be from 1 to 10000, and 0 means 1"),
+        ("huge", "ask huge has maxAllocations 2000000000: it may be from 1 to 10000, and 0 means 1"),
+    ] == rm.rejected
+    assert [("k", "k"), ("k", "k#allocation-2")] == rm.placed
 
 
-def test_an_allocation_expires_and_is_confirmed(engine: EngineName) -> None:
+def test_an_allocation_expires_and_is_confirmed(rm: WireManager) -> None:
     """Its time begins when it is placed; the resource manager sends the release back."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 2, executionTimeoutMilliSeconds=5000)])
-        rm.scheduler.advance_to(rm.scheduler.now_ns() + 5 * SECOND_NS)
-        rm.confirm()
+    rm.say_allocations(asks=[an_ask("k", 2, executionTimeoutMilliSeconds=5000)])
+    rm.scheduler.advance_to(rm.scheduler.now_ns() + 5 * SECOND_NS)
+    rm.confirm()
 
-        assert [("k", "k", "TIMEOUT"), ("k", "k#allocation-2", "TIMEOUT")] == rm.released
-        assert "allocated" not in rm.node()
+    assert [("k", "k", "TIMEOUT"), ("k", "k#allocation-2", "TIMEOUT")] == rm.released
+    assert "allocated" not in rm.node()
 
 
 def test_asks_that_are_given_up_are_released_as_asks(engine: EngineName) -> None:
@@ -177,18 +206,17 @@ def test_asks_that_are_given_up_are_released_as_asks(engine: EngineName) -> None
         assert ["p"] == rm.given_up
 
 
-def test_an_application_is_removed_with_all_it_has(engine: EngineName) -> None:
+def test_an_application_is_removed_with_all_it_has(rm: WireManager) -> None:
     """Each allocation is reported by its UUID."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 6)])
-        rm.forget()
+    rm.say_allocations(asks=[an_ask("k", 6)])
+    rm.forget()
 
-        rm.say_applications(removed=["app"])
+    rm.say_applications(removed=["app"])
 
-        assert [
-            ("k", uuid, "STOPPED_BY_RM") for uuid in sorted(f"k#allocation-{n}" for n in range(2, 6))
-        ] == [entry for entry in sorted(rm.released) if entry[1] != "k"]
-        assert "allocated" not in rm.node()
+    assert [("k", uuid, "STOPPED_BY_RM") for uuid in sorted(f"k#allocation-{n}" for n in range(2, 6))] == [
+        entry for entry in sorted(rm.released) if entry[1] != "k"
+    ]
+    assert "allocated" not in rm.node()
 
 
 def test_the_allocations_of_a_removed_node_are_reported_by_uuid(engine: EngineName) -> None:
@@ -255,22 +283,16 @@ def test_victims_are_named_by_their_asks(engine: EngineName) -> None:
         assert {("k", "PREEMPTED_BY_SCHEDULER")} == {(key, why) for key, _, why in rm.released}
 
 
-def test_a_hint_for_an_autoscaler_has_the_key_of_the_ask(engine: EngineName) -> None:
+def test_a_hint_for_an_autoscaler_has_the_key_of_the_ask(rm: WireManager) -> None:
     """It may come again for each allocation that waits."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 2, vcore=8)])
-        rm.scheduler.inspect_outstanding()
-        rm.scheduler.deliver()
+    rm.say_allocations(asks=[an_ask("k", 2, vcore=8)])
+    rm.scheduler.inspect_outstanding()
+    rm.scheduler.deliver()
 
-        assert ["k"] == [hint.allocationKey for hint in rm.hints]
+    assert ["k"] == [hint.allocationKey for hint in rm.hints]
 
 
 # ----------------------------------------------------------------------------------------- recovery
-
-
-def an_existing(key: str, uuid: str, vcore: int = 2, **more: object) -> dict[str, Any]:
-    names = {"allocationKey": key, "UUID": uuid, "applicationID": "app"}
-    return {**names, "resourcePerAlloc": amount(vcore), **more}
 
 
 def test_a_restart_loses_and_doubles_nothing(engine: EngineName) -> None:
@@ -304,44 +326,33 @@ def test_a_restart_loses_and_doubles_nothing(engine: EngineName) -> None:
         assert ["n1", "n2"] == [entry.nodeID for told in rm.nodes for entry in told.accepted]
 
 
-def test_the_uuids_of_an_earlier_scheduler_are_kept(engine: EngineName) -> None:
+def test_the_uuids_of_an_earlier_scheduler_are_kept(rm: WireManager) -> None:
     """In answers and in releases; what is missing of the ask is placed in addition."""
-    with started(engine) as rm:
-        rm.say_nodes(a_node("n2", existingAllocations=[an_existing("k", "u"), an_existing("k", "v")]))
-        rm.say_allocations(asks=[an_ask("k", 3)])
-        rm.release({"UUID": "u"}, {"UUID": "v", "allocationKey": "k"})
+    rm.say_nodes(a_node("n2", existingAllocations=[an_existing("k", "u"), an_existing("k", "v")]))
+    rm.say_allocations(asks=[an_ask("k", 3)])
+    rm.release({"UUID": "u"}, {"UUID": "v", "allocationKey": "k"})
 
-        assert [("k", "u"), ("k", "v"), ("k", "k#allocation-2")] == rm.placed
-        assert [("k", "u", "STOPPED_BY_RM"), ("k", "v", "STOPPED_BY_RM")] == rm.released
-
-
-def test_an_existing_allocation_may_be_reported_by_itself(engine: EngineName) -> None:
-    """With the messages of the current generation, and with its UUID."""
-    with started(engine) as rm:
-        rm.say_allocations(allocations=[an_existing("k", "u", nodeID="n1")])
-        rm.release({"UUID": "u"})
-
-        assert ([("k", "u")], [("k", "u", "STOPPED_BY_RM")]) == (rm.placed, rm.released)
+    assert [("k", "u"), ("k", "v"), ("k", "k#allocation-2")] == rm.placed
+    assert [("k", "u", "STOPPED_BY_RM"), ("k", "v", "STOPPED_BY_RM")] == rm.released
 
 
-def test_a_node_whose_allocations_are_not_known_is_rejected(engine: EngineName) -> None:
+def test_a_node_whose_allocations_are_not_known_is_rejected(rm: WireManager) -> None:
     """Applications come first; the node may be sent again then."""
-    with started(engine) as rm:
-        node = a_node(
-            "n2", existingAllocations=[an_existing("k", "u"), an_existing("l", "v", applicationID="late")]
-        )
-        rm.say_nodes(node)
-        rm.say_applications("late")
-        rm.say_nodes(node)
+    node = a_node(
+        "n2", existingAllocations=[an_existing("k", "u"), an_existing("l", "v", applicationID="late")]
+    )
+    rm.say_nodes(node)
+    rm.say_applications("late")
+    rm.say_nodes(node)
 
-        rejected, accepted = rm.nodes
-        why = (
-            "failure while adding new node n2: its existing allocation l#allocation:v is refused: "
-            "failed to find application late"
-        )
-        assert [why] == [entry.reason for entry in rejected.rejected]
-        assert ["n2"] == [entry.nodeID for entry in accepted.accepted]
-        assert [("k", "u"), ("l", "v")] == rm.placed
+    rejected, accepted = rm.nodes
+    why = (
+        "failure while adding new node n2: its existing allocation l#allocation:v is refused: "
+        "failed to find application late"
+    )
+    assert [why] == [entry.reason for entry in rejected.rejected]
+    assert ["n2"] == [entry.nodeID for entry in accepted.accepted]
+    assert [("k", "u"), ("l", "v")] == rm.placed
 
 
 # ------------------------------------------------------------------------------------- occupied nodes
@@ -375,58 +386,55 @@ def test_nothing_is_placed_on_what_others_use(engine: EngineName) -> None:
 # -------------------------------------------------------------------------------------- generations
 
 
-def test_who_speaks_the_current_generation_is_answered_in_it(engine: EngineName) -> None:
+def test_who_speaks_the_current_generation_is_answered_in_it(rm: WireManager) -> None:
     """Whatever is in its keys; nothing that it does not know is in its answers."""
-    with started(engine) as rm:
-        allocation = {"applicationID": "app", "resourcePerAlloc": amount(2)}
-        rm.say_allocations(allocations=[{"allocationKey": "k#allocation-2", **allocation}])
-        rm.say_allocations(allocations=[{"allocationKey": "no", "applicationID": "no"}])
-        rm.release({"allocationKey": "k#allocation-2"})
+    allocation = {"applicationID": "app", "resourcePerAlloc": amount(2)}
+    rm.say_allocations(allocations=[{"allocationKey": "k#allocation-2", **allocation}])
+    rm.say_allocations(allocations=[{"allocationKey": "no", "applicationID": "no"}])
+    rm.release({"allocationKey": "k#allocation-2"})
 
-        assert [("k#allocation-2", "")] == rm.placed
-        assert [("k#allocation-2", "", "STOPPED_BY_RM")] == rm.released
-        assert ([], ["no"]) == (
-            rm.rejected,
-            [entry.allocationKey for told in rm.allocations for entry in told.rejectedAllocations],
-        )
+    assert [("k#allocation-2", "")] == rm.placed
+    assert [("k#allocation-2", "", "STOPPED_BY_RM")] == rm.released
+    assert ([], ["no"]) == (
+        rm.rejected,
+        [entry.allocationKey for told in rm.allocations for entry in told.rejectedAllocations],
+    )
 
 
-def test_both_generations_are_spoken_to_one_scheduler(engine: EngineName) -> None:
+def test_both_generations_are_spoken_to_one_scheduler(rm: WireManager) -> None:
     """What one resource manager says changes nothing for another one."""
-    with started(engine) as rm:
-        other = WireManager("direct")
-        rm.scheduler.register(
-            "other", other, configuration="partitions: [{name: default, queues: [{name: root}]}]"
-        )
-        rm.say_allocations(asks=[an_ask("k", 2)])
-        node = si.NodeRequest(rmID="other")
-        rm.scheduler.update_node(node)
-        request = si.AllocationRequest(rmID="other", allocations=[si.Allocation(allocationKey="k")])
-        rm.scheduler.update_allocation(request)
-        rm.scheduler.run_until_idle()
+    other = WireManager("direct")
+    rm.scheduler.register(
+        "other", other, configuration="partitions: [{name: default, queues: [{name: root}]}]"
+    )
+    rm.say_allocations(asks=[an_ask("k", 2)])
+    node = si.NodeRequest(rmID="other")
+    rm.scheduler.update_node(node)
+    request = si.AllocationRequest(rmID="other", allocations=[si.Allocation(allocationKey="k")])
+    rm.scheduler.update_allocation(request)
+    rm.scheduler.run_until_idle()
 
-        assert [("k", "k"), ("k", "k#allocation-2")] == rm.placed
-        assert ([], ["k"]) == (
-            other.rejected,
-            [entry.allocationKey for told in other.allocations for entry in told.rejectedAllocations],
-        )
-        other.scheduler.stop()
+    assert [("k", "k"), ("k", "k#allocation-2")] == rm.placed
+    assert ([], ["k"]) == (
+        other.rejected,
+        [entry.allocationKey for told in other.allocations for entry in told.rejectedAllocations],
+    )
+    other.scheduler.stop()
 
 
-def test_a_resource_manager_that_registers_again_may_speak_another_generation(engine: EngineName) -> None:
+def test_a_resource_manager_that_registers_again_may_speak_another_generation(rm: WireManager) -> None:
     """It has nothing left of before."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("k", 2)])
-        queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
-        rm.scheduler.register("rm", rm, configuration=queues)
-        rm.say_nodes(a_node())
-        rm.say_applications("app")
-        rm.forget()
+    rm.say_allocations(asks=[an_ask("k", 2)])
+    queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+    rm.scheduler.register("rm", rm, configuration=queues)
+    rm.say_nodes(a_node())
+    rm.say_applications("app")
+    rm.forget()
 
-        allocation = {"allocationKey": "k", "applicationID": "app", "resourcePerAlloc": amount(2)}
-        rm.say_allocations(allocations=[allocation])
+    allocation = {"allocationKey": "k", "applicationID": "app", "resourcePerAlloc": amount(2)}
+    rm.say_allocations(allocations=[allocation])
 
-        assert [("k", "")] == rm.placed
+    assert [("k", "")] == rm.placed
 
 
 # ----------------------------------------------------------------------------------- what is refused
@@ -449,31 +457,28 @@ def test_a_resource_manager_that_registers_again_may_speak_another_generation(en
         ),
     ],
 )
-def test_a_message_that_is_refused_changes_nothing(
-    engine: EngineName, body: dict[str, Any], why: str
-) -> None:
+def test_a_message_that_is_refused_changes_nothing(rm: WireManager, body: dict[str, Any], why: str) -> None:
     """Neither what is before the fault in it, nor what is after."""
-    with started(engine) as rm:
-        rm.say_allocations(asks=[an_ask("runs"), an_ask("waits", vcore=9)])
-        rm.forget()
-        fine: dict[str, Any] = {
-            "asks": [an_ask("more", 3)],
-            "releases": {"allocationsToRelease": [{"applicationID": "app", "UUID": "runs"}]},
-        }
-        together = {
-            "asks": [*fine["asks"], *body.get("asks", [])],
-            "allocations": body.get("allocations", []),
-            "releases": {**fine["releases"]},
-        }
-        for field, entries in body.get("releases", {}).items():
-            together["releases"][field] = [*together["releases"].get(field, []), *entries]
+    rm.say_allocations(asks=[an_ask("runs"), an_ask("waits", vcore=9)])
+    rm.forget()
+    fine: dict[str, Any] = {
+        "asks": [an_ask("more", 3)],
+        "releases": {"allocationsToRelease": [{"applicationID": "app", "UUID": "runs"}]},
+    }
+    together = {
+        "asks": [*fine["asks"], *body.get("asks", [])],
+        "allocations": body.get("allocations", []),
+        "releases": {**fine["releases"]},
+    }
+    for field, entries in body.get("releases", {}).items():
+        together["releases"][field] = [*together["releases"].get(field, []), *entries]
 
-        with pytest.raises(RequestError, match=why):
-            rm.say_allocations(**together)
+    with pytest.raises(RequestError, match=why):
+        rm.say_allocations(**together)
 
-        rm.scheduler.run_until_idle()
-        assert ([], {"vcore": 2}, {"vcore": 9}) == (
-            rm.allocations,
-            rm.application()["usedResource"],
-            rm.application()["pendingResource"],
-        )
+    rm.scheduler.run_until_idle()
+    assert ([], {"vcore": 2}, {"vcore": 9}) == (
+        rm.allocations,
+        rm.application()["usedResource"],
+        rm.application()["pendingResource"],
+    )

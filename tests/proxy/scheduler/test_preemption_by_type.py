@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from support.proxy.job_manager import JobManager
-
-from licorne.proxy.si import si_pb2 as si
+from support.proxy.manager_requests import configuration_request
 
 if TYPE_CHECKING:
     from licorne.proxy.scheduler.scheduler import EngineName
@@ -42,9 +41,7 @@ ON_BOTH: Final = """
             queues: [{name: b, resources: {guaranteed: {memory: 40}}}]
 """
 LIMITED: Final = """
-          - name: c
-            properties: {{quota.preemption.delay: 10s}}
-            resources: {{guaranteed: {{memory: 50}}, max: {{memory: 100, vcore: {vcore}}}}}
+          - {name: c, properties: {quota.preemption.delay: 10s}, resources: {%s}}
 """
 NODE: Final = {"memory": 100, "vcore": 10}
 ONE_EACH: Final = {"memory": 1, "vcore": 1}
@@ -99,20 +96,42 @@ def test_a_task_that_would_take_its_queue_below_its_guarantee_stays(queues: str,
         assert not manager.preempted
 
 
+def limited(resources: str) -> str:
+    """Return a configuration with one leaf whose maximum is enforced ten seconds after it is lowered."""
+    enforced = "    preemption: {quotapreemptionenabled: true}\n    queues:"
+    return CONFIGURATION.replace("    queues:", enforced, 1) + LIMITED % resources
+
+
 @ENGINES
 def test_a_lowered_maximum_is_enforced_whatever_is_guaranteed_of_another_type(engine: EngineName) -> None:
     """Ten tasks use ten of fifty guaranteed memory, and four vcores more than their queue may from now on."""
     before, after = (
-        CONFIGURATION.replace("    queues:", "    preemption: {quotapreemptionenabled: true}\n    queues:", 1)
-        + LIMITED.format(vcore=vcore)
+        limited(f"guaranteed: {{memory: 50}}, max: {{memory: 100, vcore: {vcore}}}")
         for vcore in ("10m", "6m")
     )
     manager = JobManager(before, NODE, engine=engine)
     with manager.scheduler as scheduler:
         manager.start("c", "root.c", 10, size=ONE_EACH)
         manager.wait(1)
-        scheduler.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=after))
+        scheduler.update_configuration(configuration_request(after))
         manager.wait(MINUTE)
 
         assert {"c": 6} == manager.running()
         assert {"c": 4} == dict(manager.preempted)
+
+
+@ENGINES
+def test_what_is_above_a_lowered_maximum_is_preempted_after_its_delay(engine: EngineName) -> None:
+    """The youngest is preempted; nothing is before the delay."""
+    manager = JobManager(limited("max: {memory: 30}"), NODE, engine=engine)
+    with manager.scheduler as scheduler:
+        for job in ("first", "second", "third"):
+            manager.start(job, "root.c", 1, size={"memory": 10})
+            manager.wait(1)
+        scheduler.update_configuration(configuration_request(limited("max: {memory: 20}")))
+        manager.wait(9)
+        early = dict(manager.preempted)
+        manager.wait(3)
+
+        assert {} == early
+        assert {"third": 1} == dict(manager.preempted)

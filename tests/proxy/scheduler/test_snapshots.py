@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from support.proxy.manager_requests import ONE, TWO, application_request
 
 from licorne import ResourceManager, Scheduler
 
 BY_PARTITION = ("queues", "nodes", "applications", "users", "groups")
-
-
-@pytest.fixture
-def scheduler() -> Iterator[Scheduler]:
-    """Give a stepped scheduler."""
-    with Scheduler(engine="direct") as scheduler:
-        yield scheduler
 
 
 def names(scheduler: Scheduler) -> set[tuple[str, ...]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ask_request, node_request
 from support.proxy.served import (
@@ -15,13 +17,13 @@ from support.proxy.served import (
     Served,
     StreamManager,
     channel_to,
-    end_of,
-    eventually,
     opened,
     register,
     registration,
     served,
 )
+from support.proxy.waiting import wait_until
+from support.proxy.wire_client import refusal_of
 
 from licorne.actors.services.rm_link import BACKLOG_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1
@@ -29,6 +31,7 @@ from licorne.proxy.si import si_pb2 as si
 
 REGISTER = "/si.v1.Scheduler/RegisterResourceManager"
 NODES = "/si.v1.Scheduler/UpdateNode"
+OLD = [node_request(f"old-{number}") for number in range(20)]
 
 
 class Held:
@@ -81,8 +84,8 @@ def test_an_rm_that_gives_up_its_registration_is_registered_with_streams_that_wo
         held.wait()
         call.cancel()
         held.open()
-        eventually(it.scheduler.resource_managers)
-        eventually(lambda: it.server_tasks() <= it.quiet_tasks)
+        wait_until(it.scheduler.resource_managers)
+        wait_until(lambda: it.server_tasks() <= it.quiet_tasks)
         nodes = Call(channel, NODES).send(node_request("node"))
 
         response = si.NodeResponse.FromString(nodes.read())
@@ -94,7 +97,7 @@ def test_an_rm_that_registers_and_opens_no_stream_is_lost() -> None:
     """Also if it gave up its registration: nothing is placed for an RM that is not there."""
     with served(silence_seconds=0.1) as it, channel_to(it.address) as channel:
         register(channel, registration())
-        eventually(lambda: state_of(it, "rm") == "Stopped")
+        wait_until(lambda: state_of(it, "rm") == "Stopped")
 
 
 def test_a_session_that_ends_during_a_registration_is_a_lost_connection(
@@ -107,9 +110,9 @@ def test_a_session_that_ends_during_a_registration_is_a_lost_connection(
         session.send(v1.ManagerMessage(call=2, register=v1.Registration(request=registration())))
         held.wait()
         session.cancel()
-        eventually(lambda: it.server_tasks() <= it.quiet_tasks)
+        wait_until(lambda: it.server_tasks() <= it.quiet_tasks)
         held.open()
-        eventually(lambda: it.scheduler.resource_managers() and state_of(it, "rm") == "Stopped")
+        wait_until(lambda: it.scheduler.resource_managers() and state_of(it, "rm") == "Stopped")
 
 
 def test_a_newer_stream_replaces_the_older_one_and_gets_what_follows() -> None:
@@ -147,44 +150,34 @@ def test_a_refused_stream_leaves_its_responses_to_the_next_one(monkeypatch: pyte
         assert (grpc.StatusCode.INVALID_ARGUMENT, ["placed", "later"]) == (code, keys)
 
 
-def test_an_rm_that_is_lost_has_to_register_again() -> None:
-    """A stream that it opens again is refused, rather than ended without a word."""
-    with served(stop_after_seconds=60) as it, channel_to(it.address) as channel:
-        register(channel, registration())
-        nodes = Call(channel, NODES).send(node_request("node"))
-        nodes.read()
-        nodes.cancel()
-        eventually(lambda: state_of(it, "rm") == "Paused")
-        code, text = Call(channel, NODES).send(node_request("another")).end()
-
-        assert grpc.StatusCode.FAILED_PRECONDITION is code
-        assert "RM 'rm' has to register again" in text
+def by_session(channel: grpc.Channel) -> Call:
+    """Register an RM in a session, which takes requests about nodes."""
+    return opened(channel, "rm")
 
 
-def test_requests_of_an_old_connection_do_not_reach_the_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits in the old session's inbox is dropped; the request under way is carried out before."""
+def by_streams(channel: grpc.Channel) -> Call:
+    """Register an RM by `si.v1`, and open its stream of nodes."""
+    register(channel, registration())
+    return Call(channel, NODES)
+
+
+@pytest.mark.parametrize(
+    ("connect", "requests"),
+    [
+        (by_session, [v1.ManagerMessage(update_node=request) for request in OLD]),
+        (by_streams, OLD),
+    ],
+)
+def test_requests_of_an_old_connection_do_not_reach_the_new_one(
+    monkeypatch: pytest.MonkeyPatch, connect: Callable[[grpc.Channel], Call], requests: list[Message]
+) -> None:
+    """What waits in the old inbox is dropped; the request under way is carried out before."""
     with served() as it, channel_to(it.address) as first, channel_to(it.address) as second:
-        old = opened(first, "rm")
+        old = connect(first)
         held = Held(monkeypatch, it, "update_node")
-        old.send(*(v1.ManagerMessage(update_node=node_request(f"old-{number}")) for number in range(20)))
+        old.send(*requests)
         held.wait()
-        registering = threading.Thread(target=lambda: opened(second, "rm"))
-        registering.start()
-        held.open()
-        registering.join()
-        code, _ = old.end()
-
-        assert (grpc.StatusCode.ABORTED, []) == (code, node_ids(it))
-
-
-def test_requests_of_old_streams_do_not_reach_the_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for the streams of `si.v1`."""
-    with served() as it, channel_to(it.address) as first, channel_to(it.address) as second:
-        register(first, registration())
-        held = Held(monkeypatch, it, "update_node")
-        old = Call(first, NODES).send(*(node_request(f"old-{number}") for number in range(20)))
-        held.wait()
-        registering = threading.Thread(target=lambda: register(second, registration()))
+        registering = threading.Thread(target=connect, args=(second,))
         registering.start()
         held.open()
         registering.join()
@@ -215,11 +208,11 @@ def one_of_two_ends(it: Served, sessions: list[Call]) -> Call:
     threads = [threading.Thread(target=read, args=(session,)) for session in sessions]
     for thread in threads:
         thread.start()
-    eventually(lambda: ended)
+    wait_until(lambda: ended)
     (lost,) = ended
     (kept,) = [session for session in sessions if session is not lost]
     kept.send(v1.ManagerMessage(call=3, update_node=node_request("node")))
-    eventually(lambda: node_ids(it) == ["node"])
+    wait_until(lambda: node_ids(it) == ["node"])
     kept.cancel()
     for thread in threads:
         thread.join()
@@ -276,7 +269,7 @@ def test_requests_wait_while_too_many_callbacks_do(monkeypatch: pytest.MonkeyPat
         assert asked.wait(WAIT_SECONDS)
         before = node_ids(it)
         waiting[0] = 0
-        eventually(lambda: node_ids(it) == ["node", "second"])
+        wait_until(lambda: node_ids(it) == ["node", "second"])
 
         assert ["node"] == before
 
@@ -307,7 +300,7 @@ def test_an_rm_that_registers_again_and_again_leaves_nothing_behind() -> None:
         def known() -> int:
             return sum(id(each) not in earlier for each in managers())
 
-        eventually(lambda: gc.collect() >= 0 and known() <= 1, "the end of earlier ones")
+        wait_until(lambda: gc.collect() >= 0 and known() <= 1, "the end of earlier ones")
 
 
 def managers() -> list[object]:
@@ -321,7 +314,7 @@ def test_no_more_than_a_thousand_managers_register(monkeypatch: pytest.MonkeyPat
     with served() as it, channel_to(it.address) as channel:
         register(channel, registration("one"))
         register(channel, registration("two"))
-        code, text = end_of(lambda: register(channel, registration("three")))
+        code, text = refusal_of(lambda: register(channel, registration("three")))
         register(channel, registration("one"))
 
         assert (grpc.StatusCode.RESOURCE_EXHAUSTED, "RM 'three' is one too many: 2 have registered") == (

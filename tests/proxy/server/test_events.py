@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, node_request
-from support.proxy.served import eventually
+from support.proxy.waiting import wait_until
 
 from licorne import RemoteScheduler
 from licorne.proxy.events import delivery
@@ -39,6 +39,6 @@ def test_a_remote_resource_manager_gets_its_events(
         scheduler.register("rm", rm, configuration=ONE)
         scheduler.update_node(node_request("n1"))
 
-        eventually(lambda: "n1" in rm.objects)
+        wait_until(lambda: "n1" in rm.objects)
 
     assert "root" in rm.objects

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import grpc
 import pytest
+from google.protobuf.message import Message
+from support.proxy.cutting_proxy import CuttingProxy
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import application_request, ask_request, node_request
 from support.proxy.served import (
     OPEN,
     Call,
-    Relay,
     Served,
     channel_to,
-    end_of,
-    eventually,
     opened,
     register,
     registration,
     served,
 )
+from support.proxy.waiting import wait_until
+from support.proxy.wire_client import refusal_of
 
 from licorne.actors.services.rm_link import BACKLOG_MAX
 from licorne.proxy.server.buffers import Outgoing
@@ -73,48 +75,53 @@ def until_closed(connection: socket.socket) -> None:
 # --------------------------------------------------------------------------------------- what is malformed
 
 
+Ended: TypeAlias = tuple[grpc.StatusCode, str]
+
+
+def end_of_stream(stream: str, channel: grpc.Channel, data: bytes) -> Ended:
+    return Call(channel, method_of(stream)).send(data).end()
+
+
+def end_of_registration(channel: grpc.Channel, data: bytes) -> Ended:
+    return refusal_of(lambda: register(channel, data))
+
+
+def end_of_session(channel: grpc.Channel, data: bytes) -> Ended:
+    return Call(channel, OPEN).send(data).end()
+
+
+def end_of_greeted_session(channel: grpc.Channel, data: bytes) -> Ended:
+    return opened(channel, "rm").send(data).end()
+
+
+SENDING: Final[dict[str, Callable[[grpc.Channel, bytes], Ended]]] = {
+    **{stream: partial(end_of_stream, stream) for stream in STREAMS},
+    "registration": end_of_registration,
+    "first message of a session": end_of_session,
+    "later message of a session": end_of_greeted_session,
+}
+
+
 @pytest.mark.parametrize("data", MALFORMED)
-@pytest.mark.parametrize("stream", STREAMS)
-def test_a_stream_that_begins_with_bytes_that_are_no_message_ends(stream: str, data: bytes) -> None:
+@pytest.mark.parametrize("send", SENDING.values(), ids=SENDING)
+def test_bytes_that_are_no_message_end_their_call(
+    send: Callable[[grpc.Channel, bytes], Ended], data: bytes
+) -> None:
     """The status quotes the first bytes."""
     with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        code, text = Call(channel, method_of(stream)).send(data).end()
+        code, text = send(channel, data)
 
         assert grpc.StatusCode.INVALID_ARGUMENT is code
         assert data[:16].hex(" ") in text
 
 
-@pytest.mark.parametrize("data", MALFORMED)
-def test_a_registration_that_is_no_message_is_refused(data: bytes) -> None:
-    """The status quotes the first bytes."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        code, text = end_of(lambda: register(channel, data))
-
-        assert grpc.StatusCode.INVALID_ARGUMENT is code
-        assert data[:16].hex(" ") in text
-
-
-@pytest.mark.parametrize("data", MALFORMED)
-@pytest.mark.parametrize("greets", [False, True])
-def test_a_session_that_sends_bytes_that_are_no_message_ends(data: bytes, *, greets: bool) -> None:
-    """As its first message, and as a later one."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        session = opened(channel, "rm") if greets else Call(channel, OPEN)
-        code, text = session.send(data).end()
-
-        assert grpc.StatusCode.INVALID_ARGUMENT is code
-        assert data[:16].hex(" ") in text
-
-
-def test_a_message_above_the_limit_ends_its_stream() -> None:
-    """The stream ends before the message has come as a whole; so does the call that registers."""
+def test_a_message_above_the_limit_ends_its_call() -> None:
+    """Before the message has come as a whole."""
     large = b"\x00" * (MESSAGE_BYTES_MAX + 1)
     with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        codes = [Call(channel, method_of(stream)).send(large).end()[0] for stream in STREAMS]
-        codes.append(opened(channel, "rm").send(large).end()[0])
-        codes.append(end_of(lambda: register(channel, large))[0])
+        codes = [send(channel, large)[0] for send in SENDING.values()]
 
-        assert [grpc.StatusCode.RESOURCE_EXHAUSTED] * 5 == codes
+        assert [grpc.StatusCode.RESOURCE_EXHAUSTED] * 6 == codes
 
 
 def test_unknown_numbers_of_enumerations_are_refused() -> None:
@@ -180,12 +187,12 @@ def test_a_peer_that_vanishes_is_found_by_keepalive() -> None:
     with (
         served(keepalive_seconds=0.2, keepalive_timeout_seconds=0.2) as it,
         it.unharmed(),
-        Relay(it.port) as relay,
-        channel_to(relay.address) as channel,
+        CuttingProxy(it.port) as proxy,
+        channel_to(proxy.address) as channel,
     ):
         opened(channel, "gone")
-        relay.cut()
-        eventually(lambda: "Stopped" in states(it, "gone"), "the end of the RM")
+        proxy.silence()
+        wait_until(lambda: "Stopped" in states(it, "gone"), "the end of the RM")
 
 
 def states(it: Served, rm_id: str) -> list[str]:
@@ -217,7 +224,7 @@ def test_strangers_do_not_keep_others_out() -> None:
     with served() as it, it.unharmed(), ExitStack() as stack:
         channels = [stack.enter_context(channel_to(it.address)) for _ in range(6)]
         strangers = [Call(channels[number // 99], OPEN) for number in range(STRANGERS_MAX)]
-        eventually(lambda: it.server_tasks() > STRANGERS_MAX)
+        wait_until(lambda: it.server_tasks() > STRANGERS_MAX)
         session = opened(channels[5], "late")
         ended = [stranger.stream.code() for stranger in strangers if stranger.stream.done()]
         for call in (session, *strangers):
@@ -262,29 +269,31 @@ def test_an_rm_has_one_companion() -> None:
         second.cancel()
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-def test_a_stream_before_the_registration_is_refused(stream: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "message", "text"),
+    [
+        *(
+            pytest.param(method_of(name), request, "RM 'rm' has not registered", id=f"{name} too early")
+            for name, request in (
+                ("UpdateNode", node_request("node")),
+                ("UpdateApplication", application_request("app")),
+                ("UpdateAllocation", ask_request("ask")),
+            )
+        ),
+        pytest.param(
+            OPEN,
+            v1.ManagerMessage(update_node=node_request("node")),
+            "the first message is hello, not update_node",
+            id="a message before hello",
+        ),
+    ],
+)
+def test_what_comes_too_early_ends_its_stream(method: str, message: Message, text: str) -> None:
     """Its RM is not known."""
-    request = {
-        "UpdateNode": node_request("node"),
-        "UpdateApplication": application_request("app"),
-        "UpdateAllocation": ask_request("ask"),
-    }[stream]
     with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        end = Call(channel, method_of(stream)).send(request).end()
+        end = Call(channel, method).send(message).end()
 
-        assert (grpc.StatusCode.FAILED_PRECONDITION, "RM 'rm' has not registered") == end
-
-
-def test_a_message_before_hello_ends_the_session() -> None:
-    """Whatever it is."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        code, text = Call(channel, OPEN).send(v1.ManagerMessage(update_node=node_request("node"))).end()
-
-        assert (grpc.StatusCode.FAILED_PRECONDITION, "the first message is hello, not update_node") == (
-            code,
-            text,
-        )
+        assert (grpc.StatusCode.FAILED_PRECONDITION, text) == end
 
 
 def test_a_stream_that_speaks_for_two_managers_ends() -> None:
@@ -326,7 +335,7 @@ class Flood:
             seen.append(self.sent)
             return len(seen) > STEADY and self.sent > 0 and seen[-STEADY] == self.sent
 
-        eventually(is_steady)
+        wait_until(is_steady)
 
     def end(self) -> None:
         self._ended.set()

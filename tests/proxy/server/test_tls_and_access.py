@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,6 +25,9 @@ from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 
 TOKEN_OF_A, TOKEN_OF_ANY, UNKNOWN = "the-token-of-cluster-a", "the-token-of-anybody", "no-token-known-here"
+NOTHING_KNOWN: Final = "a bearer token (authorization: Bearer ...) or a certificate is wanted"
+NOT_KNOWN: Final = "the bearer token is not known here"
+OF_A_ALONE: Final = "this token or certificate speaks for RM 'a', not for 'b'"
 RULES: Final = AccessRules(
     [(TOKEN_OF_A, "a"), (TOKEN_OF_ANY, None)], {"shim.cluster-a": "a", "operator.example": None}
 )
@@ -108,15 +111,6 @@ def test_a_client_that_trusts_the_authority_is_served(tls_server: str, certifica
     assert ["n"] == [node.nodeID for node in answer.accepted]
 
 
-def test_a_client_that_trusts_another_authority_does_not_connect(tls_server: str) -> None:
-    """It is the client that ends the handshake."""
-    root = trustme.CA().cert_pem.bytes()
-    with grpc.secure_channel(tls_server, grpc.ssl_channel_credentials(root)) as channel:
-        code, _ = refusal_of(lambda: WireClient(channel).register("tls"))
-
-    assert grpc.StatusCode.UNAVAILABLE == code
-
-
 def test_a_client_without_tls_is_not_served_by_a_server_with_it(tls_server: str) -> None:
     """Nothing is said in the clear, in neither direction."""
     with grpc.insecure_channel(tls_server) as channel:
@@ -125,58 +119,72 @@ def test_a_client_without_tls_is_not_served_by_a_server_with_it(tls_server: str)
     assert grpc.StatusCode.UNAVAILABLE == code
 
 
-def test_a_client_without_a_certificate_is_not_served_where_one_is_wanted(
-    mutual_server: str, certificates: Certificates
+def distrusting(_: Certificates) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(trustme.CA().cert_pem.bytes())
+
+
+def certified_elsewhere(certificates: Certificates) -> grpc.ChannelCredentials:
+    return certificates.channel_credentials_with(trustme.CA().issue_cert("shim.cluster-a"))
+
+
+@pytest.mark.parametrize(
+    ("server", "credentials"),
+    [
+        pytest.param("tls_server", distrusting, id="the client trusts another authority, and ends it"),
+        pytest.param("mutual_server", Certificates.channel_credentials, id="the client has no certificate"),
+        # The name in it is one of those that are let in, but nobody vouches for it.
+        pytest.param("mutual_server", certified_elsewhere, id="a certificate of another authority"),
+    ],
+)
+def test_a_handshake_without_trust_is_ended(
+    request: pytest.FixtureRequest,
+    certificates: Certificates,
+    server: str,
+    credentials: Callable[[Certificates], grpc.ChannelCredentials],
 ) -> None:
-    """Mutual TLS ends the handshake."""
-    with grpc.secure_channel(mutual_server, certificates.channel_credentials()) as channel:
+    """On one side or the other."""
+    address = request.getfixturevalue(server)
+    with grpc.secure_channel(address, credentials(certificates)) as channel:
         code, _ = refusal_of(lambda: WireClient(channel).register("a"))
 
     assert grpc.StatusCode.UNAVAILABLE == code
 
 
-def test_a_certificate_of_another_authority_is_not_served(
-    mutual_server: str, certificates: Certificates
+@pytest.mark.parametrize(
+    ("names", "common_name", "refusal"),
+    [
+        pytest.param(
+            ["other.example"],
+            None,
+            (grpc.StatusCode.UNAUTHENTICATED, "no rule lets in the certificate of other.example"),
+            id="no rule names it: the text does, so that a rule can be written",
+        ),
+        pytest.param(
+            ["10.0.0.7", "ann@operator.example"],
+            None,
+            (grpc.StatusCode.UNAUTHENTICATED, NOTHING_KNOWN),
+            id="the address of a mailbox is no DNS name",
+        ),
+        pytest.param(
+            ["other.example"],
+            "shim.cluster-a",
+            (grpc.StatusCode.PERMISSION_DENIED, OF_A_ALONE),
+            id="a common name, which older tools write alone, counts as well as a DNS name",
+        ),
+    ],
+)
+def test_the_names_in_a_certificate_count(
+    mutual_server: str,
+    certificates: Certificates,
+    names: list[str],
+    common_name: str | None,
+    refusal: tuple[grpc.StatusCode, str],
 ) -> None:
-    """The name in it is one of those that are let in, but nobody vouches for it."""
-    stranger = trustme.CA().issue_cert("shim.cluster-a")
-    credentials = certificates.channel_credentials_with(stranger)
-    with grpc.secure_channel(mutual_server, credentials) as channel:
-        code, _ = refusal_of(lambda: WireClient(channel).register("a"))
-
-    assert grpc.StatusCode.UNAVAILABLE == code
-
-
-def test_a_certificate_that_no_rule_names_is_unauthenticated(
-    mutual_server: str, certificates: Certificates
-) -> None:
-    """The text has the names in the certificate, so that a rule can be written."""
-    with grpc.secure_channel(mutual_server, certificates.channel_credentials("other.example")) as channel:
-        refusal = refusal_of(lambda: WireClient(channel).register("a"))
-
-    assert (grpc.StatusCode.UNAUTHENTICATED, "no rule lets in the certificate of other.example") == refusal
-
-
-def test_a_name_of_another_kind_is_no_dns_name(mutual_server: str, certificates: Certificates) -> None:
-    """A rule for `operator.example` lets in no certificate that has this as the address of a mailbox."""
-    certificate = certificates.issue("10.0.0.7", "ann@operator.example")
+    """Those of its DNS names, and its common name."""
+    certificate = certificates.issue(*names, common_name=common_name)
     credentials = certificates.channel_credentials_with(certificate)
     with grpc.secure_channel(mutual_server, credentials) as channel:
-        refusal = refusal_of(lambda: WireClient(channel).register("a"))
-        assert (
-            grpc.StatusCode.UNAUTHENTICATED,
-            "a bearer token (authorization: Bearer ...) or a certificate is wanted",
-        ) == refusal
-
-
-def test_a_common_name_counts_as_well_as_a_dns_name(mutual_server: str, certificates: Certificates) -> None:
-    """Older tools write the common name alone."""
-    certificate = certificates.issue("other.example", common_name="shim.cluster-a")
-    credentials = certificates.channel_credentials_with(certificate)
-    with grpc.secure_channel(mutual_server, credentials) as channel:
-        code, text = refusal_of(lambda: WireClient(channel).register("b"))
-
-    assert (grpc.StatusCode.PERMISSION_DENIED, True) == (code, "speaks for RM 'a'" in text)
+        assert refusal == refusal_of(lambda: WireClient(channel).register("b"))
 
 
 def test_a_certificate_counts_before_a_token(mutual_server: str, certificates: Certificates) -> None:
@@ -201,31 +209,31 @@ def test_who_is_bound_to_an_rm_may_speak_for_it(client_of_a: WireClient) -> None
     assert "answer" == registered.WhichOneof("body")
 
 
-def test_who_is_bound_to_an_rm_may_not_register_another(client_of_a: WireClient) -> None:
-    """The text names both RMs."""
-    refusal = refusal_of(lambda: client_of_a.register("b"))
-
-    text = "this token or certificate speaks for RM 'a', not for 'b'"
-    assert (grpc.StatusCode.PERMISSION_DENIED, text) == refusal
-
-
-def test_who_is_bound_to_an_rm_may_open_no_stream_of_another(client_of_a: WireClient) -> None:
-    """It makes no difference whether the other RM has registered: nothing is learnt about it."""
-    code, _ = refusal_of(lambda: client_of_a.update_node(node_request("n", rm_id="b")))
-
-    assert grpc.StatusCode.PERMISSION_DENIED == code
-
-
-def test_who_is_bound_to_an_rm_may_not_name_another_later_on_its_stream(client_of_a: WireClient) -> None:
-    """Each message is checked, not only the first."""
+def test_who_is_bound_to_an_rm_may_not_speak_for_another(client_of_a: WireClient) -> None:
+    """Whether the other one has registered or not; each message is checked, not only the first."""
+    node_of_b = node_request("m", rm_id="b")
     client_of_a.register("a")
-    requests = [node_request("n", rm_id="a"), node_request("m", rm_id="b")]
-    code, _ = refusal_of(lambda: client_of_a.update_node(*requests))
+    calls = (
+        lambda: client_of_a.register("b"),
+        lambda: client_of_a.update_node(node_of_b),
+        lambda: client_of_a.update_node(node_request("n", rm_id="a"), node_of_b),
+    )
+    refusals = [refusal_of(call) for call in calls]
 
-    assert grpc.StatusCode.PERMISSION_DENIED == code
+    assert [grpc.StatusCode.PERMISSION_DENIED] * 3 == [code for code, _ in refusals]
+    assert OF_A_ALONE == refusals[0][1]
 
 
 _B = "b"
+QUESTIONS_OF_B: Final = {
+    "explain": v1.Question(explain=v1.Explain(application_id="app", rm_id=_B)),
+    "queue and user": v1.Question(queue_and_user=v1.Explain(application_id="app", rm_id=_B)),
+    "dry run": v1.Question(dry_run=v1.DryRun(rm_id=_B)),
+    "snapshot": v1.Question(snapshot=v1.Snapshot(rm_id=_B)),
+    "settings": v1.Question(extra_configuration=v1.ExtraConfiguration(rm_id=_B)),
+    "invariants": v1.Question(validate=v1.Empty()),
+    "quarantine": v1.Question(quarantined=v1.Empty()),
+}
 FOREIGN: Final = {
     "registration": registration(_B),
     "configuration": v1.ManagerMessage(
@@ -235,19 +243,7 @@ FOREIGN: Final = {
     "application": v1.ManagerMessage(call=2, update_application=application_request("app", rm_id=_B)),
     "allocation": v1.ManagerMessage(call=2, update_allocation=ask_request("ask", rm_id=_B)),
     "goodbye": v1.ManagerMessage(call=2, goodbye=v1.Goodbye(rm_id=_B)),
-    "explain": v1.ManagerMessage(
-        call=2, question=v1.Question(explain=v1.Explain(application_id="app", rm_id=_B))
-    ),
-    "queue and user": v1.ManagerMessage(
-        call=2, question=v1.Question(queue_and_user=v1.Explain(application_id="app", rm_id=_B))
-    ),
-    "dry run": v1.ManagerMessage(call=2, question=v1.Question(dry_run=v1.DryRun(rm_id=_B))),
-    "snapshot": v1.ManagerMessage(call=2, question=v1.Question(snapshot=v1.Snapshot(rm_id=_B))),
-    "settings": v1.ManagerMessage(
-        call=2, question=v1.Question(extra_configuration=v1.ExtraConfiguration(rm_id=_B))
-    ),
-    "invariants": v1.ManagerMessage(call=2, question=v1.Question(validate=v1.Empty())),
-    "quarantine": v1.ManagerMessage(call=2, question=v1.Question(quarantined=v1.Empty())),
+    **{name: v1.ManagerMessage(call=2, question=each) for name, each in QUESTIONS_OF_B.items()},
     "step": v1.ManagerMessage(call=2, step=v1.Step(method=v1.Step.RUN_UNTIL_IDLE)),
 }
 
@@ -289,12 +285,12 @@ def test_who_is_bound_to_no_rm_may_speak_for_each(clients: Clients) -> None:
 @pytest.mark.parametrize(
     ("authorization", "text"),
     [
-        (None, "a bearer token (authorization: Bearer ...) or a certificate is wanted"),
-        (f"Bearer {UNKNOWN}", "the bearer token is not known here"),
-        ("Bearer ", "the bearer token is not known here"),
-        (f"Bearer {TOKEN_OF_A}x", "the bearer token is not known here"),
-        (f"Basic {TOKEN_OF_A}", "a bearer token (authorization: Bearer ...) or a certificate is wanted"),
-        (TOKEN_OF_A, "a bearer token (authorization: Bearer ...) or a certificate is wanted"),
+        (None, NOTHING_KNOWN),
+        (f"Bearer {UNKNOWN}", NOT_KNOWN),
+        ("Bearer ", NOT_KNOWN),
+        (f"Bearer {TOKEN_OF_A}x", NOT_KNOWN),
+        (f"Basic {TOKEN_OF_A}", NOTHING_KNOWN),
+        (TOKEN_OF_A, NOTHING_KNOWN),
     ],
 )
 def test_a_call_without_a_known_token_is_unauthenticated(

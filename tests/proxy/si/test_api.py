@@ -31,29 +31,39 @@ def _methods(protocol: type) -> dict[str, list[str]]:
     }
 
 
-def test_the_scheduler_offers_six_calls() -> None:
-    """The calls of the interface are all there, in Python's spelling."""
-    assert _methods(SchedulerAPI) == {
-        "register_resource_manager": ["request", "callback"],
-        "update_allocation": ["request"],
-        "update_application": ["request"],
-        "update_node": ["request"],
-        "update_configuration": ["request"],
-        "stop": [],
-    }
-
-
-def test_a_resource_manager_answers_seven_calls() -> None:
-    """The callbacks of the interface are all there, in Python's spelling."""
-    assert _methods(ResourceManagerCallback) == {
-        "update_allocation": ["response"],
-        "update_application": ["response"],
-        "update_node": ["response"],
-        "predicates": ["args"],
-        "preemption_predicates": ["args"],
-        "send_event": ["events"],
-        "update_container_scheduling_state": ["request"],
-    }
+@pytest.mark.parametrize(
+    ("protocol", "methods"),
+    [
+        (
+            SchedulerAPI,
+            {
+                "register_resource_manager": ["request", "callback"],
+                "update_allocation": ["request"],
+                "update_application": ["request"],
+                "update_node": ["request"],
+                "update_configuration": ["request"],
+                "stop": [],
+            },
+        ),
+        (
+            ResourceManagerCallback,
+            {
+                "update_allocation": ["response"],
+                "update_application": ["response"],
+                "update_node": ["response"],
+                "predicates": ["args"],
+                "preemption_predicates": ["args"],
+                "send_event": ["events"],
+                "update_container_scheduling_state": ["request"],
+            },
+        ),
+    ],
+)
+def test_calls_and_callbacks_of_the_interface_are_all_there(
+    protocol: type, methods: dict[str, list[str]]
+) -> None:
+    """In Python's spelling."""
+    assert methods == _methods(protocol)
 
 
 def test_the_convenient_resource_manager_has_every_callback() -> None:

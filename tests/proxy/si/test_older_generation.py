@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from licorne.model.errors import RequestError
@@ -166,27 +168,47 @@ def test_a_foreign_allocation_is_known_by_its_key() -> None:
     assert "k" == read.allocation_key
 
 
-def test_an_ask_has_no_uuid() -> None:
-    """The request is refused; the ask and what it says are named."""
-    request = si.AllocationRequest(rmID="rm", allocations=[si.Allocation(allocationKey="k", UUID="u")])
+NAMELESS = si.AllocationAskRelease(partitionName="gpu")
+PART = "k#allocation-2"
 
-    with pytest.raises(RequestError, match="'rm' sends the ask 'k' with the UUID 'u': only an allocation"):
-        RequestReader().allocation_submissions(request, Generation())
+
+def _read(request: si.AllocationRequest, generation: Generation) -> None:
+    RequestReader().allocation_submissions(request, generation)
+    releases(request, generation)
 
 
 @pytest.mark.parametrize(
-    "request_",
+    ("body", "text"),
     [
-        si.AllocationRequest(rmID="rm", asks=[si.AllocationAsk(allocationKey="k#allocation-2")]),
-        si.AllocationRequest(
-            rmID="rm", allocations=[si.Allocation(allocationKey="k#allocation-2", UUID="u", nodeID="n")]
+        pytest.param(
+            {"allocations": [si.Allocation(allocationKey="k", UUID="u")]},
+            "'rm' sends the ask 'k' with the UUID 'u': only an allocation",
+            id="an ask has no UUID",
+        ),
+        *(
+            pytest.param(
+                body,
+                "uses the allocation key 'k#allocation-2': in the older",
+                id=f"{name} has a key like those that the scheduler gives: two would have one name",
+            )
+            for name, body in (
+                ("an ask", {"asks": [si.AllocationAsk(allocationKey=PART)]}),
+                ("an allocation", {"allocations": [si.Allocation(allocationKey=PART, UUID="u", nodeID="n")]}),
+            )
+        ),
+        pytest.param(
+            {"releases": si.AllocationReleasesRequest(allocationAsksToRelease=[NAMELESS])},
+            "with neither allocationKey nor applicationID",
+            id="a release of asks that names nothing would end everything",
         ),
     ],
 )
-def test_a_key_like_those_that_the_scheduler_gives_is_refused(request_: si.AllocationRequest) -> None:
-    """Two allocations would have one name."""
-    with pytest.raises(RequestError, match="uses the allocation key 'k#allocation-2': in the older"):
-        RequestReader().allocation_submissions(request_, Generation())
+def test_a_request_that_means_nothing_is_refused(body: dict[str, Any], text: str) -> None:
+    """The resource manager and what it says are named."""
+    request, generation = si.AllocationRequest(rmID="rm", **body), Generation()
+
+    with pytest.raises(RequestError, match=text):
+        _read(request, generation)
 
 
 def test_releases_of_asks_are_read_after_those_of_allocations() -> None:
@@ -204,15 +226,6 @@ def test_releases_of_asks_are_read_after_those_of_allocations() -> None:
         termination=TerminationType.STOPPED_BY_RM,
     )
     assert ("l", expected, True) == (first.allocation_key, second, generation.is_older)
-
-
-def test_a_release_of_asks_names_an_ask_or_an_application() -> None:
-    """One that names neither would end everything: the request is refused."""
-    request = si.AllocationRequest(rmID="rm")
-    request.releases.allocationAsksToRelease.add(partitionName="gpu")
-
-    with pytest.raises(RequestError, match="with neither allocationKey nor applicationID"):
-        releases(request, Generation())
 
 
 def test_existing_allocations_are_read_with_their_node() -> None:

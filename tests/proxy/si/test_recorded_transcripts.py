@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -145,37 +145,47 @@ def test_every_recorded_request_reads_and_is_written_again_as_it_was(area: str) 
         _read_all(verb, message)
 
 
-@pytest.mark.parametrize("area", AREAS)
-def test_every_recorded_placement_is_written_as_it_was(area: str) -> None:
-    """The same fields are there, empty ones too, and no others."""
-    for body in _answers(area, "allocationResponse", "new"):
-        assert _written(write_allocation_placed(_placed(body))) == {"new": [body]}
+def _released(body: dict[str, Any]) -> Release:
+    """Build the release that a recorded one stands for."""
+    return Release(
+        partition=body["partitionName"],
+        application_id=body["applicationID"],
+        allocation_key=body["allocationKey"],
+        termination=TerminationType[body["terminationType"]],
+        message=body["message"],
+    )
+
+
+def _rejected(body: dict[str, Any]) -> AllocationRejection:
+    """Build the rejection that a recorded one stands for."""
+    return AllocationRejection(body["allocationKey"], body.get("applicationID", ""), body["reason"])
+
+
+WRITERS: Final[dict[tuple[str, str], Callable[[dict[str, Any]], Message]]] = {
+    ("allocationResponse", "new"): lambda body: write_allocation_placed(_placed(body)),
+    ("allocationResponse", "released"): lambda body: write_allocations_released(
+        AllocationsReleased((_released(body),))
+    ),
+    ("allocationResponse", "rejectedAllocations"): lambda body: write_allocations_rejected(
+        AllocationsRejected((_rejected(body),))
+    ),
+    ("applicationResponse", "accepted"): lambda body: write_applications_answered(
+        ApplicationsAnswered((body["applicationID"],), ())
+    ),
+    ("applicationResponse", "rejected"): lambda body: write_applications_answered(
+        ApplicationsAnswered((), (Rejection(body["applicationID"], body["reason"]),))
+    ),
+    ("nodeResponse", "accepted"): lambda body: write_nodes_answered(NodesAnswered((body["nodeID"],), ())),
+}
+"""What writes the elements of each list of an answer."""
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_every_recorded_release_is_written_as_it_was(area: str) -> None:
-    """Names, full partition, reason and text are those that the recorded core sent."""
-    for body in _answers(area, "allocationResponse", "released"):
-        release = Release(
-            partition=body["partitionName"],
-            application_id=body["applicationID"],
-            allocation_key=body["allocationKey"],
-            termination=TerminationType[body["terminationType"]],
-            message=body["message"],
-        )
-
-        assert _written(write_allocations_released(AllocationsReleased((release,)))) == {"released": [body]}
-
-
-@pytest.mark.parametrize("area", AREAS)
-def test_every_recorded_rejection_is_written_as_it_was(area: str) -> None:
-    """Rejected allocations are in the list of the current generation."""
-    for body in _answers(area, "allocationResponse", "rejectedAllocations"):
-        rejection = AllocationRejection(body["allocationKey"], body.get("applicationID", ""), body["reason"])
-
-        actual = _written(write_allocations_rejected(AllocationsRejected((rejection,))))
-
-        assert actual == {"rejectedAllocations": [body]}
+@pytest.mark.parametrize(("kind", "part"), WRITERS)
+def test_every_recorded_answer_is_written_as_it_was(area: str, kind: str, part: str) -> None:
+    """The same fields are there, empty ones too, and no others; partitions have their full names."""
+    for body in _answers(area, kind, part):
+        assert _written(WRITERS[kind, part](body)) == {part: [body]}
 
 
 @pytest.mark.parametrize("area", AREAS)
@@ -187,19 +197,6 @@ def test_every_recorded_change_of_state_is_written_as_it_was(area: str) -> None:
 
         assert actual == body | {"stateTransitionTimestamp": str(SOME_TIME_NS)}
         assert body["stateTransitionTimestamp"] == TIME
-
-
-@pytest.mark.parametrize("area", AREAS)
-def test_every_recorded_answer_to_applications_and_nodes_is_written_as_it_was(area: str) -> None:
-    """Accepted ones have a name, rejected ones a reason too."""
-    for body in _answers(area, "applicationResponse", "accepted"):
-        answer = ApplicationsAnswered((body["applicationID"],), ())
-        assert _written(write_applications_answered(answer)) == {"accepted": [body]}
-    for body in _answers(area, "applicationResponse", "rejected"):
-        answer = ApplicationsAnswered((), (Rejection(body["applicationID"], body["reason"]),))
-        assert _written(write_applications_answered(answer)) == {"rejected": [body]}
-    for body in _answers(area, "nodeResponse", "accepted"):
-        assert _written(write_nodes_answered(NodesAnswered((body["nodeID"],), ()))) == {"accepted": [body]}
 
 
 @pytest.mark.parametrize("area", AREAS)

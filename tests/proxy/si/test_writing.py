@@ -83,37 +83,128 @@ def _release(allocation_key: str, termination: TerminationType) -> Release:
     )
 
 
-def test_a_placement_is_sent_with_what_the_resource_manager_needs() -> None:
-    """Node, names, size, group and flags are there; partition, tags and priority are not."""
-    announcement = _placed(
-        Resource({"memory": 10, "vcore": 0}),
-        priority=5,
-        tags={"a": "b"},
-        task_group_name="tg",
-        placeholder=True,
-        originator=True,
-        allow_preempt_self=True,
-        allow_preempt_other=True,
+def _resource(**quantities: int) -> si.Resource:
+    return si.Resource(resources={name: si.Quantity(value=value) for name, value in quantities.items()})
+
+
+def _changed(name: str, state: str, time_ns: int, message: str) -> si.UpdatedApplication:
+    return si.UpdatedApplication(
+        applicationID=name, state=state, stateTransitionTimestamp=time_ns, message=message
     )
 
-    expected = si.AllocationResponse(
-        new=[
-            si.Allocation(
-                allocationKey="k",
-                applicationID="app",
-                nodeID="n1",
-                resourcePerAlloc=si.Resource(
-                    resources={"memory": si.Quantity(value=10), "vcore": si.Quantity(value=0)}
-                ),
-                taskGroupName="tg",
+
+@pytest.mark.parametrize(
+    ("announcement", "callback", "expected"),
+    [
+        pytest.param(
+            _placed(
+                Resource({"memory": 10, "vcore": 0}),
+                priority=5,
+                tags={"a": "b"},
+                task_group_name="tg",
                 placeholder=True,
                 originator=True,
-                preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
-            )
-        ]
-    )
-
-    assert [("update_allocation", expected)] == _sent(announcement)
+                allow_preempt_self=True,
+                allow_preempt_other=True,
+            ),
+            "update_allocation",
+            si.AllocationResponse(
+                new=[
+                    si.Allocation(
+                        allocationKey="k",
+                        applicationID="app",
+                        nodeID="n1",
+                        resourcePerAlloc=_resource(memory=10, vcore=0),
+                        taskGroupName="tg",
+                        placeholder=True,
+                        originator=True,
+                        preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
+                    )
+                ]
+            ),
+            id="a placement has node, names, size, group and flags, but no partition, tags and priority",
+        ),
+        pytest.param(
+            AllocationsReleased(
+                (_release("k2", TerminationType.TIMEOUT), _release("k1", TerminationType.STOPPED_BY_RM))
+            ),
+            "update_allocation",
+            si.AllocationResponse(
+                released=[
+                    si.AllocationRelease(
+                        partitionName="[rm]default",
+                        applicationID="app",
+                        allocationKey=key,
+                        terminationType=termination,
+                        message="because",
+                    )
+                    for key, termination in (("k2", si.TIMEOUT), ("k1", si.STOPPED_BY_RM))
+                ]
+            ),
+            id="releases are in order and have the full name of their partition",
+        ),
+        pytest.param(
+            AllocationsRejected(
+                (AllocationRejection("k2", "app", "too big"), AllocationRejection("k1", "", "no node"))
+            ),
+            "update_allocation",
+            si.AllocationResponse(
+                rejectedAllocations=[
+                    si.RejectedAllocation(allocationKey="k2", applicationID="app", reason="too big"),
+                    si.RejectedAllocation(allocationKey="k1", reason="no node"),
+                ]
+            ),
+            id="rejected allocations are in order, in the list of the current generation",
+        ),
+        pytest.param(
+            ApplicationsAnswered(
+                ("a", "b"),
+                (Rejection("c", "no queue"),),
+                (ApplicationChanged("a", "New", 7, "a tag is ignored"),),
+            ),
+            "update_application",
+            si.ApplicationResponse(
+                accepted=[si.AcceptedApplication(applicationID=name) for name in ("a", "b")],
+                rejected=[si.RejectedApplication(applicationID="c", reason="no queue")],
+                updated=[_changed("a", "New", 7, "a tag is ignored")],
+            ),
+            id="answers to applications of one request come together, with warnings about accepted ones",
+        ),
+        pytest.param(
+            ApplicationChanged("app", "Running", 946_684_800_000_000_001, "runApplication"),
+            "update_application",
+            si.ApplicationResponse(
+                updated=[_changed("app", "Running", 946_684_800_000_000_001, "runApplication")]
+            ),
+            id="a change of state has its time in nanoseconds since 1970",
+        ),
+        pytest.param(
+            NodesAnswered(("n1",), (Rejection("n2", "known already"),)),
+            "update_node",
+            si.NodeResponse(
+                accepted=[si.AcceptedNode(nodeID="n1")],
+                rejected=[si.RejectedNode(nodeID="n2", reason="known already")],
+            ),
+            id="answers to nodes of one request come together",
+        ),
+        pytest.param(
+            SchedulingStateChanged("app", "k", "wait"),
+            "update_container_scheduling_state",
+            si.UpdateContainerSchedulingStateRequest(
+                applicationID="app",
+                allocationKey="k",
+                state=si.UpdateContainerSchedulingStateRequest.FAILED,
+                reason="wait",
+            ),
+            id="an ask that waits for room has the state FAILED, upon which an autoscaler acts",
+        ),
+    ],
+)
+def test_an_announcement_is_sent_in_one_message(
+    announcement: Announcement, callback: str, expected: Message
+) -> None:
+    """To the callback of its kind."""
+    assert [(callback, expected)] == _sent(announcement)
 
 
 def test_the_preemption_policy_of_a_placement_is_always_there() -> None:
@@ -168,128 +259,22 @@ def test_a_release_reads_as_it_was_written(termination: TerminationType) -> None
     assert wanted == releases(si.AllocationRequest(rmID="rm", releases=confirmation), Generation())
 
 
-def test_releases_are_sent_in_one_message_and_in_order() -> None:
-    """The partition has its full name, as the recorded core gives it."""
-    releases = (_release("k2", TerminationType.TIMEOUT), _release("k1", TerminationType.STOPPED_BY_RM))
-
-    expected = si.AllocationResponse(
-        released=[
-            si.AllocationRelease(
-                partitionName="[rm]default",
-                applicationID="app",
-                allocationKey=key,
-                terminationType=termination,
-                message="because",
-            )
-            for key, termination in (("k2", si.TIMEOUT), ("k1", si.STOPPED_BY_RM))
-        ]
-    )
-
-    assert [("update_allocation", expected)] == _sent(AllocationsReleased(releases))
-
-
-def test_rejected_allocations_are_sent_in_the_current_generation() -> None:
-    """Rejections use the list of the current generation, in order."""
-    rejections = (AllocationRejection("k2", "app", "too big"), AllocationRejection("k1", "", "no node"))
-
-    expected = si.AllocationResponse(
-        rejectedAllocations=[
-            si.RejectedAllocation(allocationKey="k2", applicationID="app", reason="too big"),
-            si.RejectedAllocation(allocationKey="k1", reason="no node"),
-        ]
-    )
-
-    assert [("update_allocation", expected)] == _sent(AllocationsRejected(rejections))
-
-
-def test_answers_to_applications_are_sent_in_one_message() -> None:
-    """Accepted and rejected ones of one request come together, with the warnings about the accepted."""
-    warning = ApplicationChanged("a", "New", 7, "a tag is ignored")
-    announcement = ApplicationsAnswered(("a", "b"), (Rejection("c", "no queue"),), (warning,))
-
-    expected = si.ApplicationResponse(
-        accepted=[si.AcceptedApplication(applicationID="a"), si.AcceptedApplication(applicationID="b")],
-        rejected=[si.RejectedApplication(applicationID="c", reason="no queue")],
-        updated=[
-            si.UpdatedApplication(
-                applicationID="a", state="New", stateTransitionTimestamp=7, message="a tag is ignored"
-            )
-        ],
-    )
-
-    assert [("update_application", expected)] == _sent(announcement)
-
-
-def test_a_change_of_state_is_sent_with_its_time() -> None:
-    """Times are nanoseconds since 1970."""
-    announcement = ApplicationChanged("app", "Running", 946_684_800_000_000_001, "runApplication")
-
-    expected = si.ApplicationResponse(
-        updated=[
-            si.UpdatedApplication(
-                applicationID="app",
-                state="Running",
-                stateTransitionTimestamp=946_684_800_000_000_001,
-                message="runApplication",
-            )
-        ]
-    )
-
-    assert [("update_application", expected)] == _sent(announcement)
-
-
-def test_answers_to_nodes_are_sent_in_one_message() -> None:
-    """Accepted and rejected ones of one request come together."""
-    announcement = NodesAnswered(("n1",), (Rejection("n2", "known already"),))
-
-    expected = si.NodeResponse(
-        accepted=[si.AcceptedNode(nodeID="n1")],
-        rejected=[si.RejectedNode(nodeID="n2", reason="known already")],
-    )
-
-    assert [("update_node", expected)] == _sent(announcement)
-
-
-def test_an_ask_that_waits_for_room_is_sent_as_failed() -> None:
-    """An autoscaler acts upon the state FAILED."""
-    announcement = SchedulingStateChanged("app", "k", "wait")
-
-    expected = si.UpdateContainerSchedulingStateRequest(
-        applicationID="app",
-        allocationKey="k",
-        state=si.UpdateContainerSchedulingStateRequest.FAILED,
-        reason="wait",
-    )
-
-    assert [("update_container_scheduling_state", expected)] == _sent(announcement)
-
-
 @pytest.mark.parametrize(
-    "announcement",
+    ("announcement", "count"),
     [
-        AllocationsReleased(()),
-        AllocationsRejected(()),
-        ApplicationsAnswered((), ()),
-        NodesAnswered((), ()),
+        (AllocationsReleased(()), 0),
+        (AllocationsRejected(()), 0),
+        (ApplicationsAnswered((), ()), 0),
+        (ApplicationsAnswered((), (Rejection("c", "no queue"),)), 1),
+        (ApplicationsAnswered(("a",), ()), 1),
+        (NodesAnswered((), ()), 0),
+        (NodesAnswered((), (Rejection("n", "known already"),)), 1),
+        (NodesAnswered(("n",), ()), 1),
     ],
 )
-def test_an_answer_that_answers_nothing_is_not_sent(announcement: Announcement) -> None:
-    """Empty lists are never sent."""
-    assert _sent(announcement) == []
-
-
-@pytest.mark.parametrize(
-    "announcement",
-    [
-        ApplicationsAnswered((), (Rejection("c", "no queue"),)),
-        ApplicationsAnswered(("a",), ()),
-        NodesAnswered((), (Rejection("n", "known already"),)),
-        NodesAnswered(("n",), ()),
-    ],
-)
-def test_half_an_answer_is_sent(announcement: Announcement) -> None:
-    """Rejections alone are sent, and so are acceptances alone."""
-    assert len(_sent(announcement)) == 1
+def test_an_answer_that_answers_nothing_is_not_sent(announcement: Announcement, count: int) -> None:
+    """Empty lists are never sent; rejections alone are sent, and so are acceptances alone."""
+    assert count == len(_sent(announcement))
 
 
 def test_what_a_callback_raises_comes_out() -> None:

@@ -63,49 +63,77 @@ def counted(folder: Path, *lines: dict[str, Any], **application: object) -> dict
     return {name: getattr(report.total, name) for name in names if getattr(report.total, name)}
 
 
-def test_an_ask_counts_once_for_each_allocation(tmp_path: Path) -> None:
-    """Those that wait, too."""
-    assert {"submitted": 12, "placed": 10, "running": 10, "waiting": 2} == counted(
-        tmp_path, ask("k", 12), ALL
-    )
+SEVERAL = (ask("k", 3), ALL, release(UUID="k#allocation-2"), release(allocationKey="k", UUID="k"))
+"""One of its allocations is released by its UUID alone, one by key and UUID."""
+TWO_FIT = (ask("k", 4, vcore=4), ALL)
+KNOWN = {"allocationKey": "k", "UUID": "u", "applicationID": "app", "resourcePerAlloc": amount(1)}
+REFUSED = {**KNOWN, "UUID": "v", "applicationID": "no"}
 
 
-def test_an_allocation_is_completed_by_its_uuid(tmp_path: Path) -> None:
-    """With its key or without; the same ask then wants others."""
-    lines = (ask("k", 3), ALL, release(UUID="k#allocation-2"), release(allocationKey="k", UUID="k"))
-
-    assert {"submitted": 3, "placed": 3, "completed": 2, "running": 1} == counted(tmp_path, *lines)
-    assert {"submitted": 5, "placed": 5, "completed": 2, "running": 3} == counted(
-        tmp_path, *lines, ask("k", 3), ALL
-    )
-
-
-def test_fewer_allocations_withdraw_what_waits(tmp_path: Path) -> None:
-    """What runs goes on."""
-    assert {"submitted": 4, "placed": 2, "running": 2, "waiting": 1, "withdrawn": 1} == counted(
-        tmp_path, ask("k", 4, vcore=4), ALL, ask("k", 3, vcore=4), ALL
-    )
-
-
-@pytest.mark.parametrize("name", [{"allocationKey": "k"}, {"applicationID": "app"}])
-def test_a_release_of_asks_withdraws_what_waits(tmp_path: Path, name: dict[str, str]) -> None:
-    """By the key alone, or all of an application."""
-    assert {"submitted": 4, "placed": 2, "running": 2, "withdrawn": 2} == counted(
-        tmp_path, ask("k", 4, vcore=4), ALL, ask_release(**name)
-    )
-
-
-def test_a_release_without_a_name_completes_what_runs(tmp_path: Path) -> None:
-    """What waits is placed then."""
-    assert {"submitted": 4, "placed": 4, "completed": 2, "running": 2} == counted(
-        tmp_path, ask("k", 4, vcore=4), ALL, release(), ALL
-    )
-
-
-@pytest.mark.parametrize("count", [-1, 20_000])
-def test_an_ask_for_a_number_out_of_bounds_is_rejected_once(tmp_path: Path, count: int) -> None:
-    """It is one ask that was sent."""
-    assert {"submitted": 1, "rejected": 1} == counted(tmp_path, ask("k", count), ALL)
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(
+            (ask("k", 12), ALL),
+            {"submitted": 12, "placed": 10, "running": 10, "waiting": 2},
+            id="an ask counts once for each allocation, also for those that wait",
+        ),
+        pytest.param(
+            SEVERAL,
+            {"submitted": 3, "placed": 3, "completed": 2, "running": 1},
+            id="an allocation is completed by its UUID",
+        ),
+        pytest.param(
+            (*SEVERAL, ask("k", 3), ALL),
+            {"submitted": 5, "placed": 5, "completed": 2, "running": 3},
+            id="more allocations of the same ask are placed then",
+        ),
+        pytest.param(
+            (*TWO_FIT, ask("k", 3, vcore=4), ALL),
+            {"submitted": 4, "placed": 2, "running": 2, "waiting": 1, "withdrawn": 1},
+            id="fewer allocations withdraw what waits, and what runs goes on",
+        ),
+        *(
+            pytest.param(
+                (*TWO_FIT, ask_release(**name)),
+                {"submitted": 4, "placed": 2, "running": 2, "withdrawn": 2},
+                id=f"a release of asks by {next(iter(name))} withdraws what waits",
+            )
+            for name in ({"allocationKey": "k"}, {"applicationID": "app"})
+        ),
+        pytest.param(
+            (*TWO_FIT, release(), ALL),
+            {"submitted": 4, "placed": 4, "completed": 2, "running": 2},
+            id="a release without a name completes what runs, and what waits is placed",
+        ),
+        *(
+            pytest.param(
+                (ask("k", count), ALL),
+                {"submitted": 1, "rejected": 1},
+                id=f"an ask for {count} allocations is rejected once",
+            )
+            for count in (-1, 20_000)
+        ),
+        pytest.param(
+            (node("m", KNOWN),), {"submitted": 1, "placed": 1, "running": 1}, id="what exists on a node runs"
+        ),
+        pytest.param(
+            (node("m", KNOWN), ALL, release(UUID="u")),
+            {"submitted": 1, "placed": 1, "completed": 1},
+            id="what exists on a node is completed by its UUID",
+        ),
+        pytest.param(
+            (node("m", KNOWN, REFUSED),),
+            {"submitted": 2, "rejected": 2},
+            id="what exists on a node that is rejected is rejected with it",
+        ),
+    ],
+)
+def test_the_report_counts_allocations(
+    tmp_path: Path, lines: tuple[dict[str, Any], ...], expected: dict[str, int]
+) -> None:
+    """What is submitted is placed, waits, is withdrawn or is rejected."""
+    assert expected == counted(tmp_path, *lines)
 
 
 def test_a_gang_that_gives_up_withdraws_what_waits(tmp_path: Path) -> None:
@@ -117,16 +145,3 @@ def test_a_gang_that_gives_up_withdraws_what_waits(tmp_path: Path) -> None:
     counts = counted(tmp_path, room, ALL, work, {"advance": "10s"}, **gang)
 
     assert {"submitted": 2, "withdrawn": 2} == counts
-
-
-def test_what_exists_on_a_new_node_runs(tmp_path: Path) -> None:
-    """Unless the node is rejected with it."""
-    known = {"allocationKey": "k", "UUID": "u", "applicationID": "app", "resourcePerAlloc": amount(1)}
-
-    assert {"submitted": 1, "placed": 1, "running": 1} == counted(tmp_path, node("m", known))
-    assert {"submitted": 1, "placed": 1, "completed": 1} == counted(
-        tmp_path, node("m", known), ALL, release(UUID="u")
-    )
-    assert {"submitted": 2, "rejected": 2} == counted(
-        tmp_path, node("m", known, {**known, "UUID": "v", "applicationID": "no"})
-    )

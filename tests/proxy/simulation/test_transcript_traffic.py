@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from support.proxy.fake_core import FakeCore
-from support.proxy.simulation_builders import SECOND, drive, tally_of, written
+from support.proxy.simulation_builders import SECOND, counts_of, drive, tally_of, written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.simulation.accounts import Tally
 from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.simulation import TranscriptTraffic
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
@@ -47,10 +46,6 @@ def _play(folder: Path, core: FakeCore, *lines: Mapping[str, object]) -> Simulat
     return record
 
 
-def _tally(record: SimulationRecord) -> Tally:
-    return tally_of(record)
-
-
 def test_lines_have_the_time_that_was_advanced_before_them(tmp_path: Path) -> None:
     """Comments, blank lines and snapshots say nothing."""
     text = '# c\n\n{"advance": "5s"}\n{"schedule": 1}\n{"snapshot": true}\n{"advance": "1m"}\n'
@@ -78,60 +73,70 @@ def test_what_the_transcript_releases_is_completed(tmp_path: Path) -> None:
     """An ask waits from its line to its placement."""
     record = _play(tmp_path, FakeCore(), _ask("k"), {"advance": "5s"}, _release("k"))
 
-    assert (1, 1, 1, [0]) == (
-        _tally(record).submitted,
-        _tally(record).placed,
-        _tally(record).completed,
-        _tally(record).waits_ns,
-    )
+    assert {"submitted": 1, "placed": 1, "completed": 1} == counts_of(record)
+    assert [0] == tally_of(record).waits_ns
     assert [4 * 5 * SECOND] == record.capacity["vcore"].integrals([0, 5 * SECOND])
 
 
-def test_the_scheduler_comes_to_rest_at_a_line_that_schedules(tmp_path: Path) -> None:
-    """And not between other lines of the same moment."""
-    record = _play(
-        tmp_path, FakeCore(), _ask("k1"), {"schedule": 1}, _release("k1"), _ask("k2"), _release("k2")
-    )
-
-    assert (2, 1, 1, 1) == (
-        _tally(record).submitted,
-        _tally(record).placed,
-        _tally(record).completed,
-        _tally(record).withdrawn,
-    )
-
-
-def test_releases_are_confirmed_unless_the_transcript_does_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [((), {"preempted": 1, "withdrawn": 1}), (({"confirm": "manual"},), {"running": 1})],
+)
+def test_releases_are_confirmed_unless_the_transcript_does_it(
+    tmp_path: Path, more: tuple[dict[str, str], ...], expected: dict[str, int]
+) -> None:
     """What was preempted is not asked for again: the transcript says itself what follows."""
-    automatic, manual = FakeCore(), FakeCore()
-    automatic.at(SECOND, lambda: automatic.want_back("k", si.PREEMPTED_BY_SCHEDULER))
-    manual.at(SECOND, lambda: manual.want_back("k", si.PREEMPTED_BY_SCHEDULER))
+    core = FakeCore()
+    core.at(SECOND, lambda: core.want_back("k", si.PREEMPTED_BY_SCHEDULER))
+    record = _play(tmp_path, core, *more, _ask("k"), {"advance": "5s"})
 
-    confirmed = _play(tmp_path, automatic, _ask("k"), {"advance": "5s"})
-    open_ = _play(tmp_path, manual, {"confirm": "manual"}, _ask("k"), {"advance": "5s"})
-
-    assert (1, 1, 0) == (_tally(confirmed).preempted, _tally(confirmed).withdrawn, _tally(confirmed).running)
-    assert (0, 0, 1) == (_tally(open_).preempted, _tally(open_).withdrawn, _tally(open_).running)
+    assert {"submitted": 1, "placed": 1, **expected} == counts_of(record)
 
 
-def test_a_removed_application_withdraws_what_waits(tmp_path: Path) -> None:
-    """The scheduler reports what runs."""
-    removal = {"application": {"rmID": "rm", "remove": [{"applicationID": "a"}]}}
-    tally = _tally(_play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, removal))
-
-    assert (1, 1, 0) == (tally.running, tally.withdrawn, tally.waiting)
+_ONE_WAITS: tuple[Mapping[str, object], ...] = (_ask("k1"), _ask("k2", 9), {"schedule": "all"})
 
 
-def test_an_empty_key_releases_all_of_an_application(tmp_path: Path) -> None:
-    """As the scheduler takes it."""
-    tally = _tally(_play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, _release("")))
+@pytest.mark.parametrize(
+    ("lines", "expected", "nodes"),
+    [
+        pytest.param(
+            (_ask("k1"), {"schedule": 1}, _release("k1"), _ask("k2"), _release("k2")),
+            {"submitted": 2, "placed": 1, "completed": 1, "withdrawn": 1},
+            1,
+            id="the scheduler works until it is idle at a line that schedules, not between other lines",
+        ),
+        pytest.param(
+            (*_ONE_WAITS, {"application": {"rmID": "rm", "remove": [{"applicationID": "a"}]}}),
+            {"submitted": 2, "placed": 1, "running": 1, "withdrawn": 1},
+            1,
+            id="a removed application withdraws what waits; the scheduler reports what runs",
+        ),
+        pytest.param(
+            (*_ONE_WAITS, _release("")),
+            {"submitted": 2, "placed": 1, "completed": 1, "withdrawn": 1},
+            1,
+            id="an empty key releases all of an application",
+        ),
+        pytest.param(
+            (*_ONE_WAITS, _START[0]),
+            {"submitted": 2, "placed": 1, "withdrawn": 2},
+            0,
+            id="registering again starts afresh",
+        ),
+    ],
+)
+def test_the_record_counts_what_the_transcript_says(
+    tmp_path: Path, lines: tuple[Mapping[str, object], ...], expected: dict[str, int], nodes: int
+) -> None:
+    """Line by line."""
+    record = _play(tmp_path, FakeCore(), *lines)
 
-    assert (1, 1) == (tally.completed, tally.withdrawn)
+    assert (expected, nodes) == (counts_of(record), record.nodes)
 
 
 def test_a_new_size_is_no_new_ask(tmp_path: Path) -> None:
     """The same key with other resources changes what is in use."""
-    tally = _tally(_play(tmp_path, FakeCore(), _ask("k"), {"schedule": "all"}, _ask("k", 3)))
+    tally = tally_of(_play(tmp_path, FakeCore(), _ask("k"), {"schedule": "all"}, _ask("k", 3)))
 
     assert (1, 3) == (tally.submitted, tally.used["vcore"].value)
 
@@ -143,42 +148,35 @@ def test_foreign_allocations_are_not_in_the_record(tmp_path: Path) -> None:
     assert {} == record.accounts.tallies()
 
 
-def test_nodes_that_change_or_go_change_the_capacity(tmp_path: Path) -> None:
-    """An update has a new size, a decommission none."""
-    resources = {"resources": {"vcore": {"value": 7}}}
-    update = {"nodeID": "n", "action": "UPDATE", "schedulableResource": resources}
-    record = _play(
-        tmp_path,
-        FakeCore(),
-        {"advance": "1s"},
-        {"node": {"rmID": "rm", "nodes": [update]}},
-        {"advance": "1s"},
-        {"node": {"rmID": "rm", "nodes": [{"nodeID": "n", "action": "DECOMISSION"}]}},
-    )
-
-    assert (7, 0, 0) == (record.capacity["vcore"].peak, record.capacity["vcore"].value, record.nodes)
+def _node(action: str, vcore: int) -> dict[str, object]:
+    resources = {"resources": {"vcore": {"value": vcore}}}
+    node = {"nodeID": "n", "action": action, "schedulableResource": resources}
+    return {"node": {"rmID": "rm", "nodes": [node]}}
 
 
-def test_a_capacity_that_is_rejected_changes_none(tmp_path: Path) -> None:
-    """A node is not there with less than nothing."""
-    below = {
-        "nodeID": "n",
-        "action": "UPDATE",
-        "schedulableResource": {"resources": {"vcore": {"value": -7}}},
-    }
-    record = _play(tmp_path, FakeCore(), {"advance": "1s"}, {"node": {"rmID": "rm", "nodes": [below]}})
+@pytest.mark.parametrize(
+    ("lines", "peak", "cores", "nodes"),
+    [
+        pytest.param([_node("UPDATE", 7)], 7, 7, 1, id="an update has a new size"),
+        pytest.param(
+            [_node("UPDATE", 7), _node("DECOMISSION", 0)],
+            7,
+            0,
+            0,
+            id="a node that is decommissioned has none",
+        ),
+        pytest.param([_node("UPDATE", -7)], 4, 4, 1, id="a capacity that is rejected changes none"),
+    ],
+)
+def test_nodes_that_change_or_go_change_the_capacity(
+    tmp_path: Path, lines: list[dict[str, object]], peak: int, cores: int, nodes: int
+) -> None:
+    """Each a second after the other."""
+    record = _play(tmp_path, FakeCore(), *(part for line in lines for part in ({"advance": "1s"}, line)))
 
-    assert (4, 1) == (record.capacity["vcore"].value, record.nodes)
-
-
-def test_registering_again_starts_afresh(tmp_path: Path) -> None:
-    """Everything of before is gone."""
-    record = _play(tmp_path, FakeCore(), _ask("k1"), _ask("k2", 9), {"schedule": "all"}, _START[0])
-
-    assert (2, 0, 0, 0) == (
-        _tally(record).withdrawn,
-        _tally(record).running,
-        _tally(record).waiting,
+    assert (peak, cores, nodes) == (
+        record.capacity["vcore"].peak,
+        record.capacity["vcore"].value,
         record.nodes,
     )
 
@@ -204,7 +202,7 @@ def test_a_refused_request_is_reported_and_the_transcript_goes_on(tmp_path: Path
 
     assert {"line 4, register: the configuration 'bad' is refused": 1} == record.remarks.refusals
     assert not record.remarks.surprises
-    assert 1 == _tally(record).placed
+    assert 1 == tally_of(record).placed
 
 
 def test_a_configuration_may_take_the_place_of_the_recorded_one(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import itertools
+from typing import Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,27 +31,26 @@ def test_changes_at_one_moment_are_one_step() -> None:
     assert (2, 2) == (function.peak, function.value)
 
 
-def test_the_share_of_an_interval_is_its_mean_over_time() -> None:
-    """A capacity that is used by half for half of the interval is used by a quarter."""
-    used, capacity = _steps((0, 0), (5, 4)), _steps((0, 8))
-
-    assert (0, 500) == permille_by_interval(used, capacity, end_ns=10, intervals=2)
-    assert (250,) == permille_by_interval(used, capacity, end_ns=10, intervals=1)
+_HALF: Final = (_steps((0, 0), (5, 4)), _steps((0, 8)))
 
 
-def test_a_simulation_without_length_has_the_share_at_its_moment() -> None:
-    """Everything can happen at moment zero."""
-    assert (750,) == permille_by_interval(_steps((0, 3)), _steps((0, 4)), end_ns=0, intervals=60)
-
-
-def test_a_share_of_no_capacity_is_zero() -> None:
-    """A resource type may have no capacity for a while."""
-    assert (0, 0) == permille_by_interval(StepFunction(), StepFunction(), end_ns=10, intervals=2)
-
-
-def test_there_are_no_more_intervals_than_nanoseconds() -> None:
-    """Three nanoseconds make three intervals."""
-    assert (1000, 1000, 1000) == permille_by_interval(_steps((0, 1)), _steps((0, 1)), end_ns=3, intervals=60)
+@pytest.mark.parametrize(
+    ("used", "capacity", "end_ns", "intervals", "expected"),
+    [
+        pytest.param(*_HALF, 10, 2, (0, 500), id="the share of an interval is its mean over time"),
+        pytest.param(*_HALF, 10, 1, (250,), id="half of it used for half of the interval is a quarter"),
+        pytest.param(
+            _steps((0, 3)), _steps((0, 4)), 0, 60, (750,), id="without length: the share of its moment"
+        ),
+        pytest.param(StepFunction(), StepFunction(), 10, 2, (0, 0), id="a share of no capacity is zero"),
+        pytest.param(_steps((0, 1)), _steps((0, 1)), 3, 60, (1000,) * 3, id="an interval has a nanosecond"),
+    ],
+)
+def test_a_share_is_computed_for_each_interval(
+    used: StepFunction, capacity: StepFunction, end_ns: int, intervals: int, expected: tuple[int, ...]
+) -> None:
+    """In thousandths of the capacity."""
+    assert expected == permille_by_interval(used, capacity, end_ns=end_ns, intervals=intervals)
 
 
 _CHANGES = st.lists(st.tuples(st.integers(0, 50), st.integers(-9, 9)), max_size=20).map(sorted)

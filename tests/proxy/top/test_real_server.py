@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.proxy.golden_bodies import recorded_scheduler
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, node, serving, submit
 from support.proxy.processes import start_server
+from support.proxy.rest_scenario import rest_scenario
 from support.proxy.top_pilot import Terminal, in_terminal
 
 from licorne import Scheduler, rest_app
@@ -51,7 +51,7 @@ def test_the_views_of_a_real_server_are_those_of_the_recorded_one() -> None:
         await terminal.press("escape")
         assert "memory               80-90%         1 " in await terminal.press("8", "pagedown")
 
-    with recorded_scheduler() as scheduler, RestServer(scheduler) as server:
+    with rest_scenario() as scheduler, RestServer(scheduler) as server:
         in_terminal(f"http://127.0.0.1:{server.port}", act)
 
 
@@ -65,7 +65,7 @@ def test_a_resource_manager_that_is_lost_is_said_to_be() -> None:
         assert f"RM {status.rm_id} is paused since" in await terminal.press("u")
         assert ": the stream broke\n" in await terminal.press("u")
 
-    with recorded_scheduler() as scheduler, RestServer(scheduler) as server:
+    with rest_scenario() as scheduler, RestServer(scheduler) as server:
         in_terminal(f"http://127.0.0.1:{server.port}", act)
 
 
@@ -97,7 +97,7 @@ def test_what_a_real_server_lacks_is_no_error(key: str) -> None:
     async def act(terminal: Terminal) -> None:
         assert "LOST" not in await terminal.press(key)
 
-    with recorded_scheduler() as scheduler, RestServer(scheduler) as server:
+    with rest_scenario() as scheduler, RestServer(scheduler) as server:
         in_terminal(f"http://127.0.0.1:{server.port}", act)
 
 
@@ -127,5 +127,5 @@ def test_a_server_that_wants_another_token_is_said_to_want_it() -> None:
     async def act(terminal: Terminal) -> None:
         assert "another token (status 401" in terminal.text()
 
-    with recorded_scheduler() as scheduler, serving(rest_app(scheduler, tokens=[TOKEN])) as origin:
+    with rest_scenario() as scheduler, serving(rest_app(scheduler, tokens=[TOKEN])) as origin:
         in_terminal(origin, act, token="a-token-that-is-unknown")  # noqa: S106 - of this test alone

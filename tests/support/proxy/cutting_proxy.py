@@ -1,4 +1,4 @@
-"""A TCP proxy on this machine that cuts its connections, half way through a message."""
+"""A TCP proxy on this machine that cuts its connections, half way through a message, or falls silent."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class CuttingProxy:
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []
         self._bytes_left: int | None = None
+        self._is_silent = False
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -49,6 +50,10 @@ class CuttingProxy:
         with self._lock:
             self._bytes_left = count
 
+    def silence(self) -> None:
+        """Pass nothing on any more: both ends stay open, and hear nothing of each other."""
+        self._is_silent = True
+
     def _accept(self) -> None:
         while True:
             try:
@@ -68,6 +73,8 @@ class CuttingProxy:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while piece := source.recv(1 << 16):
+                if self._is_silent:
+                    continue
                 with self._lock:
                     left = self._bytes_left
                     if left is not None:

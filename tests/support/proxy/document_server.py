@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
-import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from support.proxy.page_cluster import serving
 
 __all__ = ["NOW_NS", "DocumentServer", "recorded_documents"]
 
@@ -56,6 +54,7 @@ class DocumentServer:
             and its answer may be a `Response`.
         asked: The paths that were asked for, with their queries.
         tokens: The values of the header of authorization that came.
+        address: The address, also while it is stopped.
     """
 
     def __init__(
@@ -64,45 +63,19 @@ class DocumentServer:
         self.documents = recorded_documents() if documents is None else documents
         self.asked: list[str] = []
         self.tokens: list[str | None] = []
+        self.address = ""
         self._tls = tls
-        self._port = 0
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
-
-    @property
-    def address(self) -> str:
-        """The address, also while it is stopped."""
-        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
+        self._running = ExitStack()
 
     def start(self) -> None:
         """Listen, on the same port as before if it has listened before."""
-        listening = socket.create_server(("127.0.0.1", self._port))
-        self._port = listening.getsockname()[1]
-        certificate, key = self._tls or (None, None)
-        config = uvicorn.Config(
-            Starlette(routes=[Route("/{path:path}", self._answer)]),
-            log_config=None,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=1,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-        )
-        server = uvicorn.Server(config)
-
-        def serve() -> None:
-            with listening:
-                asyncio.run(server.serve([listening]))
-
-        self._server, self._thread = server, threading.Thread(target=serve, daemon=True)
-        self._thread.start()
+        application = Starlette(routes=[Route("/{path:path}", self._answer)])
+        port = int(self.address.rpartition(":")[2] or 0)
+        self.address = self._running.enter_context(serving(application, port=port, tls=self._tls))
 
     def stop(self) -> None:
         """Listen no more; what asks is refused."""
-        assert self._server is not None
-        assert self._thread is not None
-        self._server.should_exit = True
-        self._thread.join()
+        self._running.close()
 
     def __enter__(self) -> Self:
         self.start()

@@ -10,11 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from licorne import Scheduler
-from licorne.proxy.transcripts.replay import Replay
-from licorne.proxy.transcripts.transcript import read_transcript
-
-__all__ = ["FOLDER", "GoldenAnswer", "differences", "golden_answers", "recorded_scheduler"]
+__all__ = ["FOLDER", "GoldenAnswer", "differences", "golden_answers"]
 
 FOLDER: Final = Path(__file__).parents[2] / "conformance" / "rest"
 _SCENARIO: Final = FOLDER / "scenario.jsonl"
@@ -70,15 +66,6 @@ def golden_answers() -> Iterator[GoldenAnswer]:
             location=row["location"],
             file=FOLDER / row["file"],
         )
-
-
-def recorded_scheduler() -> Scheduler:
-    """Return a stepped scheduler in the state in which the answers were recorded; the caller stops it."""
-    scheduler = Scheduler(engine="direct")
-    Replay(scheduler, lambda _: None).run(
-        read_transcript(_SCENARIO.read_text(encoding="utf-8"), "scenario.jsonl")
-    )
-    return scheduler
 
 
 def differences(wanted: Any, found: Any, where: str = "") -> list[str]:

@@ -82,9 +82,19 @@ def older_ask_request(key: str, timeout_ms: int) -> si.AllocationRequest:
     return request
 
 
-def release_request(key: str, why: si.TerminationType = si.STOPPED_BY_RM) -> si.AllocationRequest:
-    request = si.AllocationRequest(rmID="rm")
-    request.releases.allocationsToRelease.add(applicationID="app", allocationKey=key, terminationType=why)
+def release_request(
+    key: str,
+    why: si.TerminationType = si.STOPPED_BY_RM,
+    *,
+    application: str = "app",
+    rm_id: str = "rm",
+    partition: str = "",
+) -> si.AllocationRequest:
+    """End what has the key; with an empty one all that the application has."""
+    request = si.AllocationRequest(rmID=rm_id)
+    request.releases.allocationsToRelease.add(
+        applicationID=application, allocationKey=key, partitionName=partition, terminationType=why
+    )
     return request
 
 

@@ -141,9 +141,16 @@ def fetch(origin: str, path: str, **headers: str) -> Answer:
 
 
 @contextmanager
-def serving(app: ASGIApp, *, port: int = 0) -> Iterator[str]:
-    """Serve an application on a port of this machine, a free one unless told; the value is its origin."""
+def serving(app: ASGIApp, *, port: int = 0, tls: tuple[Path, Path] | None = None) -> Iterator[str]:
+    """Serve an application on a port of this machine, a free one unless told; the value is its origin.
+
+    Args:
+        app: The application.
+        port: The port.
+        tls: The files with a certificate and its key.
+    """
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", ws="none", access_log=False)
+    config.ssl_certfile, config.ssl_keyfile = tls or (None, None)
     config.timeout_graceful_shutdown = 1
     server = uvicorn.Server(config)
     ready: threading.Event = threading.Event()
@@ -158,7 +165,7 @@ def serving(app: ASGIApp, *, port: int = 0) -> Iterator[str]:
     thread.start()
     try:
         assert ready.wait(WAIT_SECONDS), "the server did not start"
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(WAIT_SECONDS)

@@ -14,13 +14,23 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from support.proxy.listening import Listener
 
+from licorne import Scheduler
 from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.recorded_input import read_recording, recording_files, rows_of_files
-from licorne.proxy.transcripts.replay import replay_recording
+from licorne.proxy.transcripts.replay import Replay, replay_recording
+from licorne.proxy.transcripts.transcript import read_transcript
 
-__all__ = ["Hearing", "JudgingHearing", "LaterHearing", "callbacks_in", "recorded_lines", "replayed"]
+__all__ = [
+    "Hearing",
+    "JudgingHearing",
+    "LaterHearing",
+    "callbacks_in",
+    "recorded",
+    "recorded_lines",
+    "replayed",
+]
 
 
 class Hearing(Listener):
@@ -129,6 +139,18 @@ class LaterHearing(Hearing):
             give()
         else:
             threading.Thread(target=give, daemon=True).start()
+
+
+_NO_CALLBACKS = {"registered", "scheduled", "error", "snapshot"}
+
+
+def recorded(text: str, engine: EngineName, folder: Path) -> list[dict[str, Any]]:
+    """Play a transcript to a stepped scheduler that is recorded; return the documents of the callbacks."""
+    output: list[str] = []
+    with Scheduler(engine=engine, stepped=True, record=folder) as scheduler:
+        Replay(scheduler, output.append).run(read_transcript(text, "transcript"))
+    documents = [json.loads(row) for row in output]
+    return [document for document in documents if not _NO_CALLBACKS & document.keys()]
 
 
 def replayed(

@@ -12,7 +12,7 @@ from support.proxy.manager_requests import ONE
 
 from licorne import ResourceManager, Scheduler, rest_app
 
-__all__ = ["Reader", "reader", "status_of_path"]
+__all__ = ["Reader", "reader", "scope_of", "status_of_path"]
 
 
 class Reader:
@@ -43,18 +43,22 @@ def reader(configuration: str = ONE, tokens: Sequence[str] = ()) -> Iterator[Rea
         yield Reader(scheduler, tokens)
 
 
-def status_of_path(application: Starlette, path: str, method: str = "GET") -> int:
-    """Return the status of a path that is sent as it is, without the repairs of a client."""
-    statuses: list[int] = []
-    scope = {
+def scope_of(path: str, method: str = "GET", query: str = "", **headers: str) -> dict[str, object]:
+    """Return a request as a server hands it to an application, without the repairs of a client."""
+    return {
         "type": "http",
         "method": method,
         "path": path,
         "raw_path": path.encode(errors="replace"),
-        "query_string": b"",
-        "headers": [],
+        "query_string": query.encode(),
+        "headers": [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()],
         "client": ("127.0.0.1", 1),
     }
+
+
+def status_of_path(application: Starlette, path: str, method: str = "GET") -> int:
+    """Return the status of a path that is sent as it is."""
+    statuses: list[int] = []
 
     async def receive() -> MutableMapping[str, object]:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -65,6 +69,6 @@ def status_of_path(application: Starlette, path: str, method: str = "GET") -> in
             assert isinstance(status, int)
             statuses.append(status)
 
-    anyio.run(application, scope, receive, send)
+    anyio.run(application, scope_of(path, method), receive, send)
     (status,) = statuses
     return status

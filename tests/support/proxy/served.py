@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import select
-import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import le
 from typing import Any, Final, Self
 
 import grpc
-import pytest
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
+from support.proxy.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.proxy.server.running import ServerThread
@@ -27,12 +24,9 @@ from licorne.proxy.si import si_pb2 as si
 __all__ = [
     "OPEN",
     "Call",
-    "Relay",
     "Served",
     "StreamManager",
     "channel_to",
-    "end_of",
-    "eventually",
     "opened",
     "register",
     "registration",
@@ -46,18 +40,6 @@ _OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
 )
-
-
-def eventually(condition: Callable[[], object], what: str = "what the test waits for") -> None:
-    """Wait until a condition holds.
-
-    Raises:
-        AssertionError: It does not in time.
-    """
-    last = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < last, f"{what} never happened"
-        threading.Event().wait(_MOMENT_SECONDS)
 
 
 @contextmanager
@@ -104,14 +86,6 @@ class Call:
             pass
         self._sending.put(None)
         return self.stream.code(), self.stream.details()
-
-
-def end_of(call: Callable[[], object]) -> tuple[grpc.StatusCode, str]:
-    """Return the status with which a unary call fails."""
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    error: Any = caught.value
-    return error.code(), error.details()
 
 
 def registration(rm_id: str = "rm", config: str = ONE) -> si.RegisterResourceManagerRequest:
@@ -167,42 +141,6 @@ class StreamManager:
             call.cancel()
 
 
-class Relay:
-    """Hands one connection on to a server, until it is cut: then both ends are open, and silent."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._cut = threading.Event()
-        self._ended = threading.Event()
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self._listening.settimeout(WAIT_SECONDS)
-        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        self._listening.close()
-
-    def cut(self) -> None:
-        """Hand on nothing more."""
-        self._cut.set()
-
-    def _run(self) -> None:
-        near, _ = self._listening.accept()
-        with near, socket.create_connection(("127.0.0.1", self._port)) as far:
-            other = {near: far, far: near}
-            while not self._cut.is_set() and not self._ended.is_set():
-                for readable in select.select([near, far], [], [], _MOMENT_SECONDS)[0]:
-                    if not self._cut.is_set():
-                        other[readable].sendall(readable.recv(65_536))
-            self._ended.wait()
-
-
 class Served:
     """A running server, and what it uses."""
 
@@ -228,12 +166,8 @@ class Served:
             before = self._used()
             yield
             good.place(f"ask-{next(self._keys)}")
-            eventually(lambda: all(map(le, self._used(), before)), f"{before} threads and tasks")
+            wait_until(lambda: all(map(le, self._used(), before)), f"{before} threads and tasks")
             good.close()
-
-    def backlog(self, rm_id: str) -> int:
-        """Return how many callbacks of an RM wait in the scheduler."""
-        return self.scheduler.callbacks_waiting(rm_id)
 
     def stop(self) -> None:
         """Begin to stop the server."""

@@ -30,6 +30,7 @@ __all__ = [
     "a_task",
     "a_workload",
     "an_application",
+    "counts_of",
     "drive",
     "run",
     "shared_data",
@@ -115,6 +116,13 @@ def tally_of(record: SimulationRecord, queue: str = "root.q") -> Tally:
         if owner.queue == queue:
             total.add(tally)
     return total
+
+
+def counts_of(record: SimulationRecord, queue: str = "root.q") -> dict[str, int]:
+    """Return what is counted for the work of a queue, without zeros."""
+    names = ("submitted", "placed", "preempted", "completed", "withdrawn", "running", "waiting", "rejected")
+    tally = tally_of(record, queue)
+    return {name: getattr(tally, name) for name in names if getattr(tally, name)}
 
 
 def written(path: Path, text: str) -> Path:

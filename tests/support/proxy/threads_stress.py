@@ -10,7 +10,14 @@ from functools import partial
 from typing import Any
 
 from support.proxy.listening import Listener, MeetingPredicateListener, PredicateListener
-from support.proxy.manager_requests import TWO, application_request, ask_request, keys, node_request
+from support.proxy.manager_requests import (
+    TWO,
+    application_request,
+    ask_request,
+    keys,
+    node_request,
+    release_request,
+)
 from support.proxy.running_scheduler import in_threads, running
 
 from licorne import Scheduler
@@ -97,7 +104,7 @@ def rush(scheduler: Scheduler, partitions: Sequence[str], seed: int, number: int
         elif doing == 2:
             scheduler.update_application(application_end(f"app-{name}", partition))
         elif doing == 3:
-            scheduler.update_allocation(release(f"app-{name}", partition))
+            scheduler.update_allocation(release_request("", application=f"app-{name}", partition=partition))
         elif doing == 4:
             scheduler.validate() if drawn.random() < 0.5 else scheduler.snapshot()
         else:
@@ -117,13 +124,4 @@ def node_end(node_id: str, partition: str) -> si.NodeRequest:
 def application_end(application: str, partition: str) -> si.ApplicationRequest:
     request = si.ApplicationRequest(rmID="rm")
     request.remove.add(applicationID=application, partitionName=partition)
-    return request
-
-
-def release(application: str, partition: str) -> si.AllocationRequest:
-    """End everything that an application has."""
-    request = si.AllocationRequest(rmID="rm")
-    request.releases.allocationsToRelease.add(
-        applicationID=application, partitionName=partition, terminationType=si.STOPPED_BY_RM
-    )
     return request

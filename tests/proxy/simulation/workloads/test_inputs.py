@@ -40,31 +40,33 @@ def test_without_a_suffix_the_first_line_tells(tmp_path: Path, text: str, expect
     assert expected is kind_of_input(written(tmp_path / "file", text))
 
 
-def test_a_file_that_is_nothing_known_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# none\n", "there is nothing in the file but comments"),
+        ("hello\n", "the format is not known: 'hello"),
+    ],
+)
+def test_a_file_that_is_nothing_known_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     """With its beginning."""
-    path = written(tmp_path / "file", "hello\n")
-
-    with pytest.raises(InputError, match="there is nothing in the file but comments"):
-        kind_of_input(written(tmp_path / "empty", "# none\n"))
-    with pytest.raises(InputError, match="the format is not known: 'hello"):
-        kind_of_input(path)
+    with pytest.raises(InputError, match=expected):
+        kind_of_input(written(tmp_path / "file", text))
 
 
-def test_pods_need_nodes(tmp_path: Path) -> None:
-    """They stand in a file of their own; a table of something else is said to be no openb."""
-    pods = written(tmp_path / "pods.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n")
-    with pytest.raises(InputError, match="the nodes of an openb trace"):
-        load_input(InputOptions(path=pods))
-    with pytest.raises(InputError, match="the format is not known: 'JobID,State'"):
-        load_input(InputOptions(path=written(tmp_path / "jobs.csv", "JobID,State\n")))
-
-
-def test_a_scenario_has_its_own_nodes(tmp_path: Path) -> None:
-    """Others are refused rather than ignored."""
-    options = InputOptions(path=tmp_path / "s.yaml", nodes_path=tmp_path / "nodes.csv")
-
-    with pytest.raises(InputError, match="a scenario brings its own nodes"):
-        load_input(options)
+@pytest.mark.parametrize(
+    ("name", "text", "nodes", "expected"),
+    [
+        ("pods.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", None, "the nodes of an openb trace"),
+        ("jobs.csv", "JobID,State\n", None, "the format is not known: 'JobID,State'"),
+        ("s.yaml", "", Path("nodes.csv"), "a scenario brings its own nodes"),
+    ],
+)
+def test_pods_need_nodes_and_scenarios_bring_their_own(
+    tmp_path: Path, name: str, text: str, nodes: Path | None, expected: str
+) -> None:
+    """Nodes of pods stand in a file of their own; those that are not used are refused rather than ignored."""
+    with pytest.raises(InputError, match=expected):
+        load_input(InputOptions(path=written(tmp_path / name, text), nodes_path=nodes))
 
 
 def test_a_log_may_have_its_machines_elsewhere(tmp_path: Path) -> None:

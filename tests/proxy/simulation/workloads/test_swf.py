@@ -98,52 +98,44 @@ def test_a_job_becomes_parts_that_a_node_can_hold(
     assert expected == _parts(_read(tmp_path, job).applications[0].tasks)
 
 
-def test_memory_is_kilobytes_a_processor_by_the_standard(tmp_path: Path) -> None:
-    """A part with two processors wants twice as much."""
-    task = _read(tmp_path, _job(processors=2, memory=100)).applications[0].tasks[0]
-
-    assert 2 * 100 * 1024 == task.resources["memory"]
-
-
-def test_memory_is_bytes_a_node_beside_a_request_text(tmp_path: Path) -> None:
-    """That is how the logs of MetaCentrum have it."""
-    task = _read(tmp_path, _job(processors=2, memory=4096, extra="q 1:ppn=2")).applications[0].tasks[0]
-
-    assert 4096 == task.resources["memory"]
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (_job(processors=2, memory=100), 2 * 100 * 1024),
+        (_job(processors=2, memory=4096, extra="q 1:ppn=2"), 4096),
+    ],
+)
+def test_memory_is_kilobytes_a_processor_or_bytes_a_node(tmp_path: Path, job: str, expected: int) -> None:
+    """The former by the standard; the latter beside a request text, as the logs of MetaCentrum have it."""
+    assert expected == _read(tmp_path, job).applications[0].tasks[0].resources["memory"]
 
 
 @pytest.mark.parametrize(
-    ("job", "reason"),
+    ("job", "taken", "note"),
     [
-        (_job(2, run=-1), "run time unknown"),
-        (_job(2, submit=-1), "submit time unknown"),
-        (_job(2, processors=-1, requested=-1), "number of processors unknown"),
-        (_job(2, run=0, status=5), "cancelled before it ran"),
+        (_job(2, run=-1), 0, "job skipped: run time unknown"),
+        (_job(2, submit=-1), 0, "job skipped: submit time unknown"),
+        (_job(2, processors=-1, requested=-1), 0, "job skipped: number of processors unknown"),
+        (_job(2, run=0, status=5), 0, "job skipped: cancelled before it ran"),
+        (_job(2, run=0), 1, "job with a run time of 0: taken as 1 s"),
+        (_job(2, processors=-1), 1, "job of unknown processors: taken from what it requested"),
+        (_job(2, extra="q 1:ppn=1:fast"), 1, "job that asks for properties of nodes: ignored"),
+        (_job(2, extra="q 1:ppn=1#excl"), 1, "job that asks for properties of nodes: ignored"),
+        (
+            _job(2, extra="q 9:ppn=9"),
+            1,
+            "job whose request does not add up to its processors: grouped instead",
+        ),
     ],
 )
-def test_a_job_that_cannot_be_run_is_skipped_and_counted(tmp_path: Path, job: str, reason: str) -> None:
-    """Nothing is left out without a word."""
+def test_a_job_that_is_skipped_or_taken_otherwise_is_counted(
+    tmp_path: Path, job: str, taken: int, note: str
+) -> None:
+    """The notes have the rules of this reader that were used; nothing is left out without a word."""
     workload = _read(tmp_path, _job(1), job)
 
-    assert ["job-1"] == [one.application_id for one in workload.applications]
-    assert (InputNote(1, f"job skipped: {reason}"),) == workload.notes
-
-
-@pytest.mark.parametrize(
-    ("job", "note"),
-    [
-        (_job(run=0), "job with a run time of 0: taken as 1 s"),
-        (_job(processors=-1), "job of unknown processors: taken from what it requested"),
-        (_job(extra="q 1:ppn=1:fast"), "job that asks for properties of nodes: ignored"),
-        (_job(extra="q 1:ppn=1#excl"), "job that asks for properties of nodes: ignored"),
-        (_job(extra="q 9:ppn=9"), "job whose request does not add up to its processors: grouped instead"),
-    ],
-)
-def test_a_job_that_is_taken_otherwise_is_counted(tmp_path: Path, job: str, note: str) -> None:
-    """The notes have the rules of this reader that were used."""
-    workload = _read(tmp_path, job)
-
-    assert (1, (InputNote(1, note),)) == (len(workload.applications), workload.notes)
+    assert ["job-1", "job-2"][: 1 + taken] == [one.application_id for one in workload.applications]
+    assert (InputNote(1, note),) == workload.notes
 
 
 def test_memory_is_left_out_where_machines_have_none(tmp_path: Path) -> None:
@@ -155,12 +147,17 @@ def test_memory_is_left_out_where_machines_have_none(tmp_path: Path) -> None:
     assert (InputNote(1, text),) == workload.notes
 
 
-def test_a_log_without_machines_is_refused(tmp_path: Path) -> None:
-    """Neither a header nor a file beside it."""
-    path = written(tmp_path / "log.swf", _job())
-
-    with pytest.raises(InputError, match=r"no machines: .* there is no 'log.swf.machines' beside it"):
-        read_swf(path)
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", r"no machines: .* there is no 'log.swf.machines' beside it"),
+        ("; MaxNodes: unknown\n", r"no machines: .*MaxNodes nor MaxProcs.*'log.swf.machines'.*--nodes"),
+    ],
+)
+def test_a_log_without_machines_is_refused(tmp_path: Path, header: str, expected: str) -> None:
+    """Neither in a header nor in a file beside it; the text says where they could stand."""
+    with pytest.raises(InputError, match=expected):
+        read_swf(written(tmp_path / "log.swf", header + _job()))
 
 
 def test_machines_may_be_named(tmp_path: Path) -> None:
@@ -202,19 +199,24 @@ def test_a_queue_has_the_name_that_the_header_gives_its_number(tmp_path: Path) -
     ]
 
 
-def test_a_header_with_nodes_alone_is_enough(tmp_path: Path) -> None:
-    """Words behind the number do not matter."""
-    log = written(tmp_path / "log.swf", "; MaxNodes: 3 (of a kind)\n" + _job())
+@pytest.mark.parametrize(
+    ("header", "notes"),
+    [
+        ("; MaxNodes: 3 (of a kind)\n", ()),
+        (
+            "; MaxNodes: 3\n; MaxProcs: 8\n",
+            (InputNote(2, "processor of the header that is left out: they do not divide by the nodes"),),
+        ),
+    ],
+)
+def test_a_header_with_nodes_is_enough(tmp_path: Path, header: str, notes: tuple[InputNote, ...]) -> None:
+    """Words behind the number do not matter; processors that no node has are reported."""
+    workload = read_swf(written(tmp_path / "log.swf", header + _job()))
 
-    assert ["node-1", "node-2", "node-3"] == [node.node_id for node in read_swf(log).nodes]
-
-
-def test_processors_that_no_node_has_are_reported(tmp_path: Path) -> None:
-    """They do not divide by the nodes."""
-    log = written(tmp_path / "log.swf", "; MaxNodes: 3\n; MaxProcs: 8\n" + _job())
-    text = "processor of the header that is left out: they do not divide by the nodes"
-
-    assert (InputNote(2, text),) == read_swf(log).notes
+    assert (["node-1", "node-2", "node-3"], notes) == (
+        [node.node_id for node in workload.nodes],
+        workload.notes,
+    )
 
 
 def test_a_job_larger_than_the_machine_is_reported(tmp_path: Path) -> None:
@@ -224,14 +226,6 @@ def test_a_job_larger_than_the_machine_is_reported(tmp_path: Path) -> None:
 
     assert (InputNote(2, text),) == workload.notes
     assert 3 == len(workload.applications)
-
-
-def test_a_log_without_machines_says_where_they_could_stand(tmp_path: Path) -> None:
-    """In the header, beside it, or in a file that is named."""
-    with pytest.raises(
-        InputError, match=r"no machines: .*MaxNodes nor MaxProcs.*'log.swf.machines'.*--nodes"
-    ):
-        read_swf(written(tmp_path / "log.swf", "; MaxNodes: unknown\n" + _job()))
 
 
 def test_the_log_of_hpc2n_is_read() -> None:

@@ -60,14 +60,10 @@ def test_extra_columns_are_understood(tmp_path: Path, extra: str, expected: tupl
     assert expected == (job.queue_name, job.request)
 
 
-def test_fractions_of_seconds_are_exact(tmp_path: Path) -> None:
-    """Some logs have them."""
-    assert 1_500_000_001 == _read(tmp_path, _JOB.replace(" 60 ", " 1.500000001 ")).jobs[0].run_ns
-
-
-def test_a_negative_time_is_an_unknown_one(tmp_path: Path) -> None:
-    """Broken logs have run times of minus forty years."""
-    assert UNKNOWN == _read(tmp_path, _JOB.replace(" 60 ", " -1359980917 ")).jobs[0].run_ns
+@pytest.mark.parametrize(("text", "run_ns"), [("1.500000001", 1_500_000_001), ("-1359980917", UNKNOWN)])
+def test_times_of_broken_logs_are_read(tmp_path: Path, text: str, run_ns: int) -> None:
+    """Fractions of seconds are exact; some run times are minus forty years, and count as unknown."""
+    assert run_ns == _read(tmp_path, _JOB.replace(" 60 ", f" {text} ")).jobs[0].run_ns
 
 
 @pytest.mark.parametrize(

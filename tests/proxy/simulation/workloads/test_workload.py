@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from support.proxy.simulation_builders import a_node, a_task, a_workload, an_application
 
 from licorne.proxy.simulation.workloads.workload import (
@@ -9,14 +10,10 @@ from licorne.proxy.simulation.workloads.workload import (
 )
 
 
-def test_each_piece_of_a_task_has_a_key_of_its_own() -> None:
-    """Pieces are numbered from one."""
-    assert ["t-1", "t-2"] == list(a_task("t", pieces=2).allocation_keys())
-
-
-def test_a_task_of_one_piece_keeps_its_key() -> None:
-    """There is nothing to number."""
-    assert ["t"] == list(a_task("t").allocation_keys())
+@pytest.mark.parametrize(("pieces", "keys"), [(1, ["t"]), (2, ["t-1", "t-2"])])
+def test_each_piece_of_a_task_has_a_key_of_its_own(pieces: int, keys: list[str]) -> None:
+    """Pieces are numbered from one; a task of one piece keeps its key."""
+    assert keys == list(a_task("t", pieces=pieces).allocation_keys())
 
 
 def test_pieces_that_fit_on_no_node_are_counted() -> None:
