@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol, runtime_checkable
 
 from . import licorne_v1_pb2 as v1
+from .api import Reconsidering
 
-__all__ = ["Reconsidering", "reconsider", "reconsideration"]
-
-
-@runtime_checkable
-class Reconsidering(Protocol):
-    """A scheduler that tries again what predicates have refused, such as `licorne.Scheduler`."""
-
-    def reconsider(
-        self,
-        rm_id: str,
-        *,
-        partition: str | None = None,
-        node_ids: Collection[str] = (),
-        allocation_keys: Collection[str] = (),
-        predicate_classes: Collection[str] = (),
-    ) -> None:
-        """Try again at once what the predicates of a resource manager have refused."""
-        ...
+__all__ = ["reconsider", "reconsideration"]
 
 
 def reconsideration(

@@ -10,8 +10,8 @@ from typing import final
 from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
-from ..si.reconsidering import Reconsidering, reconsider
+from ..si.api import Reconsidering, ResourceManager, ResourceManagerCallback, SchedulerAPI
+from ..si.reconsidering import reconsider
 from .transcript import Line, PredicateTable
 
 __all__ = ["PlacementRefusedError", "PlayedManager", "TranscriptPlayer", "TranscriptRules"]
