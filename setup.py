@@ -20,7 +20,14 @@ REQUIRES: Final = ["mypy~=2.4.1", "pydantic>=2.7", "types-PyYAML", "types-protob
 """What a compiled build needs besides a C compiler: mypyc, and the types of what the model imports."""
 ROOMS: Final = (
     *("model/resources", "model/values", "model/applications", "model/nodes", "model/queues", "model/limits"),
-    *("model/state", "model/scheduling", "model/requests", "model/preemption", "proxy/si"),
+    *(
+        "model/state",
+        "model/predicates",
+        "model/scheduling",
+        "model/requests",
+        "model/preemption",
+        "proxy/si",
+    ),
 )
 """The rooms whose modules are compiled."""
 HOT: Final = ("actors/runtime/inflow.py", "actors/runtime/mailbox.py", "actors/services/rm_link.py")

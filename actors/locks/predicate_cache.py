@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final, Protocol, TypeAlias, TypeVar, cast, final
 
+from ...model.predicates.interfaces import Predicates
 from ...model.scheduling.cycle import CycleOutcome
-from ...model.state.host import Predicates
 from ...model.values.part_keys import ask_key_of
 
 __all__ = ["SLOW_NS", "CycleAnswers", "CycleInvalidatedError", "LockHolder", "PredicateCache"]

@@ -17,7 +17,8 @@ from ...model.cluster import Cluster
 from ...model.errors import LicorneError, RequestError
 from ...model.nodes.node import Node
 from ...model.partition import Partition
-from ...model.state.host import PartitionHost, QuestionChannel, TimerAction, TimerKey
+from ...model.predicates.interfaces import QuestionChannel
+from ...model.state.host import PartitionHost, TimerAction, TimerKey
 from ...model.values.messages import Announcement
 from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ..engines.engine_load import EngineLoad

@@ -12,13 +12,13 @@ from enum import Enum
 from typing import TypeVar
 
 from ..nodes.order import forget_closed
+from ..predicates.avoided_nodes import AvoidedNodes
 from ..queues import quota as queue_quota
 from ..queues.application_entry import SkipUntil
 from ..queues.awake_leaves import WakeStamp
 from ..queues.queue import Queue
 from ..queues.tree import awake_in_order
 from ..resources.resource import fits_undefined_unlimited, is_any_positive
-from ..state.avoided_nodes import AvoidedNodes
 from ..state.cycle_times import TimedPart
 from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState

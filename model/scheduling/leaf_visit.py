@@ -4,7 +4,7 @@ This is orchestration: unmarked code that calls marked steps. Each step checks a
 may decline: quota is checked and charged in one step, room on the node is checked and taken in one step,
 and the ask is checked and placed in one step. When a step declines, the steps before it are undone.
 The RM's predicates are asked between the steps, never inside one. Where they answer later, the ask is passed
-over (`licorne.model.state.deferred_checks`).
+over (`licorne.model.predicates.deferred_checks`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, Candidate, Ca
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
 from ..nodes.reservable import first_to_reserve
+from ..predicates.node_checks import NO_ROOM, NodeSearch, Pending
 from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
 from ..queues import quota as queue_quota
@@ -26,7 +27,6 @@ from ..state.charges import user_headroom
 from ..state.cycle_times import TimedPart
 from ..state.event_rates import report_unschedulable
 from ..state.headroom_reports import report_checks, set_runnable
-from ..state.node_checks import NO_ROOM, NodeSearch, Pending
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused

@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 from ..applications.gang import SwapOffer, SwapWalk
 from ..nodes.block import NodeEntry
+from ..predicates.deferred_checks import NODES_PER_STEP
+from ..predicates.node_checks import NodeChecks, Pending
 from ..queues.application_entry import ApplicationEntry
 from ..resources.texts import describe
 from ..state.applying import apply
 from ..state.charges import drop_reservations, leave_node
-from ..state.deferred_checks import NODES_PER_STEP
-from ..state.node_checks import NodeChecks, Pending
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeDetail, ChangeType, EventType

@@ -9,9 +9,9 @@ from typing import Final
 
 from ..applications.ask_walk import Candidate, FailedTry
 from ..nodes.block import NodeEntry
+from ..predicates.node_checks import NodeChecks, Pending
 from ..queues.application_entry import ApplicationEntry
 from ..resources.resource import Resource, fits
-from ..state.node_checks import NodeChecks, Pending
 from ..state.partition_state import PartitionState
 from ..state.placing import cancel_ordinary_reservations, commit, reserve
 from ..values.allocation import Ask

@@ -17,6 +17,7 @@ from ..applications.pending_asks import AskRecord
 from ..applications.reservations import Reservation
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
+from ..predicates.node_checks import Pending
 from ..preemption.required_node import preempt_for_required_node
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
@@ -24,7 +25,6 @@ from ..queues.queue import Queue
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
 from ..state.event_rates import report_unschedulable
-from ..state.node_checks import Pending
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, unreserve
 from ..state.reserved_skip import ReservedSkip

@@ -5,7 +5,7 @@ The model starts nothing and has no clock of its own. An engine makes one host f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -15,9 +15,9 @@ from ..applications.handle import ApplicationHandle
 from ..applications.views import ApplicationSummary
 from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
+from ..predicates.interfaces import Predicates, QuestionChannel
 from ..values.facts import FactSink
 from ..values.messages import Announcement
-from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ..values.refusals import PlacementHalt
 
 __all__ = [
@@ -27,8 +27,6 @@ __all__ = [
     "Inspection",
     "Instrument",
     "PartitionHost",
-    "Predicates",
-    "QuestionChannel",
     "QueueCleaning",
     "QuotaCheck",
     "RetryAsks",
@@ -86,39 +84,6 @@ def timer_key(action: TimerAction) -> TimerKey:
     if isinstance(action, ApplicationTimer):
         return action.serial, action.kind
     return type(action)
-
-
-class Predicates(Protocol):
-    """The RM's decision whether an ask may run on a node."""
-
-    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
-        """Return why the node is refused, `None` if it is not. `allocate` is false for a reservation."""
-
-    def preemption_index(
-        self,
-        allocation_key: str,
-        node_id: str,
-        victim_keys: tuple[str, ...],
-        start_index: int,
-    ) -> int | None:
-        """Return the index of the last victim that must end for the ask to run there, or `None`."""
-
-
-class QuestionChannel(Protocol):
-    """The way to predicates that are answered later: neither method waits.
-
-    It is all that a partition learns of the RM's answers. What `take` returns decides what a cycle does, so a
-    record of it is enough to repeat the cycle.
-    """
-
-    def ask(self, questions: Sequence[NumberedQuestion]) -> None:
-        """Send questions to the RM, in order; called at the end of a cycle."""
-
-    def take(self) -> Sequence[PredicateAnswer]:
-        """Return the answers that have come since the last call; called at the start of each cycle.
-
-        After an answer has come, the partition must get a `RetryAsks`, unless its caller steps it.
-        """
 
 
 def _cancel_nothing(_: TimerKey) -> None:

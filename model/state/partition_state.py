@@ -21,6 +21,9 @@ from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
 from ..placement.requests import RuleOutcome
+from ..predicates.avoided_nodes import AvoidedNodes
+from ..predicates.deferred_checks import DeferredChecks
+from ..predicates.node_checks import ImmediateChecks, NodeChecks
 from ..queues.application_entry import ApplicationEntry, wake
 from ..queues.queue import Queue
 from ..queues.tree import QueueTree
@@ -31,14 +34,11 @@ from ..values.events import ChangeDetail, ChangeType
 from ..values.facts import EventReports, LeftFact
 from ..values.object_state import ObjectState
 from .ask_parts import AskParts
-from .avoided_nodes import AvoidedNodes
 from .claims import PreemptionClaims
 from .cycle_times import CycleTimes
-from .deferred_checks import DeferredChecks
 from .event_rates import EventRates
 from .expiries import Expiries
 from .host import ApplicationTimer, PartitionHost
-from .node_checks import ImmediateChecks, NodeChecks
 from .partition_timers import PartitionTimers
 from .placed_counts import PlacedCounts
 from .preemption_attempts import FailedAttempts

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar, cast, final
 
-from ...model.state.host import PartitionHost, Predicates, QuestionChannel
+from ...model.predicates.interfaces import Predicates, QuestionChannel
+from ...model.state.host import PartitionHost
 from ...model.values.documents import Document, Json
 from ...model.values.messages import Announcement
 from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from ...predicates.node_checks import NodeChecks, Pending
 from ...resources.resource import Resource, add, fits
 from ...state.claims import EndingVictim
-from ...state.node_checks import NodeChecks, Pending
 from ...values.allocation import Ask
 from ..victims import Need, Victim, given_back, needed_only, queue_order
 from .candidate_victims import CandidateVictims

@@ -7,7 +7,7 @@ from enum import Enum
 from itertools import islice
 from typing import Final, NamedTuple
 
-from ...state.node_checks import NodeChecks, Pending
+from ...predicates.node_checks import NodeChecks, Pending
 from ...values.allocation import Ask
 from ..victims import Victim
 from .node_solver import NodeSolution

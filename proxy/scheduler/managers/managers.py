@@ -15,7 +15,8 @@ from ....lockcheck import excludes
 from ....model.configuration.schema import PartitionConfig
 from ....model.errors import RequestError
 from ....model.partition import Partition
-from ....model.state.host import PartitionHost, Predicates, RetryAsks, TimerAction, TimerKey
+from ....model.predicates.interfaces import Predicates
+from ....model.state.host import PartitionHost, RetryAsks, TimerAction, TimerKey
 from ....model.values.events import EventRecord
 from ....model.values.messages import Announcement, short_partition_name
 from ....model.values.refusals import PlacementHalt, RefusalReason

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 from support.model.harness import TEN, FakeChannel, FakePredicates, Harness, a_resource
 
+from licorne.model.predicates.avoided_nodes import AVOIDANCE_NS, AvoidedNodes
 from licorne.model.resources.resource import EMPTY
-from licorne.model.state.avoided_nodes import AVOIDANCE_NS, AvoidedNodes
 from licorne.model.values.messages import TerminationType
 from licorne.model.values.refusals import RefusalReason
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from support.model.harness import SECOND_NS, FakeChannel, FakePredicates, Harness, a_resource
 
-from licorne.model.state import deferred_checks, node_checks
+from licorne.model.predicates import deferred_checks, node_checks
 from licorne.model.values.allocation import PREDICATE_CLASS_TAG
 from licorne.model.values.refusals import RefusalReason
 

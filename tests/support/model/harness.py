@@ -36,11 +36,12 @@ from licorne.model.applications.application import Application
 from licorne.model.applications.pending_asks import AskRecord
 from licorne.model.nodes.node import NodeFacts
 from licorne.model.partition import Partition
+from licorne.model.predicates.interfaces import Predicates, QuestionChannel
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
-from licorne.model.state.host import PartitionHost, Predicates, QuestionChannel, TimerAction
+from licorne.model.state.host import PartitionHost, TimerAction
 from licorne.model.state.invariants import validate_partition
 from licorne.model.state.partition_state import PartitionState
 from licorne.model.values.messages import (

@@ -17,6 +17,8 @@ from support.model.preemption_scenes import (
     memory,
 )
 
+from licorne.model.predicates.interfaces import Predicates
+from licorne.model.predicates.node_checks import ImmediateChecks, NodeChecks, Pending
 from licorne.model.preemption.guarantee.candidate_victims import collect_victims
 from licorne.model.preemption.guarantee.decision import (
     NoPreemption,
@@ -28,8 +30,6 @@ from licorne.model.preemption.guarantee.decision import (
 from licorne.model.preemption.guarantee.ledger import QueueFactsOf
 from licorne.model.preemption.guarantee.node_solver import CandidateNode
 from licorne.model.resources.resource import EMPTY, Resource
-from licorne.model.state.host import Predicates
-from licorne.model.state.node_checks import ImmediateChecks, NodeChecks, Pending
 
 FIVE = memory(5)
 

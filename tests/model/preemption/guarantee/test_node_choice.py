@@ -8,6 +8,7 @@ import pytest
 from support.model.builders import an_ask
 from support.model.preemption_scenes import a_victim
 
+from licorne.model.predicates.node_checks import ImmediateChecks
 from licorne.model.preemption.guarantee.node_choice import (
     SOLUTIONS_PER_BATCH,
     NodeChoice,
@@ -16,7 +17,6 @@ from licorne.model.preemption.guarantee.node_choice import (
 )
 from licorne.model.preemption.guarantee.node_solver import NodeSolution
 from licorne.model.preemption.victims import Victim
-from licorne.model.state.node_checks import ImmediateChecks
 
 
 @dataclass

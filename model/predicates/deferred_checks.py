@@ -38,7 +38,7 @@ from ..values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from .host import QuestionChannel
+from .interfaces import QuestionChannel
 from .kept_answers import KeptAnswers, KeptRefusals, refused_by
 from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
 from .open_questions import OpenQuestions

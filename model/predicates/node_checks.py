@@ -1,7 +1,7 @@
 """The RM's predicates as a partition uses them, whether they answer at once or later.
 
 A check of predicates that answer later may be pending. Pending is no refusal: the cycle passes over the ask,
-which changes nothing, and goes on with the next one (`licorne.model.state.deferred_checks`).
+which changes nothing, and goes on with the next one (`licorne.model.predicates.deferred_checks`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..nodes.block import NodeEntry
 from ..nodes.order import NodeOrder
 from ..resources.resource import Resource
 from ..values.allocation import Ask
-from .host import Predicates
+from .interfaces import Predicates
 
 __all__ = [
     "CLASSES_MAX",

@@ -10,7 +10,7 @@ from support.model.builders import FakeChannel, a_node, a_resource, an_ask
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.order import NodeOrder
-from licorne.model.state.deferred_checks import (
+from licorne.model.predicates.deferred_checks import (
     ASKS_KEPT_MAX,
     FRESH_NS,
     NODES_PER_STEP,
@@ -18,8 +18,8 @@ from licorne.model.state.deferred_checks import (
     ROUNDS_MAX,
     DeferredChecks,
 )
-from licorne.model.state.kept_answers import AGAIN_MAX
-from licorne.model.state.node_checks import Pending
+from licorne.model.predicates.kept_answers import AGAIN_MAX
+from licorne.model.predicates.node_checks import Pending
 from licorne.model.values.predicate_questions import PredicateQuestion
 
 ONE = a_resource(memory=1)
