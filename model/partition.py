@@ -33,6 +33,7 @@ from .values.messages import (
     ApplicationRemoval,
     ApplicationSubmission,
     AskTerms,
+    NodeAction,
     NodeUpdate,
     Release,
 )
@@ -113,7 +114,8 @@ class Partition:
         """Create, change, drain and remove nodes, in order; the RM is answered, see `requests.nodes`."""
         if self._state.node_checks is not None:
             created = frozenset(update.node_id for update in updates if update.action.creates)
-            self._state.node_checks.forget(node_ids=created)
+            gone = frozenset(each.node_id for each in updates if each.action is NodeAction.DECOMISSION)
+            self._state.node_checks.forget(node_ids=created, gone=gone)
         answer = update_nodes(self._state, updates)
         if answer is not None:
             self.host.announce(answer)

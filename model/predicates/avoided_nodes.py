@@ -119,15 +119,18 @@ class AvoidedNodes:
             return start_index
         return self.checks.preemption_index(allocation_key, node_id, victim_keys, start_index)
 
-    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
+    def forget(
+        self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
+    ) -> None:
         """Drop what is known of asks and nodes that are gone, come again or have changed."""
         keys = [*keys]
         for key in keys:
             self._by_key.pop(key, None)
-        if node_ids:
-            self._by_key = {key: each for key, each in self._by_key.items() if each.node_id not in node_ids}
+        if node_ids or gone:
+            changed = {*node_ids, *gone}
+            self._by_key = {key: each for key, each in self._by_key.items() if each.node_id not in changed}
         if self.checks is not None:
-            self.checks.forget(keys=keys, node_ids=node_ids)
+            self.checks.forget(keys=keys, node_ids=node_ids, gone=gone)
 
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]

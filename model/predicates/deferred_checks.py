@@ -229,7 +229,9 @@ class DeferredChecks:
 
     # ------------------------------------------------------------------------------------- changes
 
-    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
+    def forget(
+        self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
+    ) -> None:
         """Drop the answers and the open questions about asks and nodes."""
         for key in keys:
             self._answers.pop(key, None)
@@ -239,9 +241,11 @@ class DeferredChecks:
         if node_ids:
             for key in [key for key, answers in self._answers.items() if answers.is_about(node_ids)]:
                 del self._answers[key]
-            for answers in self._by_class.values():
-                answers.drop(node_ids)
             self._open.close_where(lambda each: not each.node_ids.isdisjoint(node_ids))
+
+        if node_ids or gone:
+            for answers in self._by_class.values():
+                answers.drop({*node_ids, *gone})
 
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]

@@ -88,8 +88,16 @@ class NodeChecks(Protocol):
     ) -> int | Pending | None:
         """Return the index of the last victim that must end, `None` if the node is refused; it asks."""
 
-    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:
-        """Drop what is known of asks and nodes that are gone, come again or have changed."""
+    def forget(
+        self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
+    ) -> None:
+        """Drop what is known of asks that are gone, come again or have changed, and of nodes.
+
+        Args:
+            keys: The keys of the asks.
+            node_ids: Nodes that come, perhaps again.
+            gone: Nodes that go: what is known of them for classes of asks would stay for ever.
+        """
 
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
@@ -102,6 +110,9 @@ class NodeChecks(Protocol):
 
 CLASSES_MAX: Final = 4_096
 """For how many classes answers are kept; those of the first one are dropped to take in another one."""
+
+_SEARCHES_MAX: Final = 256
+"""For how many sizes of one class searches are kept."""
 
 
 @final
@@ -163,6 +174,8 @@ class ImmediateChecks:
             denied = reason
         search = NodeSearch(None, refusals, denied, for_class=answers is not None)
         if answers is not None and not without:
+            if len(answers.searches) >= _SEARCHES_MAX:
+                answers.searches.clear()
             answers.searches[ask.resource] = nodes.gains, search
         return search
 
@@ -203,11 +216,17 @@ class ImmediateChecks:
         """Ask about the victims on one node."""
         return self._predicates.preemption_index(allocation_key, node_id, victim_keys, start_index)
 
-    def forget(self, *, keys: Iterable[str] = (), node_ids: Collection[str] = ()) -> None:  # noqa: ARG002 - see above
+    def forget(
+        self,
+        *,
+        keys: Iterable[str] = (),  # noqa: ARG002 - nothing is kept about single asks
+        node_ids: Collection[str] = (),
+        gone: Collection[str] = (),
+    ) -> None:
         """Drop what is known of nodes."""
-        if node_ids:
+        if node_ids or gone:
             for answers in self._by_class.values():
-                answers.forget(node_ids)
+                answers.forget({*node_ids, *gone})
 
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from support.model.harness import SECOND_NS, FakeChannel, FakePredicates, Harness, a_resource
 
 from licorne.model.predicates import deferred_checks, node_checks
 from licorne.model.values.allocation import PREDICATE_CLASS_TAG
+from licorne.model.values.messages import NodeAction
 from licorne.model.values.refusals import RefusalReason
 
 NODES: Final = ("n1", "n2", "n3")
@@ -162,6 +163,24 @@ def test_a_node_that_comes_is_asked_about(*, later: bool) -> None:
     scene.settle()
 
     assert {"a": "n4"} == scene.h.placements
+
+
+@BOTH
+def test_nothing_stays_of_a_node_that_goes(*, later: bool) -> None:
+    """In a cluster whose nodes come and go under ever new names, what is kept does not grow."""
+    scene = ClassScene(*NODES, later=later)
+    scene.asks("a")
+
+    scene.h.update_node("n1", NodeAction.DECOMISSION)
+
+    kept: Any = scene.h.state.node_checks
+    (answers,) = kept._by_class.values()
+    known = (
+        {node for asked, _ in answers.nodes.values() for node in asked}
+        if later
+        else {n for n, _ in answers.reasons}
+    )
+    assert {"n2", "n3"} == known
 
 
 @BOTH
