@@ -150,6 +150,8 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
             return f"queue {blocker.subject} must be started"
         case RefusalReason.QUEUE_KIND:
             return f"the configuration must make queue {blocker.subject} what it was"
+        case RefusalReason.PREDICATES if blocker.kind is SubjectKind.NODES and blocker.until_ns is None:
+            return "the resource manager must agree: it is asked again when it says that its answers change"
         case _:
             return _CHANGES.get(blocker.reason, "nothing can: it ends")
 

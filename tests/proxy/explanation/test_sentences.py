@@ -112,6 +112,11 @@ def a_blocker(
             ["the resource manager must agree: it is asked again in every cycle"],
         ),
         (
+            a_blocker(REASON.PREDICATES, KIND.NODES, "", detail="n1 has a taint"),
+            "the resource manager refuses every node with room: n1 has a taint",
+            ["the resource manager must agree: it is asked again when it says that its answers change"],
+        ),
+        (
             a_blocker(REASON.PREDICATES, KIND.NODE, "n1", detail="no"),
             "the resource manager refuses node n1: no",
             ["the resource manager must agree: it is asked again in every cycle"],
