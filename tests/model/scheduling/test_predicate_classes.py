@@ -8,8 +8,9 @@ import pytest
 from support.model.harness import SECOND_NS, FakeChannel, FakePredicates, Harness, a_resource
 
 from licorne.model.predicates import deferred_checks, node_checks
+from licorne.model.predicates.avoided_nodes import AVOIDANCE_NS
 from licorne.model.values.allocation import PREDICATE_CLASS_TAG
-from licorne.model.values.messages import NodeAction
+from licorne.model.values.messages import NodeAction, TerminationType
 from licorne.model.values.refusals import RefusalReason
 
 NODES: Final = ("n1", "n2", "n3")
@@ -163,6 +164,24 @@ def test_a_node_that_comes_is_asked_about(*, later: bool) -> None:
     scene.settle()
 
     assert {"a": "n4"} == scene.h.placements
+
+
+@BOTH
+def test_what_one_ask_avoids_is_no_answer_for_its_class(*, later: bool) -> None:
+    """The RM could not start it on the only node that it allows: the others are placed there all the same."""
+    scene = ClassScene("n1", "n2", later=later)
+    scene.asks("a")
+    scene.h.release("a", termination=TerminationType.SCHEDULING_FAILED_ON_RM)
+    scene.settle()
+    scene.h.forget()
+
+    scene.asks("b")
+    assert {"b": "n3"} == scene.h.placements
+
+    scene.h.advance(AVOIDANCE_NS // SECOND_NS + 1)
+    scene.settle()
+    assert {"b": "n3", "a": "n3"} == scene.h.placements
+    assert ["n1", "n2", "n3"] == sorted({*scene.asked})
 
 
 @BOTH
