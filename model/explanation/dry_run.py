@@ -82,13 +82,14 @@ def dry_run_application(
         return replace(run, queue_path=decision.path, rejection=decision.reason, rules=decision.rules)
     path = decision.placed.queue_path
     queue = _with_quotas(_queue_for(state, path), submission)
+    too_large = gang_refusal(submission, queue)
     run = replace(
         run,
         queue_path=path,
         rules=decision.placed.tried,
         creates=tuple(level.path for level in reversed(queue.above) if state.tree.find(level.path) is None),
         limit_group=state.limits.group_of(path, submission.application_id, decision.user) or "",
-        rejection=gang_refusal(submission, queue) or "",
+        rejection="" if too_large is None else too_large.text,
     )
     application = make_application(state, submission, decision.user, path)
     entry = ApplicationEntry(
@@ -98,7 +99,7 @@ def dry_run_application(
         return replace(run, blockers=tuple(entry_blockers(state, entry, is_starting=True)))
     refusal = submission_refusal(state, ask, is_application_new=True)
     if refusal is not None:
-        return replace(run, rejection=refusal)
+        return replace(run, rejection=refusal.text)
     answer, _ = application.asks.add([ask_of(ask, state.now_ns())], state.now_ns())
     entry.facts = answer.facts
     report = application.report()
@@ -127,10 +128,11 @@ def dry_run_ask(state: PartitionState, submission: AllocationSubmission) -> DryR
         place=application_place(entry.queue, entry),
     )
     refusal = submission_refusal(state, submission)
-    if refusal is None and entry.application.asks.knows(submission.allocation_key):
-        refusal = f"application {entry.application_id} has {submission.allocation_key} already"
     if refusal is not None:
-        return replace(run, rejection=refusal)
+        return replace(run, rejection=refusal.text)
+    if entry.application.asks.knows(submission.allocation_key):
+        text = f"application {entry.application_id} has {submission.allocation_key} already"
+        return replace(run, rejection=text)
     report = entry.application.report()
     ask = ask_of(submission, state.now_ns())
     waits = not ask.placeholder and any(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from ..configuration.schema import RuleConfig
+from ..values.rejections import RejectionCode, RejectionReason
 from .queue_names import DEFAULT_QUEUE, RECOVERY_QUEUE
 from .requests import PlacementRefusal, PlacementRequest, QueueChoice, QueueLookup, RuleOutcome
 from .rules import RECOVERY_RULE, Found, PlacementRule, PlacementRulesError, RuleRefusal, build_rule
@@ -43,21 +44,24 @@ class PlacementRules:
     def place(self, request: PlacementRequest, queues: QueueLookup) -> QueueChoice | PlacementRefusal:
         """Decide where an application goes; nothing is created."""
         tried: list[RuleOutcome] = []
+        code = RejectionCode.NO_QUEUE
         for number, rule in enumerate(self._rules):
             outcome = rule.place(request, queues)
             if isinstance(outcome, Found):
                 path = outcome.path.lower()
-                why = _obstacle(path, request, queues)
-                if why is None:
+                obstacle = _obstacle(path, request, queues)
+                if obstacle is None:
                     tried.append(RuleOutcome(rule.name, number, f"it leads to queue {path}", rule.position))
                     return QueueChoice(path, tuple(tried))
+                why = obstacle.text
+                code = _worse(code, obstacle)
             elif isinstance(outcome, RuleRefusal):
                 tried.append(RuleOutcome(rule.name, number, outcome.reason, rule.position))
                 return PlacementRefusal(outcome.reason, tuple(tried))
             else:
                 why = outcome.why
             tried.append(RuleOutcome(rule.name, number, why, rule.position))
-        return _last_resort(request, queues, tried)
+        return _last_resort(request, queues, tried, code)
 
     def all(self) -> tuple[PlacementRule, ...]:
         """Return all rules in order, the recovery rule last."""
@@ -76,18 +80,25 @@ def usable_rules(rules: Sequence[RuleConfig]) -> PlacementRules:
 
 
 def _last_resort(
-    request: PlacementRequest, queues: QueueLookup, tried: list[RuleOutcome]
+    request: PlacementRequest, queues: QueueLookup, tried: list[RuleOutcome], code: RejectionCode
 ) -> QueueChoice | PlacementRefusal:
     """Place an application that no rule has placed in the default queue, if that is possible."""
     if queues.find(DEFAULT_QUEUE) is not None:
-        why = _obstacle(DEFAULT_QUEUE, request, queues)
-        tried.append(RuleOutcome("default queue", len(tried), why or "it takes what no rule places"))
-        if why is None:
+        obstacle = _obstacle(DEFAULT_QUEUE, request, queues)
+        why = "it takes what no rule places" if obstacle is None else obstacle.text
+        tried.append(RuleOutcome("default queue", len(tried), why))
+        if obstacle is None:
             return QueueChoice(DEFAULT_QUEUE, tuple(tried))
-    return PlacementRefusal(_NO_RULE_MATCHED, tuple(tried))
+        code = _worse(code, obstacle)
+    return PlacementRefusal(_NO_RULE_MATCHED, tuple(tried), code)
 
 
-def _obstacle(path: str, request: PlacementRequest, queues: QueueLookup) -> str | None:
+def _worse(code: RejectionCode, obstacle: RejectionReason) -> RejectionCode:
+    """Return the code after another obstacle: a permission says more than no queue."""
+    return obstacle.code if obstacle.code is RejectionCode.NO_PERMISSION else code
+
+
+def _obstacle(path: str, request: PlacementRequest, queues: QueueLookup) -> RejectionReason | None:
     """Return why an application may not go to a queue, `None` if it may.
 
     The recovery queue takes forced applications and no others. The recorded core let others in by a rule
@@ -96,19 +107,23 @@ def _obstacle(path: str, request: PlacementRequest, queues: QueueLookup) -> str 
     if path == RECOVERY_QUEUE and request.forced:
         return None
     if path == RECOVERY_QUEUE or path.startswith(f"{RECOVERY_QUEUE}."):
-        return f"queue {path} is for forced applications only"
+        return RejectionReason(RejectionCode.NO_QUEUE, f"queue {path} is for forced applications only")
     user = request.user
     facts = queues.find(path)
     if facts is None:
         above = _deepest_existing(path, queues)
         if above is None or not queues.submit_allowed(above, user):
-            return f"user {user.name} may not submit to {above or path}, below which {path} would be created"
+            text = f"user {user.name} may not submit to {above or path}, below which {path} would be created"
+            return RejectionReason(RejectionCode.NO_PERMISSION, text)
         return None
     if not facts.is_leaf:
-        return f"queue {path} is not a leaf"
+        return RejectionReason(RejectionCode.NO_QUEUE, f"queue {path} is not a leaf")
     if not queues.submit_allowed(path, user):
-        return f"user {user.name} may not submit to queue {path}"
-    return f"queue {path} is draining" if facts.is_draining else None
+        text = f"user {user.name} may not submit to queue {path}"
+        return RejectionReason(RejectionCode.NO_PERMISSION, text)
+    if facts.is_draining:
+        return RejectionReason(RejectionCode.NO_QUEUE, f"queue {path} is draining")
+    return None
 
 
 def _deepest_existing(path: str, queues: QueueLookup) -> str | None:

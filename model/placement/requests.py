@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..configuration.positions import Position
+from ..values.rejections import RejectionCode
 from ..values.users import User
 
 __all__ = [
@@ -94,3 +95,4 @@ class PlacementRefusal:
 
     reason: str
     tried: tuple[RuleOutcome, ...]
+    code: RejectionCode = field(default=RejectionCode.NO_QUEUE, compare=False)

@@ -34,6 +34,7 @@ from ..values.messages import (
 )
 from ..values.object_state import ObjectState
 from ..values.part_keys import PART_MARK, ask_key_of
+from ..values.rejections import RejectionCode, RejectionReason, invalid
 from .foreign import submit_foreign
 from .withdrawals import withdraw_waiting
 
@@ -63,7 +64,7 @@ def submit_allocations(
                 batch.add(place, submission)
         if reason is not None:
             rejections[place] = AllocationRejection(
-                submission.allocation_key, submission.application_id, reason
+                submission.allocation_key, submission.application_id, reason.text, reason.code
             )
     batch.flush()
     return rejections
@@ -112,11 +113,15 @@ class _AskBatch:
         for ask in known:
             reason = _resize_known(state, entry, ask.allocation_key, ask.resource)
             if reason is not None:
-                rejection = AllocationRejection(ask.allocation_key, ask.application_id, reason)
+                rejection = AllocationRejection(
+                    ask.allocation_key, ask.application_id, reason.text, reason.code
+                )
                 self._rejections[place_of[id(ask)]] = rejection
 
 
-def _resize_known(state: PartitionState, entry: ApplicationEntry, key: str, resource: Resource) -> str | None:
+def _resize_known(
+    state: PartitionState, entry: ApplicationEntry, key: str, resource: Resource
+) -> RejectionReason | None:
     """Change the size of the ask or allocation with this key."""
     placed = entry.application.allocations.get(key)
     if placed is not None:
@@ -128,7 +133,7 @@ def _resize_known(state: PartitionState, entry: ApplicationEntry, key: str, reso
     return None
 
 
-def _submit(state: PartitionState, submission: AllocationSubmission) -> str | None:
+def _submit(state: PartitionState, submission: AllocationSubmission) -> RejectionReason | None:
     """Add an existing, external or foreign allocation."""
     if FOREIGN_TAG in submission.tags:
         return submit_foreign(state, submission, ask_of(submission, state.now_ns()).created_at_ns)
@@ -153,7 +158,7 @@ def submission_refusal(
     *,
     is_application_new: bool = False,
     is_node_new: bool = False,
-) -> str | None:
+) -> RejectionReason | None:
     """Return why a submission is rejected, `None` if it is accepted.
 
     Args:
@@ -164,26 +169,37 @@ def submission_refusal(
     """
     key = submission.allocation_key
     if state.state is ObjectState.STOPPED:
-        return f"partition {state.name} is stopped; cannot process allocation {key}"
+        return RejectionReason(
+            RejectionCode.PARTITION_STOPPED,
+            f"partition {state.name} is stopped; cannot process allocation {key}",
+        )
     if not key:
-        return f"the allocation key of an ask of application {submission.application_id!r} is empty"
+        return RejectionReason(
+            RejectionCode.INVALID,
+            f"the allocation key of an ask of application {submission.application_id!r} is empty",
+        )
     if submission.placeholder and not submission.task_group_name:
-        return f"placeholder {key} has no task group name"
+        return RejectionReason(RejectionCode.INVALID, f"placeholder {key} has no task group name")
     if not submission.application_id:
-        return f"the application id of the ask {key} is empty"
-    bad = id_refusal("the allocation key", key)
+        return RejectionReason(RejectionCode.INVALID, f"the application id of the ask {key} is empty")
+    bad = invalid(id_refusal("the allocation key", key))
     if bad is not None:
         return bad
     refusal = None if is_application_new else _application_refusal(state, submission.application_id, key)
     if refusal is not None:
         return refusal
     if submission.node_id and not is_node_new and state.nodes.get(submission.node_id) is None:
-        return f"failed to find node {submission.node_id}"
+        return RejectionReason(RejectionCode.NODE_UNKNOWN, f"failed to find node {submission.node_id}")
     owner = state.keys.owner_of(key)
     if owner not in ("", submission.application_id):
-        return f"allocation key {key} is in use by application {owner}"
+        return RejectionReason(
+            RejectionCode.KEY_IN_USE, f"allocation key {key} is in use by application {owner}"
+        )
     if submission.placeholder and not (owner or submission.node_id) and _resumes(state, submission):
-        return f"application {submission.application_id} is Resuming: placeholder {key} comes too late"
+        return RejectionReason(
+            RejectionCode.APPLICATION_ENDS,
+            f"application {submission.application_id} is Resuming: placeholder {key} comes too late",
+        )
     return _size_refusal(submission.resource)
 
 
@@ -193,25 +209,30 @@ def _resumes(state: PartitionState, submission: AllocationSubmission) -> bool:
     return entry is not None and entry.facts.state is ApplicationState.RESUMING
 
 
-def _size_refusal(resource: Resource) -> str | None:
+def _size_refusal(resource: Resource) -> RejectionReason | None:
     """Return why nothing of a size can be asked for, `None` if it can."""
     if strictly_greater_than_zero(resource):
         return None
     if has_negative(resource):
-        return "allocation contains negative resources"
-    return "allocation contains no resources"
+        return RejectionReason(RejectionCode.INVALID, "allocation contains negative resources")
+    return RejectionReason(RejectionCode.INVALID, "allocation contains no resources")
 
 
-def _application_refusal(state: PartitionState, application_id: str, key: str) -> str | None:
+def _application_refusal(state: PartitionState, application_id: str, key: str) -> RejectionReason | None:
     """Return why an application cannot accept an ask or allocation, `None` if it can."""
     entry = state.entries.get(application_id)
     if entry is None:
         broken = state.quarantine.reason(BrokenKind.APPLICATION, application_id)
         why = f": it is quarantined, {broken}" if broken else ""
-        return f"failed to find application {application_id}{why}"
+        return RejectionReason(
+            RejectionCode.APPLICATION_UNKNOWN, f"failed to find application {application_id}{why}"
+        )
     if entry.facts.state is ApplicationState.FAILING and not entry.application.asks.knows(key):
         # It would be dropped with the application, unnoticed. What exists already may still change its size.
-        return f"application {application_id} is Failing; cannot process allocation {key}"
+        return RejectionReason(
+            RejectionCode.APPLICATION_ENDS,
+            f"application {application_id} is Failing; cannot process allocation {key}",
+        )
     return None
 
 
@@ -326,14 +347,14 @@ def _resize_allocation(
     entry: ApplicationEntry,
     allocation: Allocation,
     resource: Resource,
-) -> str | None:
+) -> RejectionReason | None:
     """Change the size of an allocation in place: whatever the quotas, and whatever room the node has."""
     before = allocation.ask.resource
     if equals(before, resource):
         return None
     node = state.nodes.get(allocation.node_id)
     if node is None:
-        return f"failed to find node {allocation.node_id}"
+        return RejectionReason(RejectionCode.NODE_UNKNOWN, f"failed to find node {allocation.node_id}")
     answer = entry.application.allocations.resize(allocation.ask.allocation_key, resource)
     assert answer is not None, "the allocation is placed: please report"
     resized = answer.allocations[0]

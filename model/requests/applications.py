@@ -37,6 +37,7 @@ from ..values.messages import (
     TerminationType,
 )
 from ..values.object_state import ObjectState
+from ..values.rejections import RejectionCode, RejectionReason, invalid
 from ..values.users import LookedUp, LookUpFailure, User
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
@@ -76,8 +77,8 @@ def add_applications(
     warnings: list[ApplicationChanged] = []
     for submission in submissions:
         outcome = [] if _stays(state, submission) else _add(state, submission)
-        if isinstance(outcome, str):
-            rejected.append(Rejection(submission.application_id, outcome))
+        if isinstance(outcome, RejectionReason):
+            rejected.append(Rejection(submission.application_id, outcome.text, outcome.code))
             continue
         accepted.append(submission.application_id)
         warnings += outcome
@@ -95,7 +96,9 @@ def _stays(state: PartitionState, submission: ApplicationSubmission) -> bool:
     return True
 
 
-def _add(state: PartitionState, submission: ApplicationSubmission) -> str | list[ApplicationChanged]:
+def _add(
+    state: PartitionState, submission: ApplicationSubmission
+) -> RejectionReason | list[ApplicationChanged]:
     """Add an application; return why it is rejected, or the warnings about its tags."""
     decision = decide(state, submission)
     if state.state is ObjectState.ACTIVE:
@@ -115,7 +118,7 @@ def _add(state: PartitionState, submission: ApplicationSubmission) -> str | list
         report_quota(state, queue, quota_before)
     reason = gang_refusal(submission, queue)
     if reason is not None:
-        return _reject(state, submission, Refused(user, queue.path, reason, placed.tried))
+        return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path)
     state.add_entry(application, state.host.adopt_application(application), queue)
     state_text, now_ns = ApplicationState.NEW.value, state.now_ns()
@@ -133,6 +136,7 @@ class Refused(NamedTuple):
 
     user: User
     path: str
+    code: RejectionCode
     reason: str
     rules: tuple[RuleOutcome, ...] = ()
 
@@ -161,25 +165,33 @@ def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided 
         looked_up=submission.looked_up,
     )
     if isinstance(user, str):
-        return Refused(User(""), submission.queue_name, user)
+        return Refused(User(""), submission.queue_name, RejectionCode.INVALID, user)
     reason = _closed(state, submission)
     if reason is not None:
-        return Refused(user, submission.queue_name, reason)
+        return Refused(user, submission.queue_name, reason.code, reason.text)
     return _decide_queue(state, submission, user, forced=forced)
 
 
-def _closed(state: PartitionState, submission: ApplicationSubmission) -> str | None:
+def _closed(state: PartitionState, submission: ApplicationSubmission) -> RejectionReason | None:
     """Return why the partition accepts no application of that id, `None` if it does."""
     name = submission.application_id
     if not name:
-        return "the application id is empty"
-    bad = id_refusal("the application id", name) or id_refusal("the name of the user", submission.user)
+        return RejectionReason(RejectionCode.INVALID, "the application id is empty")
+    bad = invalid(
+        id_refusal("the application id", name) or id_refusal("the name of the user", submission.user)
+    )
     if bad is not None:
         return bad
     if state.state is not ObjectState.ACTIVE:
-        return f"partition {state.name} is stopped cannot add a new application {name}"
+        return RejectionReason(
+            RejectionCode.PARTITION_STOPPED,
+            f"partition {state.name} is stopped cannot add a new application {name}",
+        )
     if name in state.entries or name in state.quarantine.applications:
-        return f"adding application {name} to partition {state.name}, but application already existed"
+        return RejectionReason(
+            RejectionCode.APPLICATION_EXISTS,
+            f"adding application {name} to partition {state.name}, but application already existed",
+        )
     return None
 
 
@@ -199,38 +211,42 @@ def _decide_queue(
     )
     placed = state.rules.place(request, state.tree)
     if isinstance(placed, PlacementRefusal):
-        return Refused(user, "", f"failed to place application {name}: {placed.reason}", placed.tried)
+        text = f"failed to place application {name}: {placed.reason}"
+        return Refused(user, "", placed.code, text, placed.tried)
     path = placed.queue_path
     queue = state.tree.find(path)
     if queue is None:
         preview = state.tree.preview(path)
         if isinstance(preview, str):
             text = f"failed to create rule based queue {path} for application {name}\n{preview}"
-            return Refused(user, path, text, placed.tried)
+            return Refused(user, path, RejectionCode.NO_QUEUE, text, placed.tried)
     elif not queue.is_leaf:
-        return Refused(user, path, f"failed to find queue {path} for application {name}", placed.tried)
+        text = f"failed to find queue {path} for application {name}"
+        return Refused(user, path, RejectionCode.NO_QUEUE, text, placed.tried)
     return Decided(user, placed)
 
 
-def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> str | None:
+def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionReason | None:
     """Return why a queue cannot run the gang of an application, `None` if it can."""
     wanted = submission.placeholder_ask
     if is_zero(wanted):
         return None
     name = submission.application_id
-    refusal = negative_text(f"the placeholder ask of application {name}", wanted)
+    refusal = invalid(negative_text(f"the placeholder ask of application {name}", wanted))
     if refusal is not None:
         return refusal
     if queue.settings.application_sort_policy is not SortPolicy.FIFO:
-        return (
+        text = (
             f"queue {queue.path} cannot run application {name} with task group request: unsupported sort type"
         )
+        return RejectionReason(RejectionCode.NO_QUEUE, text)
     limit = maximum_below_root(queue)
     if not fits_undefined_unlimited(limit, wanted):
-        return (
+        text = (
             f"queue {queue.path} cannot fit application {name}: task group request {describe(wanted)} "
             f"larger than max queue allocation {describe(limit)}"
         )
+        return RejectionReason(RejectionCode.OVER_MAXIMUM, text)
     return None
 
 
@@ -331,15 +347,16 @@ def make_application(
     )
 
 
-def _reject(state: PartitionState, submission: ApplicationSubmission, refused: Refused) -> str:
+def _reject(state: PartitionState, submission: ApplicationSubmission, refused: Refused) -> RejectionReason:
     """Keep a rejected application, unless the partition has ended; return the message for the RM."""
+    reason = RejectionReason(refused.code, refused.message())
     if state.state is ObjectState.STOPPED:
-        return refused.message()
+        return reason
     application = make_application(state, submission, refused.user, refused.path)
     handle = state.host.adopt_application(application)
     state.keep_rejected(application, handle, refused.reason, refused.rules)
     state.ended[refused.path, ApplicationState.REJECTED] += 1
-    return refused.message()
+    return reason
 
 
 def _tag(submission: ApplicationSubmission, name: str) -> str:

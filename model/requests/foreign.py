@@ -10,26 +10,36 @@ from ..values.allocation import FOREIGN_TAG, Allocation, Ask
 from ..values.events import ChangeType
 from ..values.identifiers import id_refusal
 from ..values.messages import AllocationSubmission
+from ..values.rejections import RejectionCode, RejectionReason, invalid
 
 __all__ = ["remove_foreign", "submit_foreign"]
 
 _STATIC: Final = "static"
 
 
-def submit_foreign(state: PartitionState, submission: AllocationSubmission, created_at_ns: int) -> str | None:
+def submit_foreign(
+    state: PartitionState, submission: AllocationSubmission, created_at_ns: int
+) -> RejectionReason | None:
     """Add a foreign allocation, or change its size or node; return why it is refused."""
     key = submission.allocation_key
     if not key:
-        return f"the allocation key of a foreign allocation on node {submission.node_id!r} is empty"
-    bad = id_refusal("the key of a foreign allocation", key)
+        return RejectionReason(
+            RejectionCode.INVALID,
+            f"the allocation key of a foreign allocation on node {submission.node_id!r} is empty",
+        )
+    bad = invalid(id_refusal("the key of a foreign allocation", key))
     if bad is not None:
         return bad
     if not submission.node_id:
-        return f"trying to add a foreign request (non-allocation) {key}"
+        return RejectionReason(
+            RejectionCode.INVALID, f"trying to add a foreign request (non-allocation) {key}"
+        )
     entry = state.nodes.get(submission.node_id)
     if entry is None:
-        return f"failed to find node {submission.node_id} for allocation {key}"
-    refusal = negative_text(f"the resource of the foreign allocation {key}", submission.resource)
+        return RejectionReason(
+            RejectionCode.NODE_UNKNOWN, f"failed to find node {submission.node_id} for allocation {key}"
+        )
+    refusal = invalid(negative_text(f"the resource of the foreign allocation {key}", submission.resource))
     if refusal is not None:
         return refusal
     before = state.foreign.get(key)

@@ -32,6 +32,7 @@ from ..values.messages import (
     TerminationType,
 )
 from ..values.object_state import ObjectState
+from ..values.rejections import RejectionCode, RejectionReason, invalid
 from .allocations import submission_refusal, submit_allocations
 from .quarantining import uncount_quarantined
 
@@ -55,11 +56,11 @@ def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesA
             rejected.append(Rejection(update.node_id, reason))
             continue
         if update.action in CREATIONS:
-            reason = _create(state, update)
-            if reason is None:
+            refusal = _create(state, update)
+            if refusal is None:
                 accepted.append(update.node_id)
             else:
-                rejected.append(Rejection(update.node_id, reason))
+                rejected.append(Rejection(update.node_id, refusal.text, refusal.code))
             continue
         entry = state.nodes.get(update.node_id)
         if entry is not None:
@@ -107,18 +108,21 @@ def _misplaced(update: NodeUpdate) -> str | None:
     )
 
 
-def _create(state: PartitionState, update: NodeUpdate) -> str | None:
+def _create(state: PartitionState, update: NodeUpdate) -> RejectionReason | None:
     name = update.node_id
     if state.state is not ObjectState.ACTIVE:
-        return f"partition {state.name} is stopped cannot add a new node {name}"
+        return RejectionReason(
+            RejectionCode.PARTITION_STOPPED, f"partition {state.name} is stopped cannot add a new node {name}"
+        )
     if state.nodes.get(name) is not None or name in state.quarantine.nodes:
-        return (
+        text = (
             f"failure while adding new node, node rejected with error: failed to add node {name} to "
             f"partition {state.name}, error: partition {state.name} has an existing node {name}, "
             "node name must be unique"
         )
+        return RejectionReason(RejectionCode.NODE_EXISTS, text)
     schedulable = update.action is NodeAction.CREATE
-    reason = existing_refusal(state, update)
+    reason = invalid(existing_refusal(state, update))
     if reason is not None:
         return reason
     node = Node(name, update.attributes, update.resource or EMPTY, schedulable=schedulable)
@@ -392,7 +396,7 @@ def _refusal(
         return None if before is None else f"it runs on node {before.node_id}"
     reason = submission_refusal(state, allocation, is_node_new=True)
     if reason is not None:
-        return reason
+        return reason.text
     placed = state.entries[name].application.allocations.get(key)
     if placed is not None:
         return f"it runs on node {placed.node_id}"

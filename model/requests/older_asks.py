@@ -9,6 +9,7 @@ from ..resources.quantities import INT64_MAX
 from ..state.applying import apply
 from ..state.partition_state import PartitionState
 from ..values.messages import AllocationRejection, AllocationSubmission, AskTerms
+from ..values.rejections import invalid
 from .allocations import submission_refusal, submit_allocations
 from .withdrawals import withdraw_waiting
 
@@ -81,9 +82,9 @@ def _submit_parts(
     fewer allocations than before loses those that wait, the newest first.
     """
     name, key = submission.application_id, submission.allocation_key
-    reason = _count_refusal(wanted) or submission_refusal(state, submission)
+    reason = invalid(_count_refusal(wanted)) or submission_refusal(state, submission)
     if reason is not None:
-        rejections.append(AllocationRejection(key, name, reason))
+        rejections.append(AllocationRejection(key, name, reason.text, reason.code))
         return []
     known = state.parts.of(name, key)
     if len(known) > wanted.allocations:
@@ -92,8 +93,9 @@ def _submit_parts(
     if state.node_checks is not None:
         state.node_checks.forget(keys=keys)
     rejected = submit_allocations(state, [submission.with_key(part) for part in keys])
-    reasons = [rejection.reason for rejection in rejected.values()]
-    rejections += [AllocationRejection(key, name, reason) for reason in reasons[:1]]
+    rejections += [
+        AllocationRejection(key, name, first.reason, first.code) for first in [*rejected.values()][:1]
+    ]
     return [(wanted, part) for place, part in enumerate(keys) if place not in rejected]
 
 

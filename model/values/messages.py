@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, final
 
 from ..resources.resource import Resource
 from .allocation import Allocation
+from .rejections import RejectionCode
 from .users import LookedUp
 
 __all__ = [
@@ -257,6 +258,7 @@ class AllocationRejection:
     allocation_key: str
     application_id: str
     reason: str
+    code: RejectionCode = field(default=RejectionCode.INVALID, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +312,7 @@ class Rejection:
 
     subject_id: str
     reason: str
+    code: RejectionCode = field(default=RejectionCode.INVALID, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, final
 
-from google.protobuf.json_format import MessageToDict
-
 from ..client.recovery_watcher import watcher_of
+from ..recording.callback_documents import message_document
 from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
@@ -103,7 +102,7 @@ class RecordedDoor(SchedulerDoor):
         callbacks = self._run.begin(request.rmID)
 
         def note(key: str, message: Any) -> Any:
-            callbacks.append(_text(key, MessageToDict(message, preserving_proto_field_name=True)))
+            callbacks.append(_text(key, message_document(message)))
             return message
 
         watcher = watcher_of(

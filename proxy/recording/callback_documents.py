@@ -14,7 +14,7 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from ..si.writing import dispatch
 
-__all__ = ["CALLBACK_KEYS", "CallbackWriter", "callback_document"]
+__all__ = ["CALLBACK_KEYS", "CallbackWriter", "callback_document", "message_document"]
 
 CALLBACK_KEYS: Final = {
     "nodeResponse": "update_node",
@@ -33,23 +33,28 @@ class CallbackWriter(ResourceManager):
 
     def update_node(self, response: si.NodeResponse) -> None:
         """Write answers about nodes."""
-        self._write("nodeResponse", _json(response))
+        self._write("nodeResponse", message_document(response))
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Write answers about applications."""
-        self._write("applicationResponse", _json(response))
+        self._write("applicationResponse", message_document(response))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Write placements, releases and rejections."""
-        self._write("allocationResponse", _json(response))
+        self._write("allocationResponse", message_document(response))
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
         """Write that an ask waits."""
-        self._write("schedulingState", _json(request))
+        self._write("schedulingState", message_document(request))
 
 
-def _json(message: Message) -> Json:
-    body: Json = MessageToDict(message, preserving_proto_field_name=True)
+def message_document(message: Message) -> Document:
+    """Return the JSON of a message, without the codes of rejections: outcomes are as the recorded core's."""
+    body: Document = MessageToDict(message, preserving_proto_field_name=True)
+    for entries in body.values():
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                entry.pop("code", None)
     return body
 
 

@@ -65,6 +65,7 @@ def add_older_names(response: si.AllocationResponse) -> None:
             allocationKey=rejected.allocationKey,
             applicationID=rejected.applicationID,
             reason=rejected.reason,
+            code=rejected.code,
         )
 
 

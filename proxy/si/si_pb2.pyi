@@ -248,24 +248,28 @@ class AllocationResponse(_message.Message):
     def __init__(self, new: _Optional[_Iterable[_Union[Allocation, _Mapping[str, object]]]] = ..., released: _Optional[_Iterable[_Union[AllocationRelease, _Mapping[str, object]]]] = ..., releasedAsks: _Optional[_Iterable[_Union[AllocationAskRelease, _Mapping[str, object]]]] = ..., rejected: _Optional[_Iterable[_Union[RejectedAllocationAsk, _Mapping[str, object]]]] = ..., rejectedAllocations: _Optional[_Iterable[_Union[RejectedAllocation, _Mapping[str, object]]]] = ...) -> None: ...
 
 class RejectedAllocation(_message.Message):
-    __slots__ = ("allocationKey", "applicationID", "reason")
+    __slots__ = ("allocationKey", "applicationID", "reason", "code")
     ALLOCATIONKEY_FIELD_NUMBER: _ClassVar[int]
     APPLICATIONID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
     allocationKey: str
     applicationID: str
     reason: str
-    def __init__(self, allocationKey: _Optional[str] = ..., applicationID: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    code: str
+    def __init__(self, allocationKey: _Optional[str] = ..., applicationID: _Optional[str] = ..., reason: _Optional[str] = ..., code: _Optional[str] = ...) -> None: ...
 
 class RejectedAllocationAsk(_message.Message):
-    __slots__ = ("allocationKey", "applicationID", "reason")
+    __slots__ = ("allocationKey", "applicationID", "reason", "code")
     ALLOCATIONKEY_FIELD_NUMBER: _ClassVar[int]
     APPLICATIONID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
     allocationKey: str
     applicationID: str
     reason: str
-    def __init__(self, allocationKey: _Optional[str] = ..., applicationID: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    code: str
+    def __init__(self, allocationKey: _Optional[str] = ..., applicationID: _Optional[str] = ..., reason: _Optional[str] = ..., code: _Optional[str] = ...) -> None: ...
 
 class ApplicationRequest(_message.Message):
     __slots__ = ("new", "remove", "rmID")
@@ -323,12 +327,14 @@ class ApplicationResponse(_message.Message):
     def __init__(self, rejected: _Optional[_Iterable[_Union[RejectedApplication, _Mapping[str, object]]]] = ..., accepted: _Optional[_Iterable[_Union[AcceptedApplication, _Mapping[str, object]]]] = ..., updated: _Optional[_Iterable[_Union[UpdatedApplication, _Mapping[str, object]]]] = ...) -> None: ...
 
 class RejectedApplication(_message.Message):
-    __slots__ = ("applicationID", "reason")
+    __slots__ = ("applicationID", "reason", "code")
     APPLICATIONID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
     applicationID: str
     reason: str
-    def __init__(self, applicationID: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    code: str
+    def __init__(self, applicationID: _Optional[str] = ..., reason: _Optional[str] = ..., code: _Optional[str] = ...) -> None: ...
 
 class AcceptedApplication(_message.Message):
     __slots__ = ("applicationID",)
@@ -404,12 +410,14 @@ class NodeResponse(_message.Message):
     def __init__(self, rejected: _Optional[_Iterable[_Union[RejectedNode, _Mapping[str, object]]]] = ..., accepted: _Optional[_Iterable[_Union[AcceptedNode, _Mapping[str, object]]]] = ...) -> None: ...
 
 class RejectedNode(_message.Message):
-    __slots__ = ("nodeID", "reason")
+    __slots__ = ("nodeID", "reason", "code")
     NODEID_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
     nodeID: str
     reason: str
-    def __init__(self, nodeID: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+    code: str
+    def __init__(self, nodeID: _Optional[str] = ..., reason: _Optional[str] = ..., code: _Optional[str] = ...) -> None: ...
 
 class AcceptedNode(_message.Message):
     __slots__ = ("nodeID",)

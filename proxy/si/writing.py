@@ -183,6 +183,7 @@ def write_allocations_rejected(announcement: AllocationsRejected) -> si.Allocati
             allocationKey=rejection.allocation_key,
             applicationID=rejection.application_id,
             reason=shortened(rejection.reason),
+            code=rejection.code.name,
         )
     return response
 
@@ -192,7 +193,11 @@ def write_applications_answered(announcement: ApplicationsAnswered) -> si.Applic
     return si.ApplicationResponse(
         accepted=[si.AcceptedApplication(applicationID=name) for name in announcement.accepted],
         rejected=[
-            si.RejectedApplication(applicationID=rejection.subject_id, reason=shortened(rejection.reason))
+            si.RejectedApplication(
+                applicationID=rejection.subject_id,
+                reason=shortened(rejection.reason),
+                code=rejection.code.name,
+            )
             for rejection in announcement.rejected
         ],
         updated=[_updated(warning) for warning in announcement.warnings],
@@ -218,7 +223,9 @@ def write_nodes_answered(announcement: NodesAnswered) -> si.NodeResponse:
     return si.NodeResponse(
         accepted=[si.AcceptedNode(nodeID=name) for name in announcement.accepted],
         rejected=[
-            si.RejectedNode(nodeID=rejection.subject_id, reason=shortened(rejection.reason))
+            si.RejectedNode(
+                nodeID=rejection.subject_id, reason=shortened(rejection.reason), code=rejection.code.name
+            )
             for rejection in announcement.rejected
         ],
     )

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, final
 
-from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import Message
-
 from ...actors.services.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
 from ...model.values.documents import Json
+from ..recording.callback_documents import message_document
 from ..recording.replaying import ReplayDifferenceError
 from ..resolvers.resolver import UserResolutionError, UserResolver
 from ..scheduler.scheduler import EngineName, Scheduler
@@ -39,22 +37,17 @@ class _WritingManager(PlayedManager):
         self._write = write
 
     def update_node(self, response: si.NodeResponse) -> None:
-        self._write("nodeResponse", _json(response))
+        self._write("nodeResponse", message_document(response))
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        self._write("applicationResponse", _json(response))
+        self._write("applicationResponse", message_document(response))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        self._write("allocationResponse", _json(response))
+        self._write("allocationResponse", message_document(response))
         self.confirm_later(response.released)
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
-        self._write("schedulingState", _json(request))
-
-
-def _json(message: Message) -> Json:
-    body: Json = MessageToDict(message, preserving_proto_field_name=True)
-    return body
+        self._write("schedulingState", message_document(request))
 
 
 @final

@@ -15,6 +15,7 @@ from ....model.values.messages import (
     NodeUpdate,
     Rejection,
 )
+from ....model.values.rejections import RejectionCode
 from .managers import Manager
 
 __all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]
@@ -27,11 +28,12 @@ def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]
     """
     rejections = []
     for update in updates:
-        reason = update_refusal(update)
+        reason, code = update_refusal(update), RejectionCode.INVALID
         if reason is None and update.action in CREATIONS:
             reason = f"failed to find partition {partition} for new node {update.node_id}"
+            code = RejectionCode.PARTITION_UNKNOWN
         if reason is not None:
-            rejections.append(Rejection(update.node_id, reason))
+            rejections.append(Rejection(update.node_id, reason, code))
     manager.counts.nodes_failed += len(rejections)
     manager.announce_now(NodesAnswered((), tuple(rejections)))
 
@@ -47,6 +49,7 @@ def refuse_applications(
             entry.application_id,
             f"Failed to add application {entry.application_id} to partition {partition}, "
             "partition doesn't exist",
+            RejectionCode.PARTITION_UNKNOWN,
         )
         for entry in submissions
     )
@@ -65,6 +68,7 @@ def refuse_allocations(
             entry.application_id,
             f"Failed to find partition {partition}, for application {entry.application_id} and "
             f"allocation {entry.allocation_key}",
+            RejectionCode.PARTITION_UNKNOWN,
         )
         for entry in submissions
     )

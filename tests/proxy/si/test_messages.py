@@ -11,6 +11,9 @@ from licorne.proxy.si import si_pb2 as si
 
 FILE: Final = descriptor_pb2.FileDescriptorProto.FromString(si.DESCRIPTOR.serialized_pb)
 
+OWN_CODE = {"string code": 1000}
+"""Not of the interface: for programs, beside the reason."""
+
 MESSAGES: Final = {
     "RegisterResourceManagerRequest": {
         "string rmID": 1,
@@ -91,8 +94,18 @@ MESSAGES: Final = {
         "repeated RejectedAllocationAsk rejected": 4,
         "repeated RejectedAllocation rejectedAllocations": 5,
     },
-    "RejectedAllocation": {"string allocationKey": 1, "string applicationID": 2, "string reason": 3},
-    "RejectedAllocationAsk": {"string allocationKey": 1, "string applicationID": 2, "string reason": 3},
+    "RejectedAllocation": {
+        "string allocationKey": 1,
+        "string applicationID": 2,
+        "string reason": 3,
+        **OWN_CODE,
+    },
+    "RejectedAllocationAsk": {
+        "string allocationKey": 1,
+        "string applicationID": 2,
+        "string reason": 3,
+        **OWN_CODE,
+    },
     "ApplicationRequest": {
         "repeated AddApplicationRequest new": 1,
         "repeated RemoveApplicationRequest remove": 2,
@@ -114,7 +127,7 @@ MESSAGES: Final = {
         "repeated AcceptedApplication accepted": 2,
         "repeated UpdatedApplication updated": 3,
     },
-    "RejectedApplication": {"string applicationID": 1, "string reason": 2},
+    "RejectedApplication": {"string applicationID": 1, "string reason": 2, **OWN_CODE},
     "AcceptedApplication": {"string applicationID": 1},
     "UpdatedApplication": {
         "string applicationID": 1,
@@ -132,7 +145,7 @@ MESSAGES: Final = {
         "repeated Allocation existingAllocations": 6,
     },
     "NodeResponse": {"repeated RejectedNode rejected": 1, "repeated AcceptedNode accepted": 2},
-    "RejectedNode": {"string nodeID": 1, "string reason": 2},
+    "RejectedNode": {"string nodeID": 1, "string reason": 2, **OWN_CODE},
     "AcceptedNode": {"string nodeID": 1},
     "PredicatesArgs": {"string allocationKey": 1, "string nodeID": 2, "bool allocate": 3},
     "PreemptionPredicatesArgs": {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
 from licorne.model.resources.resource import Resource
@@ -26,6 +26,7 @@ from licorne.model.values.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
+from licorne.proxy.recording.callback_documents import message_document
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.older_answers import Generation
 from licorne.proxy.si.reading import RequestReader, application_removals, registration, releases
@@ -82,7 +83,7 @@ def _answers(area: str, kind: str, part: str) -> Iterator[Any]:
 
 
 def _written(message: Message) -> dict[str, Any]:
-    return MessageToDict(message, preserving_proto_field_name=True)
+    return message_document(message)
 
 
 def _significant(body: Any) -> Any:

@@ -24,6 +24,7 @@ from licorne.model.values.messages import (
     SchedulingStateChanged,
     TerminationType,
 )
+from licorne.model.values.rejections import RejectionCode
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
 from licorne.proxy.si.older_answers import Generation
@@ -145,13 +146,18 @@ def _changed(name: str, state: str, time_ns: int, message: str) -> si.UpdatedApp
         ),
         pytest.param(
             AllocationsRejected(
-                (AllocationRejection("k2", "app", "too big"), AllocationRejection("k1", "", "no node"))
+                (
+                    AllocationRejection("k2", "app", "too big"),
+                    AllocationRejection("k1", "", "no node", RejectionCode.NODE_UNKNOWN),
+                )
             ),
             "update_allocation",
             si.AllocationResponse(
                 rejectedAllocations=[
-                    si.RejectedAllocation(allocationKey="k2", applicationID="app", reason="too big"),
-                    si.RejectedAllocation(allocationKey="k1", reason="no node"),
+                    si.RejectedAllocation(
+                        allocationKey="k2", applicationID="app", reason="too big", code="INVALID"
+                    ),
+                    si.RejectedAllocation(allocationKey="k1", reason="no node", code="NODE_UNKNOWN"),
                 ]
             ),
             id="rejected allocations are in order, in the list of the current generation",
@@ -159,13 +165,13 @@ def _changed(name: str, state: str, time_ns: int, message: str) -> si.UpdatedApp
         pytest.param(
             ApplicationsAnswered(
                 ("a", "b"),
-                (Rejection("c", "no queue"),),
+                (Rejection("c", "no queue", RejectionCode.NO_QUEUE),),
                 (ApplicationChanged("a", "New", 7, "a tag is ignored"),),
             ),
             "update_application",
             si.ApplicationResponse(
                 accepted=[si.AcceptedApplication(applicationID=name) for name in ("a", "b")],
-                rejected=[si.RejectedApplication(applicationID="c", reason="no queue")],
+                rejected=[si.RejectedApplication(applicationID="c", reason="no queue", code="NO_QUEUE")],
                 updated=[_changed("a", "New", 7, "a tag is ignored")],
             ),
             id="answers to applications of one request come together, with warnings about accepted ones",
@@ -179,11 +185,11 @@ def _changed(name: str, state: str, time_ns: int, message: str) -> si.UpdatedApp
             id="a change of state has its time in nanoseconds since 1970",
         ),
         pytest.param(
-            NodesAnswered(("n1",), (Rejection("n2", "known already"),)),
+            NodesAnswered(("n1",), (Rejection("n2", "known already", RejectionCode.NODE_EXISTS),)),
             "update_node",
             si.NodeResponse(
                 accepted=[si.AcceptedNode(nodeID="n1")],
-                rejected=[si.RejectedNode(nodeID="n2", reason="known already")],
+                rejected=[si.RejectedNode(nodeID="n2", reason="known already", code="NODE_EXISTS")],
             ),
             id="answers to nodes of one request come together",
         ),

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from support.proxy.listening import Listener
 
 from licorne import Scheduler
 from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
+from licorne.proxy.recording.callback_documents import message_document
 from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.recorded_input import read_recording, recording_files, rows_of_files
@@ -57,8 +57,7 @@ class Hearing(Listener):
         super().update_container_scheduling_state(request)
 
     def _keep(self, key: str, message: Message) -> None:
-        body = MessageToDict(message, preserving_proto_field_name=True)
-        self.keep(json.dumps({key: body}, sort_keys=True))
+        self.keep(json.dumps({key: message_document(message)}, sort_keys=True))
 
     def keep(self, callback: str) -> None:
         """Keep one callback."""
