@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -124,8 +125,7 @@ def test_scheduling_has_its_share_of_the_time_while_requests_come(monkeypatch: p
                 done.append("slice")
                 return len(done) < 250
 
-            def flush(self) -> None:
-                """Say nothing."""
+            host = SimpleNamespace(flush=lambda: None)
 
         def swap(actor: PartitionActor) -> None:
             fake: Any = Fake()
