@@ -12,12 +12,30 @@ from typing import Final, NamedTuple, final
 from ..nodes.order import NodeOrder
 from ..resources.resource import fits
 from ..values.allocation import Ask
-from .node_checks import NodeChecks, NodeSearch, Pending
+from .node_checks import ImmediateChecks, NodeChecks, NodeSearch, Pending
 
 __all__ = ["AVOIDANCE_NS", "AvoidedNodes"]
 
 AVOIDANCE_NS: Final = 30_000_000_000
 """How long an ask avoids a node on which the RM could not start it."""
+
+
+class _AllNodes:
+    """The predicates of an RM that takes every node."""
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:  # noqa: ARG002 - whatever is asked
+        """Refuse nothing."""
+        return None
+
+    def preemption_index(
+        self,
+        allocation_key: str,  # noqa: ARG002 - whatever is asked
+        node_id: str,  # noqa: ARG002
+        victim_keys: tuple[str, ...],  # noqa: ARG002
+        start_index: int,
+    ) -> int | None:
+        """Agree to the first victims that give the node room."""
+        return start_index
 
 
 class _Avoidance(NamedTuple):
@@ -35,6 +53,7 @@ class AvoidedNodes:
 
     def __init__(self, checks: NodeChecks | None) -> None:
         self.checks: Final = checks
+        self._inner: Final = checks or ImmediateChecks(_AllNodes())
         self._by_key: dict[str, _Avoidance] = {}
         """By the key of the ask; those that end first come first, since all last as long."""
         self.ended = 0
@@ -53,12 +72,12 @@ class AvoidedNodes:
     @property
     def ends_cycle(self) -> bool:
         """Whether the cycle goes no further, by the RM's predicates."""
-        return self.checks is not None and self.checks.ends_cycle
+        return self._inner.ends_cycle
 
     @property
     def may_overtake(self) -> bool:
         """Whether an ask may overtake another one whose answer is pending."""
-        return self.checks is None or self.checks.may_overtake
+        return self._inner.may_overtake
 
     def begin(self, now_ns: int) -> None:
         """Begin a cycle: drop what is over."""
@@ -68,28 +87,22 @@ class AvoidedNodes:
                 break
             del self._by_key[oldest]
             self.ended += 1
-        if self.checks is not None:
-            self.checks.begin(now_ns)
+        self._inner.begin(now_ns)
 
     def end(self, *, changed: bool) -> None:
         """End a cycle."""
-        if self.checks is not None:
-            self.checks.end(changed=changed)
+        self._inner.end(changed=changed)
 
     def keys_to_skip(self) -> Collection[str]:
         """Return the keys of asks that a cycle passes over."""
-        return () if self.checks is None else self.checks.keys_to_skip()
+        return self._inner.keys_to_skip()
 
     def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Search without the node that the ask avoids."""
         avoided = self._node_of(ask.allocation_key)
         if avoided is not None:
             without = (*without, avoided)
-        if self.checks is not None:
-            search = self.checks.first_allowed(ask, nodes, without=without)
-        else:
-            fitting = nodes.fitting(ask.resource)
-            search = NodeSearch(next((node for node in fitting if node.node_id not in without), None), {}, "")
+        search = self._inner.first_allowed(ask, nodes, without=without)
         if avoided is None or search.node is not None or search.pending:
             return search
         node = nodes.get(avoided)
@@ -102,12 +115,11 @@ class AvoidedNodes:
         """Return why a node is refused, `None` if it is not."""
         if node_id == self._node_of(ask.allocation_key):
             return _text(node_id)
-        return None if self.checks is None else self.checks.refuse(ask, node_id, allocate=allocate)
+        return self._inner.refuse(ask, node_id, allocate=allocate)
 
     def ask_about(self, ask: Ask, node_ids: Sequence[str], *, allocate: bool) -> None:
         """Ask the RM about nodes."""
-        assert self.checks is not None, "without predicates no answer is pending: please report"
-        self.checks.ask_about(ask, node_ids, allocate=allocate)
+        self._inner.ask_about(ask, node_ids, allocate=allocate)
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -115,9 +127,7 @@ class AvoidedNodes:
         """Return the index of the last victim that must end, `None` if the node is refused."""
         if node_id == self._node_of(allocation_key):
             return None
-        if self.checks is None:
-            return start_index
-        return self.checks.preemption_index(allocation_key, node_id, victim_keys, start_index)
+        return self._inner.preemption_index(allocation_key, node_id, victim_keys, start_index)
 
     def forget(
         self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
@@ -129,20 +139,18 @@ class AvoidedNodes:
         if node_ids or gone:
             changed = {*node_ids, *gone}
             self._by_key = {key: each for key, each in self._by_key.items() if each.node_id not in changed}
-        if self.checks is not None:
-            self.checks.forget(keys=keys, node_ids=node_ids, gone=gone)
+        self._inner.forget(keys=keys, node_ids=node_ids, gone=gone)
 
     def reconsider(
         self, *, keys: Collection[str], node_ids: Collection[str], classes: Collection[str]
     ) -> None:
         """Drop what the RM has answered; nodes are avoided as long as before."""
-        if self.checks is not None:
-            self.checks.reconsider(keys=keys, node_ids=node_ids, classes=classes)
+        self._inner.reconsider(keys=keys, node_ids=node_ids, classes=classes)
 
     def next_due_ns(self) -> int | None:
         """Return when an ask has avoided a node for long enough, or a question was open for too long."""
         due_ns = next((each.until_ns for each in self._by_key.values()), None)
-        unanswered_ns = None if self.checks is None else self.checks.next_due_ns()
+        unanswered_ns = self._inner.next_due_ns()
         return min((each for each in (due_ns, unanswered_ns) if each is not None), default=None)
 
     def _node_of(self, allocation_key: str) -> str | None:

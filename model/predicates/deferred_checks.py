@@ -233,16 +233,18 @@ class DeferredChecks:
         self, *, keys: Iterable[str] = (), node_ids: Collection[str] = (), gone: Collection[str] = ()
     ) -> None:
         """Drop the answers and the open questions about asks and nodes."""
+        asked = set()
         for key in keys:
             self._answers.pop(key, None)
             self._refusals.drop(key)
             if key in self._open.keys:
-                self._open.close_where(lambda each, key=key: each.question.allocation_key == key)  # type: ignore[misc] # a default is no argument
+                asked.add(key)
+        if asked:
+            self._open.close_where(lambda each: each.question.allocation_key in asked)
         if node_ids:
             for key in [key for key, answers in self._answers.items() if answers.is_about(node_ids)]:
                 del self._answers[key]
             self._open.close_where(lambda each: not each.node_ids.isdisjoint(node_ids))
-
         if node_ids or gone:
             for answers in self._by_class.values():
                 answers.drop({*node_ids, *gone})

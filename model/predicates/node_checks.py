@@ -167,7 +167,7 @@ class ImmediateChecks:
         for node in nodes.fitting(ask.resource):
             if node.node_id in without:
                 continue
-            reason = self._reason(ask, node.node_id, allocate=True)
+            reason = self.refuse(ask, node.node_id, allocate=True)
             if reason is None:
                 return NodeSearch(node, refusals, denied)
             refusals[reason] = refusals.get(reason, 0) + 1
@@ -189,11 +189,8 @@ class ImmediateChecks:
             answers = self._by_class[name] = _ClassAnswers()
         return answers
 
-    def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
+    def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | None:
         """Ask about one node, unless the answer for the class of the ask is known."""
-        return self._reason(ask, node_id, allocate=allocate)
-
-    def _reason(self, ask: Ask, node_id: str, *, allocate: bool) -> str | None:
         answers = self._answers_for(ask.predicate_class)
         if answers is None:
             return self._predicates.refuse(ask.allocation_key, node_id, allocate=allocate)

@@ -7,7 +7,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -25,7 +25,6 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
 from ..si.callbacks import check_callback
-from ..si.reconsidering import reconsideration
 from .callbacks import (
     CallbackQueue,
     StateDumpAnswers,
@@ -192,22 +191,13 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         """
         self._update(request.rmID, "AllocationRequest", v1.ManagerMessage(update_allocation=request))
 
-    def reconsider(
-        self,
-        rm_id: str,
-        *,
-        partition: str | None = None,
-        node_ids: Collection[str] = (),
-        allocation_keys: Collection[str] = (),
-        predicate_classes: Collection[str] = (),
-    ) -> None:
-        """Try again at once what the predicates of an RM have refused; see `Scheduler.reconsider`.
+    def request_reconsideration(self, request: v1.Reconsideration) -> None:
+        """Try again what the predicates of a resource manager have refused; see `reconsider`.
 
         Raises:
             RequestError: It has not registered here.
         """
-        named = reconsideration(rm_id, partition, node_ids, allocation_keys, predicate_classes)
-        self._update(rm_id, "reconsideration", v1.ManagerMessage(reconsider=named))
+        self._update(request.rm_id, "reconsideration", v1.ManagerMessage(reconsider=request))
 
     def stop(self) -> None:
         """Say that the RMs of this object shut down, deliver what is queued, and end the connection.
@@ -371,9 +361,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         """Queue a message that is no answer; on the connection's thread."""
         if self._callbacks is None or self._predicates is None:
             self._steps.put(message)
-        elif message.HasField("predicates") and not isinstance(
-            getattr(self._registered.get(message.rm_id), "callback", None), DeferredPredicates
-        ):
+        elif message.HasField("predicates") and not self._defers(message.rm_id):
             count = len(message.predicates.questions)
             size = -(-count // _PREDICATE_THREADS)
             for start in range(0, count, size):
@@ -436,6 +424,11 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
             with self._callback_threads.predicate():
                 found = preemption_answers(registered.callback, message.preemption_predicates, note)
             self._reply(v1.ManagerMessage(preemption_answers=found))
+
+    def _defers(self, rm_id: str) -> bool:
+        """Return whether an RM answers its predicates later by itself."""
+        registered = self._registered.get(rm_id)
+        return registered is not None and isinstance(registered.callback, DeferredPredicates)
 
     def _reply(self, message: v1.ManagerMessage) -> None:
         """Send a reply, unless the connection is lost."""

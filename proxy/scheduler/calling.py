@@ -1,12 +1,13 @@
-"""What every scheduler offers besides the calls of `si.v1`: `with`, and a registration without messages."""
+"""What every scheduler offers besides the calls of `si.v1`: `with`, and calls without messages."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Self
 
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
 
@@ -21,6 +22,10 @@ class CallingSide(ABC):
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> si.RegisterResourceManagerResponse:
         """Register a resource manager with its queues; one that is registered already loses all it had."""
+
+    @abstractmethod
+    def request_reconsideration(self, request: v1.Reconsideration) -> None:
+        """Try again what the predicates of a resource manager have refused."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -56,3 +61,38 @@ class CallingSide(ABC):
             rmID=rm_id, policyGroup="queues", config=configuration, extraConfig=extra_configuration
         )
         self.register_resource_manager(request, callback)
+
+    def reconsider(
+        self,
+        rm_id: str,
+        *,
+        partition: str | None = None,
+        node_ids: Collection[str] = (),
+        allocation_keys: Collection[str] = (),
+        predicate_classes: Collection[str] = (),
+    ) -> None:
+        """Try again at once what the predicates of a resource manager have refused.
+
+        It knows that labels, taints or neighbours have changed. Nothing is asked again by time alone of asks
+        with a predicate class (`docs/embedding.md`), and once a second of others. Without nodes, keys and
+        classes, everything is tried again.
+
+        Args:
+            rm_id: The resource manager.
+            partition: The name of one of its partitions, `None` for all.
+            node_ids: Nodes about which its answers have changed.
+            allocation_keys: Asks about which they have changed.
+            predicate_classes: Classes of asks about which they have changed.
+
+        Raises:
+            RequestError: It has not registered, or has no such partition.
+        """
+        self.request_reconsideration(
+            v1.Reconsideration(
+                rm_id=rm_id,
+                partition_name=partition,
+                node_ids=node_ids,
+                allocation_keys=allocation_keys,
+                predicate_classes=predicate_classes,
+            )
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -290,38 +290,24 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             wanted = tuple(entry for entry in terms if entry.partition == name)
             self._tell(partition, "update_allocations", new, gone, wanted)
 
-    def reconsider(
-        self,
-        rm_id: str,
-        *,
-        partition: str | None = None,
-        node_ids: Collection[str] = (),
-        allocation_keys: Collection[str] = (),
-        predicate_classes: Collection[str] = (),
-    ) -> None:
-        """Try again at once what the predicates of a resource manager have refused.
-
-        It knows that labels, taints or neighbours have changed. Nothing is asked again by time alone of asks
-        with a predicate class (`docs/embedding.md`), and once a second of others. Without nodes, keys and
-        classes, everything is tried again.
-
-        Args:
-            rm_id: The resource manager.
-            partition: The name of one of its partitions, `None` for all.
-            node_ids: Nodes about which its answers have changed.
-            allocation_keys: Asks about which they have changed.
-            predicate_classes: Classes of asks about which they have changed.
+    def request_reconsideration(self, request: v1.Reconsideration) -> None:
+        """Try again what the predicates of a resource manager have refused; see `reconsider`.
 
         Raises:
             RequestError: It has not registered, or has no such partition.
         """
-        manager = self._manager(rm_id, "reconsideration")
-        name = None if partition is None else full_partition_name(partition, rm_id)
-        if name is not None and name not in manager.partitions:
-            raise RequestError(f"reconsideration: RM {rm_id!r} has no partition {partition!r}")
-        named = (tuple(allocation_keys), tuple(node_ids), tuple(predicate_classes))
-        for each in [*manager.partitions.values()] if name is None else [manager.partitions[name]]:
-            self._tell(each, "reconsider", *named)
+        manager = self._manager(request.rm_id, "reconsideration")
+        partitions = [*manager.partitions.values()]
+        if request.partition_name:
+            name = full_partition_name(request.partition_name, request.rm_id)
+            if name not in manager.partitions:
+                raise RequestError(
+                    f"reconsideration: RM {request.rm_id!r} has no partition {request.partition_name!r}"
+                )
+            partitions = [manager.partitions[name]]
+        named = (tuple(request.allocation_keys), tuple(request.node_ids), tuple(request.predicate_classes))
+        for partition in partitions:
+            self._tell(partition, "reconsider", *named)
 
     def deliver_events(self) -> None:
         """Queue events for the resource managers' callbacks now; otherwise that is done every two seconds.

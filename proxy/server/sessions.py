@@ -19,7 +19,6 @@ from google.protobuf.message import Message
 from ...model.errors import LicorneError, RequestError
 from ...model.values.identifiers import id_refusal
 from ..si import licorne_v1_pb2 as v1
-from ..si.reconsidering import reconsider
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
@@ -317,7 +316,7 @@ class _Session:
 
     def _reconsider(self, named: v1.Reconsideration) -> None:
         with self._check_own(named.rm_id).turn:
-            reconsider(self._core.scheduler, named)
+            self._core.scheduler.request_reconsideration(named)
 
     def _check_own(self, rm_id: str) -> RemoteManager:
         """Return the RM that a message names.

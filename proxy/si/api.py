@@ -6,7 +6,7 @@ The messages are those of `si.v1`. A resource manager registers with a `Schedule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
@@ -15,7 +15,6 @@ from . import si_pb2 as si
 __all__ = [
     "Connected",
     "DeferredPredicates",
-    "Reconsidering",
     "ResourceManager",
     "ResourceManagerCallback",
     "SchedulerAPI",
@@ -54,23 +53,6 @@ class SchedulerAPI(Protocol):
 
     def stop(self) -> None:
         """End all scheduling; a second call does nothing more."""
-        ...
-
-
-@runtime_checkable
-class Reconsidering(Protocol):
-    """A scheduler that tries again what predicates have refused, such as `licorne.Scheduler`."""
-
-    def reconsider(
-        self,
-        rm_id: str,
-        *,
-        partition: str | None = None,
-        node_ids: Collection[str] = (),
-        allocation_keys: Collection[str] = (),
-        predicate_classes: Collection[str] = (),
-    ) -> None:
-        """Try again at once what the predicates of a resource manager have refused."""
         ...
 
 

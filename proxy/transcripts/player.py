@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import final
 
 from ...model.errors import LicorneError, RequestError
+from ..scheduler.calling import CallingSide
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from ..si.api import Reconsidering, ResourceManager, ResourceManagerCallback, SchedulerAPI
-from ..si.reconsidering import reconsider
+from ..si.api import ResourceManager, ResourceManagerCallback, SchedulerAPI
 from .transcript import Line, PredicateTable
 
 __all__ = ["PlacementRefusedError", "PlayedManager", "TranscriptPlayer", "TranscriptRules"]
@@ -150,9 +150,9 @@ class TranscriptPlayer:
         self._api.update_allocation(si.AllocationRequest(releases=releases, rmID=manager.rm_id))
 
     def _reconsider(self, named: v1.Reconsideration) -> None:
-        if not isinstance(self._api, Reconsidering):
+        if not isinstance(self._api, CallingSide):
             raise RequestError("reconsider: only a scheduler of Licorne can be asked")
-        reconsider(self._api, named)
+        self._api.request_reconsideration(named)
 
     def _manager(self, rm_id: str) -> PlayedManager:
         """Return a resource manager; one that is not registered records nothing."""

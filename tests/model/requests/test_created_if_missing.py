@@ -11,14 +11,14 @@ FIVE = a_resource(memory=5)
 IF_MISSING = {"licorne/create-if-missing": "true"}
 
 
-def completing() -> Harness:
-    """Return a partition whose application has nothing any more, and completes after 30 seconds."""
+def completing(released: str = "a") -> Harness:
+    """Return a partition whose application has nothing any more; by the release of one it has 30 seconds."""
     h = Harness()
     h.nodes("one")
     h.submit()
     h.ask("a", resource=FIVE)
     h.run_until_idle()
-    h.release("a")
+    h.release(released)
     assert "Completing" == h.states()[-1]
     return h
 
@@ -67,13 +67,7 @@ def test_one_that_is_about_to_complete_waits_for_its_asks() -> None:
 
 def test_one_that_waits_longer_already_goes_on_waiting() -> None:
     """After the release of all that it had it has an hour."""
-    h = Harness()
-    h.nodes("one")
-    h.submit()
-    h.ask("a", resource=FIVE)
-    h.run_until_idle()
-    h.release("")
-    assert "Completing" == h.states()[-1]
+    h = completing(released="")
 
     h.submit(tags=IF_MISSING)
     h.advance(3_000)
