@@ -1,0 +1,1 @@
+"""Pods, nodes and namespaces to messages of the scheduler: pure functions."""

@@ -1,0 +1,447 @@
+"""The objects of Kubernetes, with the fields alone that a scheduler reads.
+
+They are decoded from JSON by msgspec, which skips every other field. A field that the API server leaves out
+has the value that Kubernetes gives it. `gc=False`: no object refers back to another, so the garbage collector
+need not look at the tens of thousands of them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = [
+    "Affinity",
+    "Binding",
+    "BindingTarget",
+    "ClaimSource",
+    "ClaimSpec",
+    "ClaimStatus",
+    "ConfigMap",
+    "Container",
+    "ContainerPort",
+    "ContainerResources",
+    "ContainerStatus",
+    "KubernetesNode",
+    "LabelRequirement",
+    "LabelSelector",
+    "Lease",
+    "LeaseSpec",
+    "Namespace",
+    "NodeAffinity",
+    "NodeCondition",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
+    "ObjectMeta",
+    "ObjectReference",
+    "OwnerReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodAffinityTerm",
+    "PodAffinityTerms",
+    "PodCondition",
+    "PodSpec",
+    "PodStatus",
+    "PriorityClass",
+    "StorageClass",
+    "Taint",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "VolumeNodeAffinity",
+    "VolumeSpec",
+]
+
+
+class _Read(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False, kw_only=True):
+    """What all of them share."""
+
+
+class OwnerReference(_Read):
+    """The object that another belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(_Read):
+    """What every object has."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    """RFC 3339 in UTC, whole seconds, for example `2026-11-28T08:46:11Z`."""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class LabelRequirement(_Read):
+    """A condition on one label, or on one field of a node."""
+
+    key: str
+    operator: str
+    """`In`, `NotIn`, `Exists`, `DoesNotExist`; of nodes also `Gt`, `Lt`."""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(_Read):
+    """Conditions on labels, all of which hold; an empty one matches everything."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelRequirement, ...] = ()
+
+
+class NodeSelectorTerm(_Read):
+    """Conditions on a node, all of which hold; an empty term matches no node."""
+
+    match_expressions: tuple[LabelRequirement, ...] = ()
+    match_fields: tuple[LabelRequirement, ...] = ()
+
+
+class NodeSelector(_Read):
+    """Terms, one of which holds."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(_Read):
+    """Which nodes a pod needs. What it prefers is not read: the scheduler orders the nodes."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(_Read):
+    """Pods, and the label of nodes within one value of which a pod is to be beside them, or not to be."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    """`None` matches no pod."""
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+
+
+class PodAffinityTerms(_Read):
+    """The terms that are required, of affinity or of anti-affinity."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(_Read):
+    """Where a pod needs to run."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinityTerms | None = None
+    pod_anti_affinity: PodAffinityTerms | None = None
+
+
+class Toleration(_Read):
+    """Taints that a pod does not mind."""
+
+    key: str = ""
+    operator: str = ""
+    """`Equal`, as an empty text is too, `Exists`, `Lt` or `Gt`."""
+    value: str = ""
+    effect: str = ""
+    """An empty text tolerates every effect."""
+
+
+class TopologySpreadConstraint(_Read):
+    """How evenly pods are to be spread over the values of a label of nodes."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str
+    """`DoNotSchedule` or `ScheduleAnyway`."""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class ContainerResources(_Read):
+    """Quantities as texts, as Kubernetes writes them; numbers are possible too."""
+
+    requests: dict[str, str | int | float] = {}
+    limits: dict[str, str | int | float] = {}
+
+
+class ContainerPort(_Read):
+    """A port of a container; with a host port, one of the node too."""
+
+    container_port: int = 0
+    host_port: int = 0
+    """0 if none."""
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(_Read):
+    """A container of a pod, or one that runs before them."""
+
+    name: str = ""
+    image: str = ""
+    resources: ContainerResources = ContainerResources()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str | None = None
+    """`Always` makes an init container a sidecar, which keeps running."""
+
+
+class ClaimSource(_Read):
+    """The claim that a volume is mounted from."""
+
+    claim_name: str = ""
+
+
+class Volume(_Read):
+    """A volume of a pod."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: msgspec.Raw | None = None
+    """Something if the claim is made for the pod, with the name `<pod>-<volume>`."""
+
+
+class ObjectReference(_Read):
+    """The name of another object."""
+
+    name: str = ""
+    kind: str = ""
+    namespace: str = ""
+    uid: str = ""
+    api_version: str = ""
+
+
+class PodSpec(_Read):
+    """What a pod needs."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    """The node that it is assigned to, empty if none."""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: dict[str, str | int | float] = {}
+    resources: ContainerResources | None = None
+    """Those of the pod as a whole, in place of the sum of its containers."""
+    volumes: tuple[Volume, ...] = ()
+    scheduling_gates: tuple[ObjectReference, ...] = ()
+    image_pull_secrets: tuple[ObjectReference, ...] = ()
+    resource_claims: tuple[msgspec.Raw, ...] = ()
+    host_network: bool = False
+
+
+class PodCondition(_Read):
+    """One condition of a pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStatus(_Read):
+    """What a container has been given, which differs from its requests while it is resized."""
+
+    name: str = ""
+    allocated_resources: dict[str, str | int | float] = {}
+    resources: ContainerResources | None = None
+
+
+class PodStatus(_Read):
+    """How a pod is."""
+
+    phase: str = ""
+    """`Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`; empty before the API server has set it."""
+    reason: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resize: str = ""
+
+
+class Pod(_Read):
+    """A pod."""
+
+    metadata: ObjectMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def full_name(self) -> str:
+        """Namespace and name, as people write it."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has ended, so that it uses nothing any more."""
+        return self.status.phase in {"Succeeded", "Failed"}
+
+
+class Taint(_Read):
+    """What keeps pods without a toleration off a node."""
+
+    key: str
+    effect: str
+    """`NoSchedule`, `NoExecute` or `PreferNoSchedule`."""
+    value: str = ""
+
+
+class NodeSpec(_Read):
+    """How pods may use a node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeCondition(_Read):
+    """One condition of a node."""
+
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(_Read):
+    """How a node is."""
+
+    allocatable: dict[str, str | int | float] = {}
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class KubernetesNode(_Read):
+    """A node."""
+
+    metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Namespace(_Read):
+    """A namespace."""
+
+    metadata: ObjectMeta
+
+
+class PriorityClass(_Read):
+    """A class of priority."""
+
+    metadata: ObjectMeta
+    value: int = 0
+    preemption_policy: str | None = None
+
+
+class ClaimSpec(_Read):
+    """What a claim of storage asks for, and the volume that it has."""
+
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    access_modes: tuple[str, ...] = ()
+
+
+class ClaimStatus(_Read):
+    """How a claim is."""
+
+    phase: str = ""
+    """`Pending`, `Bound` or `Lost`."""
+
+
+class PersistentVolumeClaim(_Read):
+    """A claim of storage."""
+
+    metadata: ObjectMeta
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+class VolumeNodeAffinity(_Read):
+    """The nodes that can reach a volume."""
+
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(_Read):
+    """What a volume is."""
+
+    node_affinity: VolumeNodeAffinity | None = None
+    storage_class_name: str = ""
+    claim_ref: ObjectReference | None = None
+
+
+class PersistentVolume(_Read):
+    """A volume of the cluster."""
+
+    metadata: ObjectMeta
+    spec: VolumeSpec = VolumeSpec()
+
+
+class StorageClass(_Read):
+    """A class of storage."""
+
+    metadata: ObjectMeta
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    """`Immediate` or `WaitForFirstConsumer`."""
+
+
+class ConfigMap(_Read):
+    """Configuration that is kept in the cluster."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = {}
+    binary_data: dict[str, str] = {}
+    """Values in base64."""
+
+
+class BindingTarget(_Read):
+    """The node of a binding."""
+
+    name: str
+    kind: str = "Node"
+    api_version: str = "v1"
+
+
+class Binding(_Read, omit_defaults=False):
+    """The request to assign a pod to a node."""
+
+    metadata: ObjectMeta
+    target: BindingTarget
+    api_version: str = "v1"
+    kind: str = "Binding"
+
+
+class LeaseSpec(_Read):
+    """Who holds a lease, and until when."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int = 0
+
+
+class Lease(_Read):
+    """A lease, which one process holds at a time."""
+
+    metadata: ObjectMeta
+    spec: LeaseSpec = LeaseSpec()
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"

@@ -1,0 +1,1 @@
+"""Whether a pod may run on a node: the filters of Kubernetes, as pure functions."""
