@@ -59,7 +59,7 @@ class _Read(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=
     """What all of them share."""
 
 
-class OwnerReference(_Read):
+class OwnerReference(_Read, frozen=True):
     """The object that another belongs to."""
 
     api_version: str = ""
@@ -69,7 +69,7 @@ class OwnerReference(_Read):
     controller: bool = False
 
 
-class ObjectMeta(_Read):
+class ObjectMeta(_Read, frozen=True):
     """What every object has."""
 
     name: str = ""
@@ -84,7 +84,7 @@ class ObjectMeta(_Read):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class LabelRequirement(_Read):
+class LabelRequirement(_Read, frozen=True):
     """A condition on one label, or on one field of a node."""
 
     key: str
@@ -93,27 +93,27 @@ class LabelRequirement(_Read):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(_Read):
+class LabelSelector(_Read, frozen=True):
     """Conditions on labels, all of which hold; an empty one matches everything."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelRequirement, ...] = ()
 
 
-class NodeSelectorTerm(_Read):
+class NodeSelectorTerm(_Read, frozen=True):
     """Conditions on a node, all of which hold; an empty term matches no node."""
 
     match_expressions: tuple[LabelRequirement, ...] = ()
     match_fields: tuple[LabelRequirement, ...] = ()
 
 
-class NodeSelector(_Read):
+class NodeSelector(_Read, frozen=True):
     """Terms, one of which holds."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class NodeAffinity(_Read):
+class NodeAffinity(_Read, frozen=True):
     """Which nodes a pod needs. What it prefers is not read: the scheduler orders the nodes."""
 
     required: NodeSelector | None = msgspec.field(
@@ -121,7 +121,7 @@ class NodeAffinity(_Read):
     )
 
 
-class PodAffinityTerm(_Read):
+class PodAffinityTerm(_Read, frozen=True):
     """Pods, and the label of nodes within one value of which a pod is to be beside them, or not to be."""
 
     topology_key: str = ""
@@ -131,7 +131,7 @@ class PodAffinityTerm(_Read):
     namespace_selector: LabelSelector | None = None
 
 
-class PodAffinityTerms(_Read):
+class PodAffinityTerms(_Read, frozen=True):
     """The terms that are required, of affinity or of anti-affinity."""
 
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
@@ -139,7 +139,7 @@ class PodAffinityTerms(_Read):
     )
 
 
-class Affinity(_Read):
+class Affinity(_Read, frozen=True):
     """Where a pod needs to run."""
 
     node_affinity: NodeAffinity | None = None
@@ -147,7 +147,7 @@ class Affinity(_Read):
     pod_anti_affinity: PodAffinityTerms | None = None
 
 
-class Toleration(_Read):
+class Toleration(_Read, frozen=True):
     """Taints that a pod does not mind."""
 
     key: str = ""
@@ -158,7 +158,7 @@ class Toleration(_Read):
     """An empty text tolerates every effect."""
 
 
-class TopologySpreadConstraint(_Read):
+class TopologySpreadConstraint(_Read, frozen=True):
     """How evenly pods are to be spread over the values of a label of nodes."""
 
     max_skew: int
@@ -172,14 +172,14 @@ class TopologySpreadConstraint(_Read):
     match_label_keys: tuple[str, ...] = ()
 
 
-class ContainerResources(_Read):
+class ContainerResources(_Read, frozen=True):
     """Quantities as texts, as Kubernetes writes them; numbers are possible too."""
 
     requests: dict[str, str | int | float] = {}
     limits: dict[str, str | int | float] = {}
 
 
-class ContainerPort(_Read):
+class ContainerPort(_Read, frozen=True):
     """A port of a container; with a host port, one of the node too."""
 
     container_port: int = 0
@@ -189,7 +189,7 @@ class ContainerPort(_Read):
     protocol: str = "TCP"
 
 
-class Container(_Read):
+class Container(_Read, frozen=True):
     """A container of a pod, or one that runs before them."""
 
     name: str = ""
@@ -200,13 +200,13 @@ class Container(_Read):
     """`Always` makes an init container a sidecar, which keeps running."""
 
 
-class ClaimSource(_Read):
+class ClaimSource(_Read, frozen=True):
     """The claim that a volume is mounted from."""
 
     claim_name: str = ""
 
 
-class Volume(_Read):
+class Volume(_Read, frozen=True):
     """A volume of a pod."""
 
     name: str = ""
@@ -215,7 +215,7 @@ class Volume(_Read):
     """Something if the claim is made for the pod, with the name `<pod>-<volume>`."""
 
 
-class ObjectReference(_Read):
+class ObjectReference(_Read, frozen=True):
     """The name of another object."""
 
     name: str = ""
@@ -225,7 +225,7 @@ class ObjectReference(_Read):
     api_version: str = ""
 
 
-class PodSpec(_Read):
+class PodSpec(_Read, frozen=True):
     """What a pod needs."""
 
     scheduler_name: str = ""
@@ -250,7 +250,7 @@ class PodSpec(_Read):
     host_network: bool = False
 
 
-class PodCondition(_Read):
+class PodCondition(_Read, frozen=True):
     """One condition of a pod."""
 
     type: str = ""
@@ -259,7 +259,7 @@ class PodCondition(_Read):
     message: str = ""
 
 
-class ContainerStatus(_Read):
+class ContainerStatus(_Read, frozen=True):
     """What a container has been given, which differs from its requests while it is resized."""
 
     name: str = ""
@@ -267,7 +267,7 @@ class ContainerStatus(_Read):
     resources: ContainerResources | None = None
 
 
-class PodStatus(_Read):
+class PodStatus(_Read, frozen=True):
     """How a pod is."""
 
     phase: str = ""
@@ -279,7 +279,7 @@ class PodStatus(_Read):
     resize: str = ""
 
 
-class Pod(_Read):
+class Pod(_Read, frozen=True):
     """A pod."""
 
     metadata: ObjectMeta
@@ -297,7 +297,7 @@ class Pod(_Read):
         return self.status.phase in {"Succeeded", "Failed"}
 
 
-class Taint(_Read):
+class Taint(_Read, frozen=True):
     """What keeps pods without a toleration off a node."""
 
     key: str
@@ -306,28 +306,28 @@ class Taint(_Read):
     value: str = ""
 
 
-class NodeSpec(_Read):
+class NodeSpec(_Read, frozen=True):
     """How pods may use a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class NodeCondition(_Read):
+class NodeCondition(_Read, frozen=True):
     """One condition of a node."""
 
     type: str = ""
     status: str = ""
 
 
-class NodeStatus(_Read):
+class NodeStatus(_Read, frozen=True):
     """How a node is."""
 
     allocatable: dict[str, str | int | float] = {}
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class KubernetesNode(_Read):
+class KubernetesNode(_Read, frozen=True):
     """A node."""
 
     metadata: ObjectMeta
@@ -335,13 +335,13 @@ class KubernetesNode(_Read):
     status: NodeStatus = NodeStatus()
 
 
-class Namespace(_Read):
+class Namespace(_Read, frozen=True):
     """A namespace."""
 
     metadata: ObjectMeta
 
 
-class PriorityClass(_Read):
+class PriorityClass(_Read, frozen=True):
     """A class of priority."""
 
     metadata: ObjectMeta
@@ -349,7 +349,7 @@ class PriorityClass(_Read):
     preemption_policy: str | None = None
 
 
-class ClaimSpec(_Read):
+class ClaimSpec(_Read, frozen=True):
     """What a claim of storage asks for, and the volume that it has."""
 
     volume_name: str = ""
@@ -357,14 +357,14 @@ class ClaimSpec(_Read):
     access_modes: tuple[str, ...] = ()
 
 
-class ClaimStatus(_Read):
+class ClaimStatus(_Read, frozen=True):
     """How a claim is."""
 
     phase: str = ""
     """`Pending`, `Bound` or `Lost`."""
 
 
-class PersistentVolumeClaim(_Read):
+class PersistentVolumeClaim(_Read, frozen=True):
     """A claim of storage."""
 
     metadata: ObjectMeta
@@ -372,13 +372,13 @@ class PersistentVolumeClaim(_Read):
     status: ClaimStatus = ClaimStatus()
 
 
-class VolumeNodeAffinity(_Read):
+class VolumeNodeAffinity(_Read, frozen=True):
     """The nodes that can reach a volume."""
 
     required: NodeSelector | None = None
 
 
-class VolumeSpec(_Read):
+class VolumeSpec(_Read, frozen=True):
     """What a volume is."""
 
     node_affinity: VolumeNodeAffinity | None = None
@@ -386,14 +386,14 @@ class VolumeSpec(_Read):
     claim_ref: ObjectReference | None = None
 
 
-class PersistentVolume(_Read):
+class PersistentVolume(_Read, frozen=True):
     """A volume of the cluster."""
 
     metadata: ObjectMeta
     spec: VolumeSpec = VolumeSpec()
 
 
-class StorageClass(_Read):
+class StorageClass(_Read, frozen=True):
     """A class of storage."""
 
     metadata: ObjectMeta
@@ -402,7 +402,7 @@ class StorageClass(_Read):
     """`Immediate` or `WaitForFirstConsumer`."""
 
 
-class ConfigMap(_Read):
+class ConfigMap(_Read, frozen=True):
     """Configuration that is kept in the cluster."""
 
     metadata: ObjectMeta
@@ -411,7 +411,7 @@ class ConfigMap(_Read):
     """Values in base64."""
 
 
-class BindingTarget(_Read):
+class BindingTarget(_Read, frozen=True):
     """The node of a binding."""
 
     name: str
@@ -419,7 +419,7 @@ class BindingTarget(_Read):
     api_version: str = "v1"
 
 
-class Binding(_Read, omit_defaults=False):
+class Binding(_Read, frozen=True, omit_defaults=False):
     """The request to assign a pod to a node."""
 
     metadata: ObjectMeta
@@ -428,7 +428,7 @@ class Binding(_Read, omit_defaults=False):
     kind: str = "Binding"
 
 
-class LeaseSpec(_Read):
+class LeaseSpec(_Read, frozen=True):
     """Who holds a lease, and until when."""
 
     holder_identity: str = ""
@@ -438,7 +438,7 @@ class LeaseSpec(_Read):
     lease_transitions: int = 0
 
 
-class Lease(_Read):
+class Lease(_Read, frozen=True):
     """A lease, which one process holds at a time."""
 
     metadata: ObjectMeta
