@@ -21,6 +21,8 @@ __all__ = [
     "ContainerPort",
     "ContainerResources",
     "ContainerStatus",
+    "EventSeries",
+    "KubernetesEvent",
     "KubernetesNode",
     "LabelRequirement",
     "LabelSelector",
@@ -445,3 +447,17 @@ class Lease(_Read, frozen=True):
     spec: LeaseSpec = LeaseSpec()
     api_version: str = "coordination.k8s.io/v1"
     kind: str = "Lease"
+
+
+class EventSeries(_Read, frozen=True):
+    """How often an event has happened."""
+
+    count: int = 0
+    last_observed_time: str = ""
+
+
+class KubernetesEvent(_Read, frozen=True):
+    """Something that has happened to an object, of `events.k8s.io/v1`."""
+
+    metadata: ObjectMeta
+    series: EventSeries | None = None

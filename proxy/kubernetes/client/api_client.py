@@ -1,0 +1,226 @@
+"""Requests to an API server: at a limited rate, with fresh credentials, repeated where that is safe."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final, Self, final
+from urllib.parse import urlencode
+
+from ....model.errors import LicorneError
+from .credentials import Credentials
+from .errors import ApiError, ApiUnreachable
+from .identities import Secret
+from .line_stream import LineStream
+from .rate_limit import TokenBucket
+from .transport import HttpAnswer, Transport
+
+__all__ = ["ApiClient", "backoff_seconds"]
+
+_BACKOFF_SECONDS: Final = (0.1, 5.0)
+
+
+def backoff_seconds(failures: int, limits: tuple[float, float] = _BACKOFF_SECONDS) -> float:
+    """Return how long to wait after a number of failures in a row, at least one.
+
+    It doubles with each, and a random half keeps programs that failed together apart.
+
+    Args:
+        failures: How many failures there were.
+        limits: The first and the longest time, seconds.
+    """
+    first, longest = limits
+    # The exponent is bounded: a server may be away for days.
+    whole = min(longest, first * 2.0 ** min(failures - 1, 30))
+    return whole * random.uniform(0.5, 1.0)  # noqa: S311 - dice, no secret
+
+
+@final
+class ApiClient:
+    """A client of one API server. Threads share it; `with` closes it.
+
+    Args:
+        credentials: Where the server is, and who the program is for it.
+        qps: How many requests are made a second.
+        burst: How many may be made at once after a pause.
+        connections_max: How many requests run at a time; watches are not counted.
+        timeout_seconds: How long a request waits for its answer, unless it says otherwise.
+        patience_seconds: How long a request is repeated, unless it says otherwise.
+        user_agent: What the server's log calls the program.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        qps: float = 1000.0,
+        burst: int = 1000,
+        connections_max: int = 32,
+        timeout_seconds: float = 30.0,
+        patience_seconds: float = 60.0,
+        user_agent: str = "licorne",
+    ) -> None:
+        self._credentials = credentials
+        self._bucket = TokenBucket(qps, burst)
+        self._connections_max = connections_max
+        self._timeout_seconds = timeout_seconds
+        self._patience_seconds = patience_seconds
+        self._user_agent = user_agent
+        self._lock = threading.Lock()
+        self._transport: tuple[tuple[str | None, str | None], Transport] | None = None
+        self._closed = threading.Event()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that the credentials name."""
+        return self._credentials.namespace
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_seconds: float | None = None,
+        patience_seconds: float | None = None,
+    ) -> bytes:
+        """Make a request and return the body of the answer.
+
+        It is repeated while its patience lasts: when the server asks for that (429 and 503 with
+        `Retry-After`), and a GET also after a lost connection, 429 and 5xx. After 401 it is repeated once
+        with new credentials, if there are any. A write whose answer was lost is not repeated: whether it was
+        carried out is unknown, and the caller reads again.
+
+        Args:
+            method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+            path: The path, from `/api` or `/apis` on.
+            query: Parameters of the path.
+            body: The document.
+            content_type: What the document is.
+            timeout_seconds: How long one attempt waits for its answer.
+            patience_seconds: How long attempts are made; 0 for one attempt.
+
+        Raises:
+            ApiError: The server has refused the request.
+            ApiUnreachable: There was no answer; or the client is closed.
+            CredentialError: A plugin failed, or the certificate of the server is not trusted.
+            InputError: The file with the token cannot be read.
+        """
+        target = _target(path, query)
+        timeout = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        patience = self._patience_seconds if patience_seconds is None else patience_seconds
+        headers = {} if body is None else {"Content-Type": content_type}
+        deadline = time.monotonic() + patience
+        failures = 0
+        while True:
+            try:
+                return self._attempt(method, target, headers, body, timeout)
+            except (ApiError, ApiUnreachable) as error:
+                failures += 1
+                delay = _delay(method, error, failures)
+                if delay is None or time.monotonic() + delay > deadline:
+                    raise
+            self._wait(delay)
+
+    def open_lines(self, path: str, query: Mapping[str, str], idle_timeout_seconds: float) -> LineStream:
+        """Make a request whose answer is lines without end, such as a watch, and return them.
+
+        It is not repeated but after 401, once, with new credentials.
+
+        Args:
+            path: The path.
+            query: Parameters of the path.
+            idle_timeout_seconds: After how long without a line the connection counts as lost.
+
+        Raises:
+            ApiError, ApiUnreachable, CredentialError, InputError: As for a request.
+        """
+        target = _target(path, query)
+        secret = self._credentials.identity.secret()
+        try:
+            return self._open(target, secret, idle_timeout_seconds)
+        except ApiError as error:
+            if error.status != 401 or not self._credentials.identity.renew(secret):
+                raise
+        return self._open(target, self._credentials.identity.secret(), idle_timeout_seconds)
+
+    def close(self) -> None:
+        """Make no more requests, and wake those that wait; watches are ended by who reads them."""
+        self._closed.set()
+        with self._lock:
+            if self._transport is not None:
+                self._transport[1].close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _attempt(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None, timeout: float
+    ) -> bytes:
+        """Make a request once, and once more with new credentials if the server does not take the old."""
+
+        def send(secret: Secret) -> HttpAnswer:
+            transport = self._transport_for(secret)
+            return transport.send(method, target, {**headers, **_headers(secret)}, body, timeout)
+
+        identity = self._credentials.identity
+        secret = identity.secret()
+        answer = send(secret)
+        if answer.status == 401 and identity.renew(secret):
+            answer = send(identity.secret())
+        if answer.status >= 300:
+            raise ApiError.of_answer(answer.status, answer.body, answer.retry_after)
+        return answer.body
+
+    def _open(self, target: str, secret: Secret, idle_timeout_seconds: float) -> LineStream:
+        return self._transport_for(secret).open_lines(target, _headers(secret), idle_timeout_seconds)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, and refuse to go on when the client is closed."""
+        if self._closed.wait(seconds) if seconds > 0 else self._closed.is_set():
+            raise ApiUnreachable(f"{self._credentials.server}: the client is closed")
+
+    def _transport_for(self, secret: Secret) -> Transport:
+        """Return the connections that have a secret's certificate, in time with the rate of requests.
+
+        With another certificate there are new ones.
+        """
+        self._wait(self._bucket.take())
+        pair = secret.certificate, secret.key
+        with self._lock:
+            if self._transport is None or self._transport[0] != pair:
+                new = Transport(self._credentials, secret, self._connections_max, self._user_agent)
+                if self._transport is not None:
+                    self._transport[1].close()
+                self._transport = pair, new
+            return self._transport[1]
+
+
+def _target(path: str, query: Mapping[str, str] | None) -> str:
+    """Return a path with its parameters."""
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _headers(secret: Secret) -> dict[str, str]:
+    """Return the headers that every request has."""
+    headers = {"Accept": "application/json"}
+    if secret.token is not None:
+        headers["Authorization"] = f"Bearer {secret.token}"
+    return headers
+
+
+def _delay(method: str, error: LicorneError, failures: int) -> float | None:
+    """Return after how many seconds a request is repeated, `None` if it is not."""
+    if isinstance(error, ApiError):
+        if error.status in {429, 503} and error.retry_after_seconds is not None:
+            return max(error.retry_after_seconds, backoff_seconds(failures))
+        if error.status != 429 and error.status < 500:
+            return None
+    return backoff_seconds(failures) if method == "GET" else None

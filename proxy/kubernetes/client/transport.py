@@ -1,0 +1,172 @@
+"""Connections to an API server: those that are kept for requests, and one for each watch."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, final
+from urllib.parse import urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import SSLError as PoolSslError
+
+from .credentials import Credentials, ssl_context
+from .errors import ApiError, ApiUnreachable, CredentialError
+from .identities import Secret
+from .line_stream import LineStream
+
+__all__ = ["HttpAnswer", "Transport"]
+
+_CONNECT_TIMEOUT_SECONDS: Final = 10.0
+_HEADERS_TIMEOUT_SECONDS: Final = 30.0
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+        if hasattr(socket, name)
+    ),
+)
+"""A peer that vanished without a word is noticed after a minute, where the system can do so."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """What a server has answered."""
+
+    status: int
+    body: bytes
+    retry_after: str | None
+
+
+@final
+class Transport:
+    """Connections that are made with one secret. Threads share them.
+
+    Args:
+        credentials: Where the server is, and how it is recognised.
+        secret: The certificate of the client, if it has one; the token is given with each request.
+        connections_max: How many requests run at a time; more of them wait.
+        user_agent: What the server's log calls the program.
+
+    Raises:
+        CredentialError: The certificates cannot be used.
+    """
+
+    def __init__(
+        self, credentials: Credentials, secret: Secret, connections_max: int, user_agent: str
+    ) -> None:
+        address = urlsplit(credentials.server)
+        self._host = address.hostname or ""
+        self._port = address.port or (443 if address.scheme == "https" else 80)
+        self._prefix = address.path.rstrip("/")
+        self._server = credentials.server
+        self._tls_name = credentials.tls_name or self._host
+        self._user_agent = user_agent
+        self._context = ssl_context(credentials, secret) if address.scheme == "https" else None
+        self._pool = self._new_pool(connections_max)
+
+    def _new_pool(self, connections_max: int) -> urllib3.HTTPConnectionPool:
+        if self._context is None:
+            return urllib3.HTTPConnectionPool(
+                self._host, self._port, maxsize=connections_max, block=True, socket_options=_KEEPALIVE
+            )
+        return urllib3.HTTPSConnectionPool(
+            self._host,
+            self._port,
+            maxsize=connections_max,
+            block=True,
+            ssl_context=self._context,
+            server_hostname=self._tls_name,
+            socket_options=_KEEPALIVE,
+        )
+
+    def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, timeout_seconds: float
+    ) -> HttpAnswer:
+        """Make a request once.
+
+        Raises:
+            ApiUnreachable: The connection failed, or there was no whole answer in time.
+            CredentialError: The certificate of the server is not trusted.
+        """
+        timeout = urllib3.Timeout(
+            connect=min(timeout_seconds, _CONNECT_TIMEOUT_SECONDS), read=timeout_seconds
+        )
+        try:
+            answer = self._pool.urlopen(
+                method,
+                self._prefix + path,
+                body=body,
+                headers={"User-Agent": self._user_agent, **headers},
+                timeout=timeout,
+                retries=False,
+            )
+        except PoolSslError as error:
+            raise self._tls_failure(error) from error
+        except HTTPError as error:
+            raise ApiUnreachable(f"{method} {self._server}{path}: {error}") from error
+        return HttpAnswer(answer.status, answer.data, answer.headers.get("Retry-After"))
+
+    def open_lines(self, path: str, headers: Mapping[str, str], idle_timeout_seconds: float) -> LineStream:
+        """Make a request whose answer is lines without end, on a connection that nothing else uses.
+
+        Raises:
+            ApiError: The server has refused it.
+            ApiUnreachable: The connection failed.
+            CredentialError: The certificate of the server is not trusted.
+        """
+        try:
+            connected = self._connect()
+        except ssl.SSLError as error:
+            raise self._tls_failure(error) from error
+        except OSError as error:
+            raise ApiUnreachable(f"{self._server}: {error}") from error
+        connected.settimeout(min(idle_timeout_seconds, _HEADERS_TIMEOUT_SECONDS))
+        connection = http.client.HTTPConnection(self._host, self._port)
+        connection.sock = connected
+        try:
+            connection.request(
+                "GET", self._prefix + path, headers={"User-Agent": self._user_agent, **headers}
+            )
+            response = connection.getresponse()
+            if response.status == 200:
+                return LineStream(connected, response, idle_timeout_seconds)
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise ApiUnreachable(f"GET {self._server}{path}: {error}") from error
+        connection.close()
+        raise ApiError.of_answer(response.status, body, response.headers.get("Retry-After"))
+
+    def _connect(self) -> socket.socket:
+        """Return a connection, with TLS if the server has it."""
+        plain = socket.create_connection((self._host, self._port), _CONNECT_TIMEOUT_SECONDS)
+        try:
+            for option in _KEEPALIVE:
+                plain.setsockopt(*option)
+            if self._context is None:
+                return plain
+            return self._context.wrap_socket(plain, server_hostname=self._tls_name)
+        except BaseException:
+            plain.close()
+            raise
+
+    def _tls_failure(self, error: Exception) -> ApiUnreachable | CredentialError:
+        """Return what a failure of TLS means: only a certificate that is not trusted will stay so."""
+        cause = error.__cause__ or error.__context__ or error
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return CredentialError(
+                f"the certificate of {self._server} is not trusted: {cause.verify_message}"
+            )
+        return ApiUnreachable(f"{self._server}: {error}")
+
+    def close(self) -> None:
+        """Close the connections that no request is using; the others are closed when it has ended."""
+        self._pool.close()
