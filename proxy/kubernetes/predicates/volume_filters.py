@@ -1,0 +1,171 @@
+"""The filters that look at storage: claims that are bound, and what this scheduler does not support.
+
+A pod waits for claims that something else binds (class `Immediate`). A pod whose claim is to be bound by
+the scheduler is refused, by `_refused_until_first_consumer_is_supported`, and so is one with a claim that
+one pod alone may use, or with devices. Limits of volumes per node are not looked at: the kubelet of a full
+node rejects the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from licorne.proxy.kubernetes.objects import KubernetesNode, PersistentVolume, PersistentVolumeClaim, Pod
+from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView
+from licorne.proxy.kubernetes.predicates.selectors import node_matches
+
+__all__ = [
+    "claim_keys",
+    "refused_by_binding",
+    "refused_by_zone",
+    "refused_for_devices",
+    "refused_for_exclusive_claim",
+]
+
+_ALONE = "ReadWriteOncePod"
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+_TODAYS_NAME: Final[Mapping[str, str]] = {
+    "failure-domain.beta.kubernetes.io/zone": _ZONE,
+    "failure-domain.beta.kubernetes.io/region": _REGION,
+    _ZONE: _ZONE,
+    _REGION: _REGION,
+}
+"""The labels that name zones and regions, and what each is called today."""
+_BETWEEN_ZONES = "__"
+
+
+def claim_keys(pod: Pod) -> Iterator[str]:
+    """Name the claims of a pod, those made for its ephemeral volumes included, as `<namespace>/<name>`."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield f"{pod.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
+        elif volume.ephemeral is not None:
+            yield f"{pod.full_name}-{volume.name}"
+
+
+def refused_for_exclusive_claim(pod: Pod, view: ClusterView) -> str | None:
+    """Refuse a pod with a claim that one pod alone may use (a part of the filter `VolumeRestrictions`)."""
+    for key in claim_keys(pod):
+        claim = view.claims.get(key)
+        if claim is not None and _ALONE in claim.spec.access_modes:
+            return f"the claim {key} has the access mode {_ALONE}, which this scheduler does not support"
+    return None
+
+
+def refused_by_binding(pod: Pod, node: KubernetesNode, view: ClusterView) -> str | None:
+    """Refuse nodes that cannot reach a volume, and pods whose claims have none (`VolumeBinding`)."""
+    for key in claim_keys(pod):
+        claim = view.claims.get(key)
+        refusal = (
+            f"the claim {key} does not exist"
+            if claim is None
+            else _unusable(key, claim, pod)
+            or _unbound(key, claim, view)
+            or _unreachable(key, claim, node, view)
+        )
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def refused_by_zone(pod: Pod, node: KubernetesNode, view: ClusterView) -> str | None:
+    """Refuse nodes outside the zones and regions that labels of a volume name (the filter `VolumeZone`).
+
+    A node without any such label is not refused: its cluster may consist of one zone.
+    """
+    labels = node.metadata.labels
+    if not any(label in labels for label in _TODAYS_NAME):
+        return None
+    for volume in _bound_volumes(pod, view):
+        for label, today in _TODAYS_NAME.items():
+            zones = _zones(volume.metadata.labels.get(label, ""))
+            if zones and labels.get(label, labels.get(today)) not in zones:
+                return f"the volume {volume.metadata.name} is in another zone or region than the node"
+    return None
+
+
+def refused_for_devices(pod: Pod) -> str | None:
+    """Refuse pods that claim devices (the filter `DynamicResources`)."""
+    if pod.spec.resource_claims:
+        return "the pod claims devices (spec.resourceClaims), which this scheduler does not support"
+    return None
+
+
+def _unusable(key: str, claim: PersistentVolumeClaim, pod: Pod) -> str | None:
+    if claim.status.phase == "Lost":
+        return f"the claim {key} has lost its volume"
+    if claim.metadata.deletion_timestamp is not None:
+        return f"the claim {key} is being deleted"
+    if _is_ephemeral(key, pod) and not _is_made_for(claim, pod):
+        return f"the claim {key} was not made for the pod"
+    return None
+
+
+def _is_ephemeral(key: str, pod: Pod) -> bool:
+    return any(
+        volume.persistent_volume_claim is None
+        and volume.ephemeral is not None
+        and key == f"{pod.full_name}-{volume.name}"
+        for volume in pod.spec.volumes
+    )
+
+
+def _is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    return any(
+        owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references
+    )
+
+
+def _unbound(key: str, claim: PersistentVolumeClaim, view: ClusterView) -> str | None:
+    if claim.spec.volume_name:
+        return None if claim.status.phase == "Bound" else f"the claim {key} is not bound yet"
+    name = claim.metadata.annotations.get(_CLASS_ANNOTATION, claim.spec.storage_class_name)
+    storage_class = view.storage_classes.get(name) if name else None
+    if storage_class is None or storage_class.volume_binding_mode != "WaitForFirstConsumer":
+        return f"the claim {key} is not bound yet"
+    return _refused_until_first_consumer_is_supported(key, storage_class.provisioner)
+
+
+def _refused_until_first_consumer_is_supported(key: str, provisioner: str) -> str:
+    """Say why a claim that the scheduler would have to bind, after it chose the node, is refused.
+
+    To support those with a provisioner: accept the node here, and before the pod is bound, give the claim the
+    annotation `volume.kubernetes.io/selected-node` and wait until it is bound.
+    """
+    if provisioner == _NO_PROVISIONER:
+        return (
+            f"the claim {key} needs a volume that exists already, and this scheduler does not choose volumes"
+        )
+    return f"the claim {key} waits for its first consumer, which this scheduler does not support"
+
+
+def _unreachable(
+    key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView
+) -> str | None:
+    volume = view.volumes.get(claim.spec.volume_name)
+    if volume is None:
+        return f"the volume {claim.spec.volume_name} of the claim {key} does not exist"
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return None
+    if node_matches(affinity.required, node.metadata.labels, None):
+        return None
+    return f"the volume {claim.spec.volume_name} of the claim {key} cannot be reached from the node"
+
+
+def _bound_volumes(pod: Pod, view: ClusterView) -> Iterator[PersistentVolume]:
+    for key in claim_keys(pod):
+        claim = view.claims.get(key)
+        volume = view.volumes.get(claim.spec.volume_name) if claim is not None else None
+        if volume is not None:
+            yield volume
+
+
+def _zones(text: str) -> frozenset[str]:
+    """Read the zones that a label names; with an empty name among them it says nothing, as in Kubernetes."""
+    zones = frozenset(zone.strip() for zone in text.split(_BETWEEN_ZONES))
+    return frozenset() if "" in zones else zones
