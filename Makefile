@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,6 +44,22 @@ prometheus:
 		apt-get -qq -o DPkg::Lock::Timeout=300 update && \
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
 		--no-install-recommends prometheus; } || echo 'prometheus could not be installed: its test is skipped'
+
+# The data base of a real Kubernetes API server, likewise.
+etcd:
+	@test -x /usr/bin/etcd || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		apt-get -qq -o DPkg::Lock::Timeout=300 update && \
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
+		--no-install-recommends etcd-server; } || echo 'etcd could not be installed: tests on a real cluster are skipped'
+
+# The servers of Kubernetes, built by Go from their published modules: ten minutes of two cores, once a machine, as they
+# are kept outside the checkout (tests/support/kubernetes/building.py).
+cluster: $(VENV)/.ready etcd
+	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.building
+
+# All tests of the scheduler of pods, also those on a real cluster, which `make test` leaves out.
+test-kubernetes: $(LINKS) cluster
+	$(BIN)/pytest -q -rs -m "not soak" tests/proxy/kubernetes
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .

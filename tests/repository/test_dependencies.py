@@ -11,7 +11,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PAGE: Final = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-NOT_FROM_PYPI: Final = {"chromium", "slapd", "prometheus", "go"}
+NOT_FROM_PYPI: Final = {"chromium", "slapd", "prometheus", "etcd", "go"}
 
 
 def names(requirements: Iterable[str]) -> set[str]:
@@ -40,5 +40,5 @@ def test_what_an_extra_brings_has_its_reason() -> None:
 
 
 def test_what_developers_install_has_its_reason() -> None:
-    """Four programs are in no index of Python."""
+    """Five programs are in no index of Python."""
     assert names(PROJECT["dependency-groups"]["dev"]) == named_in("For development") - NOT_FROM_PYPI
