@@ -21,6 +21,7 @@ __all__ = [
     "ContainerPort",
     "ContainerResources",
     "ContainerStatus",
+    "EphemeralSource",
     "EventSeries",
     "KubernetesEvent",
     "KubernetesNode",
@@ -208,13 +209,16 @@ class ClaimSource(_Read, frozen=True):
     claim_name: str = ""
 
 
+class EphemeralSource(_Read, frozen=True):
+    """A claim that is made for the pod, with the name `<pod>-<volume>`."""
+
+
 class Volume(_Read, frozen=True):
     """A volume of a pod."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
-    ephemeral: msgspec.Raw | None = None
-    """Something if the claim is made for the pod, with the name `<pod>-<volume>`."""
+    ephemeral: EphemeralSource | None = None
 
 
 class ObjectReference(_Read, frozen=True):

@@ -1,0 +1,222 @@
+"""Which application a pod belongs to, and the request that adds the application to the scheduler.
+
+The first pod of an application that is seen decides its queue, user, groups, tags and gang; later pods change
+nothing. So each function here is one of the pod, its namespace and the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ...si import constants
+from ...si import si_pb2 as si
+from ..objects import Namespace, Pod
+from .gangs import RefusedTaskGroups, placeholder_ask, scheduling_policy, task_groups
+from .names import (
+    APPLICATION_CREATION_TAG,
+    APPLICATION_ID,
+    CREATE_IF_MISSING_TAG,
+    DEFAULT_NAMESPACE,
+    DEFAULT_USER,
+    IMAGE_PULL_SECRETS_TAG,
+    LEGACY_APPLICATION_ID,
+    LEGACY_QUEUE,
+    NAMESPACE_TAG,
+    PARTITION,
+    QUEUE,
+    SCHEDULING_POLICY,
+    SPARK_APPLICATION_ID,
+    TASK_GROUPS,
+    UNIQUE_ID_SUFFIX,
+    USER_INFO,
+)
+from .namespaces import namespace_tags
+from .pods import creation_seconds
+from .settings import KubernetesSettings
+
+__all__ = [
+    "UserAndGroups",
+    "add_application_request",
+    "application_id",
+    "application_tags",
+    "application_warnings",
+    "ignored_sources",
+    "queue_name",
+    "user_and_groups",
+]
+
+_ID_LENGTH_MAX: Final = 63
+"""As a label of a pod may have."""
+_NAMESPACE_LENGTH_MAX: Final = 26
+_MILLISECONDS: Final = 1000
+
+
+class _Source(NamedTuple):
+    """A label or an annotation that may say something about a pod."""
+
+    kind: str
+    key: str
+
+    def read(self, pod: Pod) -> str:
+        metadata = pod.metadata
+        return (metadata.labels if self.kind == "label" else metadata.annotations).get(self.key, "")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+_ID_SOURCES: Final = (
+    _Source("label", APPLICATION_ID),
+    _Source("annotation", APPLICATION_ID),
+    _Source("label", LEGACY_APPLICATION_ID),
+    _Source("label", SPARK_APPLICATION_ID),
+)
+_QUEUE_SOURCES: Final = (
+    _Source("label", QUEUE),
+    _Source("annotation", QUEUE),
+    _Source("label", LEGACY_QUEUE),
+)
+"""The first that is not empty counts."""
+
+
+class UserAndGroups(NamedTuple):
+    """Whom a pod runs for."""
+
+    user: str
+    groups: tuple[str, ...]
+
+
+class _UserRead(msgspec.Struct, frozen=True):
+    user: str = ""
+    groups: tuple[str, ...] | None = None
+
+
+_USER: Final = msgspec.json.Decoder(_UserRead)
+
+
+def application_id(pod: Pod, settings: KubernetesSettings) -> str:
+    """Return the application that a pod belongs to: what it says, or one that is generated."""
+    given = _first(pod, _ID_SOURCES)
+    uid = pod.metadata.uid
+    if given.endswith(UNIQUE_ID_SUFFIX):
+        return f"{given.removesuffix(UNIQUE_ID_SUFFIX)}-{uid}"
+    if given:
+        return given
+    namespace = _namespace_name(pod)
+    if settings.generate_unique_app_id:
+        return f"{namespace[:_NAMESPACE_LENGTH_MAX]}-{uid}"[:_ID_LENGTH_MAX]
+    return f"yunikorn-{namespace}-autogen"[:_ID_LENGTH_MAX]
+
+
+def queue_name(pod: Pod) -> str:
+    """Return the queue that a pod names; with the empty text the placement rules decide alone."""
+    return _first(pod, _QUEUE_SOURCES)
+
+
+def ignored_sources(pod: Pod) -> tuple[str, ...]:
+    """Return a sentence for each label or annotation that another one overrides with a different value."""
+    return (*_ignored(pod, "application id", _ID_SOURCES), *_ignored(pod, "queue", _QUEUE_SOURCES))
+
+
+def user_and_groups(pod: Pod) -> UserAndGroups:
+    """Return whom a pod runs for; `nobody` if it does not say so in a way that can be read."""
+    text = pod.metadata.annotations.get(USER_INFO, "")
+    try:
+        read = _USER.decode(text) if text else _UserRead()
+    except (msgspec.DecodeError, RecursionError):
+        read = _UserRead()
+    return UserAndGroups(read.user or DEFAULT_USER, read.groups or ())
+
+
+def application_tags(pod: Pod, namespace: Namespace | None) -> dict[str, str]:
+    """Return the tags of an application.
+
+    Args:
+        pod: Its first pod. With a node the application is created whatever its queue says, since it runs.
+        namespace: The namespace of the pod, `None` if it is not known.
+    """
+    metadata = pod.metadata
+    tags = {
+        NAMESPACE_TAG: _namespace_name(pod),
+        constants.APP_TAG_CREATE_FORCE: "true" if pod.spec.node_name else "false",
+        CREATE_IF_MISSING_TAG: "true",
+        TASK_GROUPS: metadata.annotations.get(TASK_GROUPS, ""),
+        SCHEDULING_POLICY: metadata.annotations.get(SCHEDULING_POLICY, ""),
+    }
+    if metadata.creation_timestamp:
+        tags[APPLICATION_CREATION_TAG] = str(creation_seconds(metadata.creation_timestamp))
+    if pod.spec.image_pull_secrets:
+        tags[IMAGE_PULL_SECRETS_TAG] = ",".join(each.name for each in pod.spec.image_pull_secrets)
+    if namespace is not None:
+        tags |= namespace_tags(namespace).tags
+    return tags
+
+
+def add_application_request(
+    pod: Pod, namespace: Namespace | None, settings: KubernetesSettings
+) -> si.AddApplicationRequest:
+    """Return the entry of a request that adds an application.
+
+    It is accepted without effect if the application is there already.
+
+    Args:
+        pod: The first pod of the application.
+        namespace: The namespace of the pod, `None` if it is not known.
+        settings: How ids are generated, and whether there are gangs.
+    """
+    user = user_and_groups(pod)
+    entry = si.AddApplicationRequest(
+        applicationID=application_id(pod, settings),
+        queueName=queue_name(pod),
+        partitionName=PARTITION,
+        ugi=si.UserGroupInformation(user=user.user, groups=user.groups),
+        tags=application_tags(pod, namespace),
+    )
+    groups = task_groups(pod, settings)
+    # Without a gang the timeout would be that of the application itself in the older interface.
+    if groups and not isinstance(groups, RefusedTaskGroups):
+        policy = scheduling_policy(pod)
+        entry.placeholderAsk.CopyFrom(placeholder_ask(groups))
+        entry.executionTimeoutMilliSeconds = policy.placeholder_timeout_seconds * _MILLISECONDS
+        entry.gangSchedulingStyle = policy.style
+    return entry
+
+
+def application_warnings(
+    pod: Pod, namespace: Namespace | None, settings: KubernetesSettings
+) -> Mapping[str, tuple[str, ...]]:
+    """Return what people should know about the request, as sentences by the action of an event."""
+    groups = task_groups(pod, settings)
+    found = {
+        "IgnoredSources": ignored_sources(pod),
+        "TaskGroupsError": (groups.reason,) if isinstance(groups, RefusedTaskGroups) else (),
+        "NamespaceAnnotations": namespace_tags(namespace).warnings if namespace is not None else (),
+    }
+    return {action: sentences for action, sentences in found.items() if sentences}
+
+
+def _first(pod: Pod, sources: tuple[_Source, ...]) -> str:
+    for source in sources:
+        text = source.read(pod)
+        if text:
+            return text
+    return ""
+
+
+def _ignored(pod: Pod, what: str, sources: tuple[_Source, ...]) -> list[str]:
+    given = [(source, text) for source in sources if (text := source.read(pod))]
+    if not given:
+        return []
+    first, counts = given[0]
+    return [
+        f"{source}: {what} {text!r} is ignored, since {first} says {counts!r}"
+        for source, text in given[1:]
+        if text != counts
+    ]
+
+
+def _namespace_name(pod: Pod) -> str:
+    return pod.metadata.namespace or DEFAULT_NAMESPACE

@@ -1,0 +1,177 @@
+"""Pods as asks and allocations of the scheduler, and their ends.
+
+The key of a pod is its uid. A pod with a node is an allocation that exists, one without is an ask; so the
+same functions serve a pod that is new and one that is found after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ...si import constants
+from ...si import si_pb2 as si
+from ..objects import Pod, PriorityClass
+from .names import (
+    ALLOW_PREEMPTION,
+    LABEL_TAG_PREFIX,
+    PARTITION,
+    POD_NAME_TAG,
+    POD_NAMESPACE_TAG,
+    PREDICATE_CLASS_TAG,
+    REQUIRED_NODE_TAG,
+)
+from .pod_sizes import pod_resource
+from .pods import creation_seconds, is_placeholder, task_group_name
+from .settings import KubernetesSettings
+
+__all__ = [
+    "allows_preemption_of_itself",
+    "allows_preemption_of_others",
+    "ask",
+    "foreign_allocation",
+    "foreign_release",
+    "release",
+    "required_node",
+]
+
+_NODE_NAME_FIELD: Final = "metadata.name"
+
+
+def ask(
+    pod: Pod,
+    application_id: str,
+    priority_classes: Mapping[str, PriorityClass],
+    settings: KubernetesSettings,
+    *,
+    originator: bool = False,
+    predicate_class: str = "",
+) -> si.Allocation:
+    """Return a pod as an ask, or with a node as an allocation that exists.
+
+    Args:
+        pod: The pod.
+        application_id: The application that it belongs to.
+        priority_classes: The priority classes of the cluster by name, read at this moment.
+        settings: Whether there are gangs.
+        originator: Whether it is the first pod of its application; a placeholder never is.
+        predicate_class: The class of pods that one answer about a node holds for, empty for a pod of its own.
+
+    Raises:
+        QuantityError: A quantity of the pod cannot be read.
+    """
+    spec = pod.spec
+    tags = _tags(pod)
+    node_name = required_node(pod)
+    if node_name:
+        tags[REQUIRED_NODE_TAG] = node_name
+    if predicate_class:
+        tags[PREDICATE_CLASS_TAG] = predicate_class
+    placeholder = is_placeholder(pod)
+    return si.Allocation(
+        allocationKey=pod.metadata.uid,
+        applicationID=application_id,
+        partitionName=PARTITION,
+        allocationTags=tags,
+        resourcePerAlloc=_resource(pod),
+        priority=spec.priority or 0,
+        nodeID=spec.node_name,
+        taskGroupName=task_group_name(pod, settings),
+        placeholder=placeholder,
+        originator=originator and not placeholder,
+        preemptionPolicy=si.PreemptionPolicy(
+            allowPreemptSelf=allows_preemption_of_itself(pod, priority_classes),
+            allowPreemptOther=allows_preemption_of_others(pod),
+        ),
+    )
+
+
+def foreign_allocation(pod: Pod) -> si.Allocation:
+    """Return a pod of another scheduler as an allocation that the scheduler only has to know of.
+
+    Raises:
+        QuantityError: A quantity of the pod cannot be read.
+    """
+    mirrors_a_file = any(owner.kind == "Node" for owner in pod.metadata.owner_references)
+    tags = _tags(pod)
+    tags[constants.FOREIGN] = constants.ALLOC_TYPE_STATIC if mirrors_a_file else constants.ALLOC_TYPE_DEFAULT
+    return si.Allocation(
+        allocationKey=pod.metadata.uid,
+        partitionName=PARTITION,
+        allocationTags=tags,
+        resourcePerAlloc=_resource(pod),
+        priority=pod.spec.priority or 0,
+        nodeID=pod.spec.node_name,
+    )
+
+
+def release(
+    application_id: str, key: str, termination_type: si.TerminationType, message: str
+) -> si.AllocationRelease:
+    """Return the end of an ask or allocation.
+
+    Args:
+        application_id: Its application, the empty text for a foreign pod.
+        key: The uid of the pod.
+        termination_type: Why it ends; a confirmation repeats what the scheduler said.
+        message: For people.
+    """
+    return si.AllocationRelease(
+        partitionName=PARTITION,
+        applicationID=application_id,
+        allocationKey=key,
+        terminationType=termination_type,
+        message=message,
+    )
+
+
+def foreign_release(pod: Pod) -> si.AllocationRelease:
+    """Return the end of a pod of another scheduler."""
+    return release("", pod.metadata.uid, si.STOPPED_BY_RM, "pod terminated")
+
+
+def required_node(pod: Pod) -> str:
+    """Return the one node that a pod of a daemon set is for, the empty text for other pods.
+
+    The daemon set names it by a required affinity to the name of the node; the last term that does so counts.
+    """
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return ""
+    if not any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references):
+        return ""
+    terms = affinity.node_affinity.required.node_selector_terms
+    requirements = (each for term in terms for each in term.match_fields)
+    names = [each.values[0] for each in requirements if each.key == _NODE_NAME_FIELD and each.values]
+    return names[-1] if names else ""
+
+
+def allows_preemption_of_itself(pod: Pod, priority_classes: Mapping[str, PriorityClass]) -> bool:
+    """Return whether a pod may be ended for another: as it says, else as its class says, else it may."""
+    own = pod.metadata.annotations.get(ALLOW_PREEMPTION)
+    if own in {"true", "false"}:
+        return own == "true"
+    priority_class = priority_classes.get(pod.spec.priority_class_name)
+    return priority_class is None or priority_class.metadata.annotations.get(ALLOW_PREEMPTION) != "false"
+
+
+def allows_preemption_of_others(pod: Pod) -> bool:
+    """Return whether others may be ended for a pod."""
+    return pod.spec.preemption_policy != "Never"
+
+
+def _tags(pod: Pod) -> dict[str, str]:
+    """Return the tags of every pod: where it is, its labels, and when it was created."""
+    metadata = pod.metadata
+    tags = {POD_NAMESPACE_TAG: metadata.namespace, POD_NAME_TAG: metadata.name}
+    for key, value in metadata.labels.items():
+        tags[LABEL_TAG_PREFIX + key] = value
+    if metadata.creation_timestamp:
+        tags[constants.CREATION_TIME] = str(creation_seconds(metadata.creation_timestamp))
+    return tags
+
+
+def _resource(pod: Pod) -> si.Resource:
+    return si.Resource(
+        resources={name: si.Quantity(value=amount) for name, amount in pod_resource(pod).items()}
+    )

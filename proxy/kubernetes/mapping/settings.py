@@ -1,0 +1,221 @@
+"""The settings of the scheduler of pods, and how two objects of the cluster say them.
+
+The objects are `yunikorn-defaults` and `yunikorn-configs`, of which the second overrides the first key by
+key. Besides settings they hold the queue configuration, as `queues.yaml` or compressed as `queues.yaml.gz`.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, NamedTuple, final
+
+from ....model.configuration.durations import DurationError, parse_duration_ns
+from ....model.configuration.flags import flag_of
+from ....model.errors import LicorneError
+from ..objects import ConfigMap
+from .names import CONFIGS_NAME, DEFAULTS_NAME
+
+__all__ = [
+    "ConfigMapError",
+    "ConfigMapsRead",
+    "KubernetesSettings",
+    "reloaded",
+    "settings_from_config_maps",
+]
+
+_INT32_MAX: Final = 2**31 - 1
+_SECOND_NS: Final = 10**9
+_COMPRESSED: Final = ".gz"
+_TEXT_BYTES_MAX: Final = 16 << 20
+"""A compressed value may have this many bytes once it is decompressed."""
+
+
+class ConfigMapError(LicorneError):
+    """A value of the configuration in the cluster cannot be read; the text names object, key and value."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KubernetesSettings:
+    """How the scheduler of pods behaves."""
+
+    scheduler_name: str = "yunikorn"
+    """The pods whose `spec.schedulerName` is this are scheduled here."""
+    rm_id: str = "mycluster"
+    """The id of the resource manager, which names the cluster."""
+    policy_group: str = "queues"
+    """The name of the queue configuration, without `.yaml`."""
+    generate_unique_app_id: bool = False
+    """Whether each pod without an application id is an application, not each namespace."""
+    gangs_disabled: bool = False
+    hot_reload: bool = True
+    """Whether a change of the configuration takes effect without a restart."""
+    volume_bind_timeout_ns: int = 600 * _SECOND_NS
+    queries_per_second: int = 1000
+    """Requests to the API server, on average."""
+    query_burst: int = 1000
+    """Requests to the API server in an instant."""
+    placeholder_image: str = "registry.k8s.io/pause:3.7"
+    placeholder_user_id: int | None = None
+    """The user that placeholders run as; `None` leaves it to their image. So do the two groups."""
+    placeholder_group_id: int | None = None
+    placeholder_fs_group_id: int | None = None
+    instance_type_label: str = "node.kubernetes.io/instance-type"
+    """The label of a node that says its instance type."""
+
+
+class ConfigMapsRead(NamedTuple):
+    """What the configuration in the cluster says."""
+
+    settings: KubernetesSettings
+    queue_yaml: str
+    """The queue configuration, the empty text if there is none."""
+    extra_config: dict[str, str]
+    """Every key that is no file, for the extra configuration of the scheduler."""
+
+
+class _Value(NamedTuple):
+    map_name: str
+    text: str
+
+
+def settings_from_config_maps(
+    defaults: ConfigMap | None,
+    configs: ConfigMap | None,
+    base: KubernetesSettings = KubernetesSettings(),
+) -> ConfigMapsRead:
+    """Read the configuration in the cluster.
+
+    Args:
+        defaults: `yunikorn-defaults`, `None` if there is none.
+        configs: `yunikorn-configs`, whose values override those of the defaults.
+        base: What holds where the two say nothing, for example the name of the scheduler.
+
+    Raises:
+        ConfigMapError: One value cannot be read; then nothing is to be taken.
+    """
+    values: dict[str, _Value] = {}
+    for name, read in ((DEFAULTS_NAME, defaults), (CONFIGS_NAME, configs)):
+        if read is not None:
+            values |= {key: _Value(name, text) for key, text in _texts(name, read).items()}
+    found: dict[str, Any] = {}
+    for key, (field, parse) in _READERS.items():
+        if key not in values:
+            continue
+        map_name, text = values[key]
+        try:
+            setting = parse(text)
+        except ValueError as error:
+            raise ConfigMapError(f"ConfigMap {map_name}: {key}: {text!r} is {error}") from error
+        if field:
+            found[field] = setting
+    settings = replace(base, **found)
+    queue_file = values.get(f"{settings.policy_group}.yaml")
+    extra = {key: value.text for key, value in values.items() if not key.endswith(".yaml")}
+    return ConfigMapsRead(settings, queue_file.text if queue_file else "", extra)
+
+
+def reloaded(
+    running: KubernetesSettings, read: KubernetesSettings
+) -> tuple[KubernetesSettings, tuple[str, ...]]:
+    """Return the settings after a change while the scheduler runs, and the fields that need a restart.
+
+    Only `hot_reload` changes at once; the other fields stay as they are.
+    """
+    names = (each.name for each in fields(KubernetesSettings))
+    changed = tuple(name for name in names if getattr(running, name) != getattr(read, name))
+    return (
+        replace(running, hot_reload=read.hot_reload),
+        tuple(name for name in changed if name != "hot_reload"),
+    )
+
+
+def _texts(name: str, read: ConfigMap) -> dict[str, str]:
+    """Return the values of an object by key, compressed ones decompressed and without their suffix."""
+    texts = dict(read.data)
+    for key, encoded in read.binary_data.items():
+        if key.endswith(_COMPRESSED):
+            try:
+                texts[key.removesuffix(_COMPRESSED)] = _decompressed(encoded)
+            except (ValueError, OSError, EOFError, zlib.error) as error:
+                raise ConfigMapError(
+                    f"ConfigMap {name}: {key}: it cannot be decompressed: {error}"
+                ) from error
+    return texts
+
+
+def _decompressed(encoded: str) -> str:
+    compressed = io.BytesIO(base64.b64decode(encoded, validate=True))
+    with gzip.GzipFile(fileobj=compressed) as file:
+        text = file.read(_TEXT_BYTES_MAX + 1)
+    if len(text) > _TEXT_BYTES_MAX:
+        raise ValueError(f"it has more than {_TEXT_BYTES_MAX} bytes")
+    return text.decode()
+
+
+# ------------------------------------------------------------------------------------------ single values
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise ValueError("empty")
+    return text
+
+
+def _flag(text: str) -> bool:
+    flag = flag_of(text)
+    if flag is None:
+        raise ValueError("neither true nor false")
+    return flag
+
+
+def _count(text: str) -> int:
+    """Read a whole number from 0 to 2**31-1."""
+    if re.fullmatch(r"\+?[0-9]{1,10}", text) is None or int(text) > _INT32_MAX:
+        raise ValueError(f"no whole number from 0 to {_INT32_MAX}")
+    return int(text)
+
+
+def _id(text: str) -> int | None:
+    """Read the id of a user or group; an empty text leaves it open."""
+    return _count(text) if text else None
+
+
+def _duration_ns(text: str) -> int:
+    try:
+        duration_ns = parse_duration_ns(text)
+    except DurationError:
+        duration_ns = -1
+    if duration_ns < 0:
+        raise ValueError("no duration, such as 1m30s or 300ms")
+    return duration_ns
+
+
+_READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    "service.clusterId": ("rm_id", _name),
+    "service.policyGroup": ("policy_group", _name),
+    "service.volumeBindTimeout": ("volume_bind_timeout_ns", _duration_ns),
+    "service.disableGangScheduling": ("gangs_disabled", _flag),
+    "service.enableConfigHotRefresh": ("hot_reload", _flag),
+    "service.placeholderImage": ("placeholder_image", _name),
+    "service.placeholderRunAsUser": ("placeholder_user_id", _id),
+    "service.placeholderRunAsGroup": ("placeholder_group_id", _id),
+    "service.placeholderFsGroup": ("placeholder_fs_group_id", _id),
+    # Pages for users name the second, programs the first: both are read.
+    "service.nodeInstanceTypeNodeLabelKey": ("instance_type_label", _name),
+    "service.instanceTypeNodeLabelKey": ("instance_type_label", _name),
+    "kubernetes.qps": ("queries_per_second", _count),
+    "kubernetes.burst": ("query_burst", _count),
+    "admissionController.filtering.generateUniqueAppId": ("generate_unique_app_id", _flag),
+    # These are checked and have no effect: nothing here is polled, and no channel can fill.
+    "service.schedulingInterval": ("", _duration_ns),
+    "service.eventChannelCapacity": ("", _count),
+    "service.dispatchTimeout": ("", _duration_ns),
+}
+"""What each key sets, and how its value is read."""
