@@ -23,9 +23,9 @@ from .quantities import exact_amounts, quantity_nano
 from .settings import KubernetesSettings
 
 __all__ = [
+    "DeclaredTaskGroup",
     "RefusedTaskGroups",
     "SchedulingPolicy",
-    "TaskGroup",
     "missing_placeholders",
     "placeholder_ask",
     "scheduling_policy",
@@ -39,7 +39,7 @@ _STYLES: Final = frozenset({"Hard", "Soft"})
 
 @final
 @dataclass(frozen=True, slots=True)
-class TaskGroup:
+class DeclaredTaskGroup:
     """Pods of an application that are to start together."""
 
     name: str
@@ -96,7 +96,7 @@ class _RefusalError(Exception):
     """Why a declaration cannot be used; it does not leave this module."""
 
 
-def task_groups(pod: Pod, settings: KubernetesSettings) -> tuple[TaskGroup, ...] | RefusedTaskGroups:
+def task_groups(pod: Pod, settings: KubernetesSettings) -> tuple[DeclaredTaskGroup, ...] | RefusedTaskGroups:
     """Return the task groups that a pod declares: none without a declaration, or with gangs disabled."""
     text = pod.metadata.annotations.get(TASK_GROUPS, "")
     if not text or settings.gangs_disabled:
@@ -111,7 +111,7 @@ def task_groups(pod: Pod, settings: KubernetesSettings) -> tuple[TaskGroup, ...]
     return groups
 
 
-def placeholder_ask(groups: Iterable[TaskGroup]) -> si.Resource:
+def placeholder_ask(groups: Iterable[DeclaredTaskGroup]) -> si.Resource:
     """Return the sum of all placeholders of a gang."""
     total = _sum(groups)
     return si.Resource(resources={name: si.Quantity(value=amount) for name, amount in total.items()})
@@ -133,8 +133,8 @@ def scheduling_policy(pod: Pod) -> SchedulingPolicy:
 
 
 def missing_placeholders(
-    groups: Iterable[TaskGroup], existing: Iterable[Pod]
-) -> tuple[tuple[TaskGroup, int], ...]:
+    groups: Iterable[DeclaredTaskGroup], existing: Iterable[Pod]
+) -> tuple[tuple[DeclaredTaskGroup, int], ...]:
     """Return the number of placeholders that each task group still lacks; complete ones are left out.
 
     Args:
@@ -149,7 +149,7 @@ def missing_placeholders(
 # ------------------------------------------------------------------------------------ reading and checking
 
 
-def _group(read: _GroupRead) -> TaskGroup:
+def _group(read: _GroupRead) -> DeclaredTaskGroup:
     """Check one task group and convert it."""
     if not read.name:
         raise _RefusalError("a task group has no name")
@@ -168,7 +168,7 @@ def _group(read: _GroupRead) -> TaskGroup:
     for name, amount in resource.items():
         if amount < 0:
             raise _RefusalError(f"{what}: minResource: {name} is negative")
-    return TaskGroup(
+    return DeclaredTaskGroup(
         name=read.name,
         min_member=read.min_member,
         requests=requests,
@@ -195,7 +195,7 @@ def _quantity_text(raw: msgspec.Raw) -> str:
     return _TEXT.decode(raw) if text.startswith('"') else text
 
 
-def _check_together(groups: tuple[TaskGroup, ...]) -> None:
+def _check_together(groups: tuple[DeclaredTaskGroup, ...]) -> None:
     """Check what concerns several task groups, or all members of one."""
     names = Counter(group.name for group in groups)
     for name, count in names.items():
@@ -206,7 +206,7 @@ def _check_together(groups: tuple[TaskGroup, ...]) -> None:
             raise _RefusalError(f"all members together need more {name} than 2^63-1")
 
 
-def _sum(groups: Iterable[TaskGroup]) -> dict[str, int]:
+def _sum(groups: Iterable[DeclaredTaskGroup]) -> dict[str, int]:
     total: dict[str, int] = {}
     for group in groups:
         for name, amount in group.resource.items():

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..objects import Pod
 from .applications import application_id, queue_name
-from .gangs import TaskGroup
+from .gangs import DeclaredTaskGroup
 from .names import (
     APPLICATION_ID,
     DEFAULT_NAMESPACE,
@@ -26,23 +26,23 @@ from .settings import KubernetesSettings
 
 __all__ = ["placeholder_manifest", "placeholder_name"]
 
-_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 _RANDOM_LENGTH: Final = 10
 _ID_LENGTH_MAX: Final = 28
 _GROUP_LENGTH_MAX: Final = 20
-_NO_LETTERS: Final = re.compile("[^a-z0-9-]")
+_NOT_IN_NAMES: Final = re.compile("[^a-z0-9-]")
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def placeholder_name(of_application: str, group: str, rng: Random) -> str:
     """Return a new name of a placeholder; characters that a name of a pod may not have become hyphens."""
     parts = (of_application[:_ID_LENGTH_MAX], group[:_GROUP_LENGTH_MAX])
-    names = [_NO_LETTERS.sub("-", part.lower()) for part in parts]
-    return "-".join(("tg", *names, "".join(rng.choices(_LETTERS, k=_RANDOM_LENGTH))))
+    names = [_NOT_IN_NAMES.sub("-", part.lower()) for part in parts]
+    return "-".join(("tg", *names, "".join(rng.choices(_ALPHABET, k=_RANDOM_LENGTH))))
 
 
 def placeholder_manifest(
-    originator: Pod, group: TaskGroup, settings: KubernetesSettings, rng: Random
+    originator: Pod, group: DeclaredTaskGroup, settings: KubernetesSettings, rng: Random
 ) -> dict[str, object]:
     """Return the JSON document that creates one placeholder.
 
@@ -72,7 +72,7 @@ def placeholder_manifest(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": fields}
 
 
-def _metadata(originator: Pod, group: TaskGroup, of_application: str) -> dict[str, object]:
+def _metadata(originator: Pod, group: DeclaredTaskGroup, of_application: str) -> dict[str, object]:
     """Return the metadata but for the name."""
     own = originator.metadata
     labels = dict(group.labels)
@@ -104,7 +104,7 @@ def _metadata(originator: Pod, group: TaskGroup, of_application: str) -> dict[st
     }
 
 
-def _container(group: TaskGroup, settings: KubernetesSettings) -> dict[str, object]:
+def _container(group: DeclaredTaskGroup, settings: KubernetesSettings) -> dict[str, object]:
     return {
         "name": "pause",
         "image": settings.placeholder_image,

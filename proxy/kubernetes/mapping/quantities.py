@@ -46,7 +46,7 @@ _TEXT: Final = re.compile(
     r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([numkMGTPE]|[KMGTPE]i|[eE]([+-]?[0-9]+)|)"
 )
 _LENGTH_MAX: Final = 256
-"""No quantity that somebody means is longer."""
+"""A quantity that is meant seriously is shorter."""
 _EXPONENT_MAX: Final = 2 * _LENGTH_MAX
 """An exponent beyond it leads out of the range, or below a billionth, whatever the digits are."""
 
