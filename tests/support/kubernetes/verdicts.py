@@ -1,7 +1,7 @@
 """Compare the filters with those of kube-scheduler, on random clusters.
 
-`make verdicts` does so on as many pairs of a pod and a node as the option `--pairs` says, with the program that
-`tests/cluster/verdicts` builds; `--record` also keeps cases with their verdicts, for the test that runs everywhere.
+`make verdicts` does so, with the program that it builds of `tests/cluster/verdicts`. The option `--record` also
+keeps cases with their verdicts, for the test that runs everywhere.
 """
 
 from __future__ import annotations
@@ -126,12 +126,14 @@ def compare(program: Path, pairs_min: int, seed: int, record: int) -> int:
             for name, plugins in expected.items():
                 if plugins != actual[name]:
                     differences += 1
-                    print(json.dumps({"node": name, "real": plugins, "ours": actual[name], "scene": scene}))
+                    difference = {"node": name, "real": plugins, "ours": actual[name], "scene": scene}
+                    sys.stdout.write(json.dumps(difference) + "\n")
             if len(kept) < record:
                 kept.append((scene, expected))
     if record:
         _record(kept)
-    print(f"{pairs} pairs, {differences} differences; refused by " + str(dict(refused_pairs.most_common())))
+    by_plugin = ", ".join(f"{plugin} {count}" for plugin, count in refused_pairs.most_common())
+    sys.stdout.write(f"{pairs} pairs, {differences} differences; refused by {by_plugin}\n")
     return differences
 
 

@@ -1,0 +1,220 @@
+"""Storage refuses a pod where its volumes cannot be reached, and where this scheduler would have to guess."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from support.kubernetes.held_view import HeldView
+from support.kubernetes.placing import ZONE, a_node, a_pod, term
+
+from licorne.proxy.kubernetes.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+from licorne.proxy.kubernetes.predicates.volume_filters import (
+    claim_keys,
+    refused_by_binding,
+    refused_by_zone,
+    refused_for_devices,
+    refused_for_exclusive_claim,
+)
+
+MOUNTED = [{"name": "disk", "persistentVolumeClaim": {"claimName": "c"}}]
+EPHEMERAL = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]
+BOUND = {"spec": {"volumeName": "v"}, "status": {"phase": "Bound"}}
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+
+
+def a_view(
+    claim: dict[str, Any] | None = None,
+    volume: dict[str, Any] | None = None,
+    storage_class: dict[str, Any] | None = None,
+    key: str = "blue/c",
+) -> HeldView:
+    """Return a view with these objects; metadata are added where there are none."""
+    view = HeldView()
+    if claim is not None:
+        view.claims[key] = msgspec.convert({"metadata": {"name": "c"}, **claim}, PersistentVolumeClaim)
+    if volume is not None:
+        view.volumes["v"] = msgspec.convert({"metadata": {"name": "v"}, **volume}, PersistentVolume)
+    if storage_class is not None:
+        view.storage_classes["fast"] = msgspec.convert({"metadata": {}, **storage_class}, StorageClass)
+    return view
+
+
+def of_class(name: str | None = "fast", **annotations: str) -> dict[str, Any]:
+    return {"metadata": {"annotations": annotations}, "spec": {"storageClassName": name}}
+
+
+WAITING = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "disk.example"}
+STATIC = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "kubernetes.io/no-provisioner"}
+
+
+def reachable_from(*terms: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": list(terms)}}}}
+
+
+class BindingCase(NamedTuple):
+    """What there is of storage for a pod with the claim `c`, and why a node in the zone `east` is refused."""
+
+    view: HeldView
+    refusal: str | None
+
+
+NOT_BOUND = "the claim blue/c is not bound yet"
+BINDING_CASES = {
+    "the claim is missing": BindingCase(a_view(), "the claim blue/c does not exist"),
+    "the claim has lost its volume": BindingCase(
+        a_view({"spec": {"volumeName": "v"}, "status": {"phase": "Lost"}}),
+        "the claim blue/c has lost its volume",
+    ),
+    "the claim is being deleted": BindingCase(
+        a_view({**BOUND, "metadata": {"deletionTimestamp": "2026-11-28T08:46:11Z"}}),
+        "the claim blue/c is being deleted",
+    ),
+    "the volume is missing": BindingCase(a_view(BOUND), "the volume v of the claim blue/c does not exist"),
+    "the volume can be reached from everywhere": BindingCase(a_view(BOUND, {}), None),
+    "the volume has an empty affinity": BindingCase(a_view(BOUND, {"spec": {"nodeAffinity": {}}}), None),
+    "the volume can be reached from the zone": BindingCase(
+        a_view(BOUND, reachable_from(term(ZONE, "In", "east"))), None
+    ),
+    "the volume cannot be reached from the zone": BindingCase(
+        a_view(BOUND, reachable_from(term(ZONE, "In", "west"))),
+        "the volume v of the claim blue/c cannot be reached from the node",
+    ),
+    "the names of nodes are not looked at": BindingCase(
+        a_view(
+            BOUND,
+            reachable_from(
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["other"]}]}
+            ),
+        ),
+        None,
+    ),
+    "a volume is named and not bound": BindingCase(
+        a_view({"spec": {"volumeName": "v"}, "status": {"phase": "Pending"}}, {}), NOT_BOUND
+    ),
+    "no class is named": BindingCase(a_view(of_class(None)), NOT_BOUND),
+    "the class is missing": BindingCase(a_view(of_class()), NOT_BOUND),
+    "the class binds at once": BindingCase(a_view(of_class(), None, {}), NOT_BOUND),
+    "the class waits for a pod": BindingCase(
+        a_view(of_class(), None, WAITING),
+        "the claim blue/c waits for its first consumer, which this scheduler does not support",
+    ),
+    "the class chooses among volumes that exist": BindingCase(
+        a_view(of_class(), None, STATIC),
+        "the claim blue/c needs a volume that exists already, and this scheduler does not choose volumes",
+    ),
+    "the annotation of old claims names the class": BindingCase(
+        a_view(of_class("other", **{"volume.beta.kubernetes.io/storage-class": "fast"}), None, WAITING),
+        "the claim blue/c waits for its first consumer, which this scheduler does not support",
+    ),
+    "a volume is named in a class that waits": BindingCase(
+        a_view({"spec": {"volumeName": "v", "storageClassName": "fast"}}, {}, WAITING), NOT_BOUND
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BINDING_CASES.values(), ids=BINDING_CASES)
+def test_a_pod_waits_for_claims_and_goes_where_its_volumes_are(case: BindingCase) -> None:
+    """A claim must be bound, and the node must reach its volume."""
+    pod, node = a_pod(volumes=MOUNTED), a_node(labels={ZONE: "east"})
+
+    assert case.refusal == refused_by_binding(pod, node, case.view)
+
+
+OWNERS = {
+    "the pod": ([{"uid": "asked", "controller": True}], None),
+    "another pod": (
+        [{"uid": "other", "controller": True}],
+        "the claim blue/asked-scratch was not made for the pod",
+    ),
+    "the pod, without control": ([{"uid": "asked"}], "the claim blue/asked-scratch was not made for the pod"),
+}
+
+
+@pytest.mark.parametrize(("owners", "refusal"), OWNERS.values(), ids=OWNERS)
+def test_the_claim_of_an_ephemeral_volume_belongs_to_the_pod(
+    owners: list[dict[str, Any]], refusal: str | None
+) -> None:
+    """A claim of the same name that somebody else made is not used."""
+    claim = {**BOUND, "metadata": {"ownerReferences": owners}}
+    view = a_view(claim, {}, key="blue/asked-scratch")
+
+    assert refusal == refused_by_binding(a_pod(volumes=EPHEMERAL), a_node(), view)
+
+
+def test_claims_are_named_with_their_namespace() -> None:
+    """The claim of an ephemeral volume has the name of the pod and the volume; other volumes have no claim."""
+    pod = a_pod(volumes=[*MOUNTED, *EPHEMERAL, {"name": "settings", "configMap": {}}])
+
+    assert ["blue/c", "blue/asked-scratch"] == list(claim_keys(pod))
+
+
+class ZoneCase(NamedTuple):
+    """Labels of a volume and of a node, and whether the zone refuses the node."""
+
+    volume: dict[str, str]
+    node: dict[str, str]
+    refuses: bool
+
+
+ZONE_CASES = {
+    "the volume has no zone": ZoneCase({}, {ZONE: "east"}, refuses=False),
+    "the node has no zone": ZoneCase({ZONE: "east"}, {}, refuses=False),
+    "the zones are equal": ZoneCase({ZONE: "east"}, {ZONE: "east"}, refuses=False),
+    "the zones differ": ZoneCase({ZONE: "east"}, {ZONE: "west"}, refuses=True),
+    "the zone is one of several": ZoneCase({ZONE: "west__east"}, {ZONE: "east"}, refuses=False),
+    "the zone is none of several": ZoneCase({ZONE: "west__south"}, {ZONE: "east"}, refuses=True),
+    "one of several is empty": ZoneCase({ZONE: "west__"}, {ZONE: "east"}, refuses=False),
+    "the node has a region alone": ZoneCase(
+        {ZONE: "east"}, {"topology.kubernetes.io/region": "north"}, refuses=True
+    ),
+    "the volume has the old label": ZoneCase({OLD_ZONE: "east"}, {ZONE: "east"}, refuses=False),
+    "the volume has the old label of another zone": ZoneCase(
+        {OLD_ZONE: "east"}, {ZONE: "west"}, refuses=True
+    ),
+    "both have the old label": ZoneCase({OLD_ZONE: "east"}, {OLD_ZONE: "east", ZONE: "west"}, refuses=False),
+    "the node alone has the old label": ZoneCase({ZONE: "east"}, {OLD_ZONE: "east"}, refuses=True),
+}
+
+
+@pytest.mark.parametrize("case", ZONE_CASES.values(), ids=ZONE_CASES)
+def test_a_pod_goes_to_the_zone_of_its_volume(case: ZoneCase) -> None:
+    """Labels of zones and regions decide where the volume and the node have them."""
+    view = a_view(BOUND, {"metadata": {"name": "v", "labels": case.volume}})
+    refusal = "the volume v is in another zone or region than the node" if case.refuses else None
+
+    assert refusal == refused_by_zone(a_pod(volumes=MOUNTED), a_node(labels=case.node), view)
+
+
+def test_claims_without_a_volume_have_no_zone() -> None:
+    """What is missing is refused by another filter."""
+    node = a_node(labels={ZONE: "east"})
+
+    assert [None, None] == [
+        refused_by_zone(a_pod(volumes=MOUNTED), node, view) for view in (a_view(), a_view(of_class()))
+    ]
+
+
+MODES = {
+    "ReadWriteOnce": None,
+    "ReadWriteOncePod": "the claim blue/c has the access mode ReadWriteOncePod, which this scheduler does not support",
+}
+
+
+@pytest.mark.parametrize(("mode", "refusal"), MODES.items(), ids=MODES)
+def test_claims_for_one_pod_alone_are_refused(mode: str, refusal: str | None) -> None:
+    """The scheduler does not know which pods use such a claim, and does not guess."""
+    view = a_view({"spec": {"accessModes": ["ReadOnlyMany", mode]}})
+
+    assert refusal == refused_for_exclusive_claim(a_pod(volumes=MOUNTED), view)
+
+
+def test_devices_are_refused() -> None:
+    """A pod that claims devices is told so."""
+    refusal = "the pod claims devices (spec.resourceClaims), which this scheduler does not support"
+
+    assert [None, refusal] == [
+        refused_for_devices(a_pod()),
+        refused_for_devices(a_pod(resourceClaims=[{"name": "gpu"}])),
+    ]
