@@ -66,7 +66,7 @@ def predicate_class(pod: Pod) -> str:
     looked_at = (
         spec.node_name,
         spec.node_selector,
-        affinity,
+        None if affinity is None else affinity.required,
         spec.tolerations,
         list(claim_keys(pod)),
         spec.resource_claims != (),

@@ -1,7 +1,7 @@
 """Compare the filters with those of kube-scheduler, on random clusters.
 
-`make verdicts` does so, with the program that it builds of `tests/cluster/verdicts`. The option `--record` also
-keeps cases with their verdicts, for the test that runs everywhere.
+`make verdicts` does so, with the program that it builds of `tests/cluster/verdicts`. The option
+`--record` also keeps cases with their verdicts, for the test that runs everywhere.
 """
 
 from __future__ import annotations

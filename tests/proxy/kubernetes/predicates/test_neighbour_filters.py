@@ -1,4 +1,4 @@
-"""The filters that look at other pods refuse what those of Kubernetes refuse: ports, spreading and affinity."""
+"""The filters that look at other pods refuse what those of Kubernetes refuse."""
 
 from __future__ import annotations
 

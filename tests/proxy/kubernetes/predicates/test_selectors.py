@@ -147,7 +147,7 @@ VALUES = st.lists(st.sampled_from(["web", "8", "", "db"]), min_size=1, max_size=
 
 @given(KEYS, VALUES)
 def test_in_and_not_in_exclude_each_other(key: str, values: list[str]) -> None:
-    """For each label, exactly one of `In` and `NotIn` with the same values holds, in both kinds of selectors."""
+    """Exactly one of `In` and `NotIn` with the same values holds, in both kinds of selectors."""
     operators = ("In", "NotIn")
     of_labels = [
         labels_match(msgspec.convert(expression(key, operator, *values), LabelSelector), LABELS)

@@ -144,7 +144,7 @@ def test_the_claim_of_an_ephemeral_volume_belongs_to_the_pod(
 
 
 def test_claims_are_named_with_their_namespace() -> None:
-    """The claim of an ephemeral volume has the name of the pod and the volume; other volumes have no claim."""
+    """The claim of an ephemeral volume is named after pod and volume; other volumes have none."""
     pod = a_pod(volumes=[*MOUNTED, *EPHEMERAL, {"name": "settings", "configMap": {}}])
 
     assert ["blue/c", "blue/asked-scratch"] == list(claim_keys(pod))
@@ -198,7 +198,9 @@ def test_claims_without_a_volume_have_no_zone() -> None:
 
 MODES = {
     "ReadWriteOnce": None,
-    "ReadWriteOncePod": "the claim blue/c has the access mode ReadWriteOncePod, which this scheduler does not support",
+    "ReadWriteOncePod": (
+        "the claim blue/c has the access mode ReadWriteOncePod, which this scheduler does not support"
+    ),
 }
 
 
