@@ -44,7 +44,7 @@ class ApiCalls:
 
     def create_pod(self, namespace: str, document: Mapping[str, object]) -> Pod:
         """Create a pod from its document, and return it."""
-        path = f"/api/v1/namespaces/{quote(namespace)}/pods"
+        path = f"/api/v1/namespaces/{_step(namespace)}/pods"
         return _decoded(self._client.request("POST", path, body=msgspec.json.encode(document)), Pod)
 
     def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
@@ -147,7 +147,7 @@ class ApiCalls:
             last_observed_time: When it happened last, RFC 3339 with microseconds.
         """
         series = {"series": {"count": count, "lastObservedTime": last_observed_time}}
-        path = f"{_events(namespace)}/{quote(name)}"
+        path = f"{_events(namespace)}/{_step(name)}"
         answer = self._client.request(
             "PATCH", path, body=msgspec.json.encode(series), content_type=_MERGE_PATCH
         )
@@ -155,7 +155,7 @@ class ApiCalls:
 
     def get_lease(self, namespace: str, name: str) -> Lease:
         """Return a lease; the status of the error is 404 if there is none."""
-        return self._lease_call("GET", f"{_leases(namespace)}/{quote(name)}", None)
+        return self._lease_call("GET", f"{_leases(namespace)}/{_step(name)}", None)
 
     def create_lease(self, lease: Lease) -> Lease:
         """Create a lease, and return it; the status of the error is 409 if there is one of this name."""
@@ -169,7 +169,7 @@ class ApiCalls:
         Args:
             lease: The lease as it is to be, with the version that was read.
         """
-        path = f"{_leases(lease.metadata.namespace)}/{quote(lease.metadata.name)}"
+        path = f"{_leases(lease.metadata.namespace)}/{_step(lease.metadata.name)}"
         return self._lease_call("PUT", path, lease)
 
     def _lease_call(self, method: str, path: str, lease: Lease | None) -> Lease:
@@ -184,16 +184,21 @@ class ApiCalls:
         return _decoded(answer, Lease)
 
 
+def _step(name: str) -> str:
+    """Return a name as one step of a path, whatever is in it."""
+    return quote(name, safe="")
+
+
 def _pod(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(name)}"
+    return f"/api/v1/namespaces/{_step(namespace)}/pods/{_step(name)}"
 
 
 def _events(namespace: str) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{quote(namespace)}/events"
+    return f"/apis/events.k8s.io/v1/namespaces/{_step(namespace)}/events"
 
 
 def _leases(namespace: str) -> str:
-    return f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace)}/leases"
+    return f"/apis/coordination.k8s.io/v1/namespaces/{_step(namespace)}/leases"
 
 
 def _delete_options(uid: str, grace_period_seconds: int | None) -> dict[str, object]:

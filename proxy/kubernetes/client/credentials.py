@@ -31,7 +31,7 @@ class Credentials:
         identity: Where token and certificate come from.
         namespace: The namespace that the program works in unless it names another.
         authorities: The authorities that sign the server's certificate, PEM; `None` for those of the system.
-        verifies_server: Whether the server's certificate is checked.
+        verifies_server: Whether the server's certificate is checked. urllib3 warns where it is not.
         tls_name: The name in the server's certificate, if it is not that of the address.
     """
 

@@ -56,6 +56,7 @@ class SmallHttpServer:
 
     Attributes:
         port: The port.
+        accepted: How many connections there have been.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class SmallHttpServer:
         self._connections: dict[socket.socket, bool] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = False
+        self.accepted = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port: int = self._listener.getsockname()[1]
         self._acceptor = threading.Thread(target=self._accept, name="stub accepts", daemon=True)
@@ -94,6 +96,12 @@ class SmallHttpServer:
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
         return len(cut)
 
+    @property
+    def streams(self) -> int:
+        """How many answers in chunks are being sent."""
+        with self._lock:
+            return sum(self._connections.values())
+
     def _accept(self) -> None:
         while not self._stopping:
             try:
@@ -101,6 +109,7 @@ class SmallHttpServer:
             except OSError:
                 return
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.accepted += 1
             thread = threading.Thread(target=self._serve, args=(connection,), name="stub serves", daemon=True)
             self._threads = [each for each in self._threads if each.is_alive()]
             self._threads.append(thread)

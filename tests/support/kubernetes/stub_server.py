@@ -34,6 +34,7 @@ class _Fault:
     is_dropped: bool = False
     loses_answer: bool = False
     delay_seconds: float = 0.0
+    before: Callable[[], object] | None = None
 
 
 @final
@@ -158,6 +159,12 @@ class StubApiServer:
         """Do the work of requests later."""
         self._add_fault(_Fault(method, re.compile(path_regex), times, delay_seconds=seconds))
 
+    def before(
+        self, method: str, path_regex: str, call: Callable[[], object], *, times: int | None = None
+    ) -> None:
+        """Call a function before requests are carried out."""
+        self._add_fault(_Fault(method, re.compile(path_regex), times, before=call))
+
     def heal(self) -> None:
         """End all faults."""
         with self._lock:
@@ -166,6 +173,24 @@ class StubApiServer:
     def cut_watches(self) -> int:
         """Cut the connections of all watches; return how many."""
         return self._running.cut(only_streams=True)
+
+    @property
+    def streams(self) -> int:
+        """How many watches run."""
+        return self._running.streams
+
+    def send_error(self, status: int, reason: str) -> None:
+        """Send an error as an event of all watches."""
+        self.store.send_error(StatusError(status, reason, "an error of the test").document)
+
+    @property
+    def connections(self) -> int:
+        """How many connections there have been."""
+        return self._running.accepted
+
+    def close_connections(self) -> int:
+        """Close all connections, as a server does with those that are idle; return how many."""
+        return self._running.cut()
 
     def end_watches(self) -> None:
         """End all watches in order, as a server does after `timeoutSeconds`."""
@@ -198,6 +223,8 @@ class StubApiServer:
         fault = self._fault_for(request)
         if fault is not None:
             self._stopping.wait(fault.delay_seconds)
+            if fault.before is not None:
+                fault.before()
             if fault.is_dropped:
                 raise LostConnectionError
         response = self._answered(request, fault.error if fault is not None else None)
@@ -252,7 +279,10 @@ class StubApiServer:
             ("pods", "eviction"): self.pods.evict,
         }
         if path.subresource:
-            return subresources[path.resource, path.subresource](path, document)
+            call = subresources.get((path.resource, path.subresource))
+            if call is None:
+                raise StatusError(404, "NotFound", "the server could not find the requested resource")
+            return call(path, document)
         if path.resource == "pods":
             self.pods.prepare(path, document)
         return self.store.create(path, document)

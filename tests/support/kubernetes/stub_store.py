@@ -97,13 +97,14 @@ class _Stored:
 @final
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """An entry of the history; one without a collection is a bookmark for all watches."""
+    """An entry of the history; one without a collection is a line for all watches."""
 
     version: int
     collection: tuple[str, str] | None
     namespace: str
     before: _Stored | None
     after: _Stored | None
+    line: bytes = b""
 
 
 Matches = Callable[[Document], bool]
@@ -226,7 +227,14 @@ class ObjectStore:
     def bookmark(self) -> None:
         """Let every watch know of the last version."""
         with self.changed:
-            self._note(_Change(self._version, None, "", None, None))
+            # Of its object nothing but the version is there, and what Go writes for a field without a value.
+            metadata = {"resourceVersion": str(self._version), "creationTimestamp": None}
+            self._send("BOOKMARK", {"kind": "Any", "metadata": metadata, "spec": {"containers": None}})
+
+    def send_error(self, status: Document) -> None:
+        """Send an error to every watch."""
+        with self.changed:
+            self._send("ERROR", status)
 
     def forget(self) -> None:
         """Forget the history: watches and lists cannot go on from a version before this moment."""
@@ -333,6 +341,9 @@ class ObjectStore:
         self._note(_Change(self._version, path.collection, path.namespace, before, stored))
         return stored.body
 
+    def _send(self, kind: str, document: Document) -> None:
+        self._note(_Change(self._version, None, "", None, None, _line(kind, msgspec.json.encode(document))))
+
     def _note(self, change: _Change) -> None:
         self._history.append(change)
         self.changed.notify_all()
@@ -360,10 +371,7 @@ def merged(current: Any, patch: Any, *, by_keys: bool, name: str = "") -> Any:
 def _seen(change: _Change, path: ObjectPath, matches: Matches) -> bytes | None:
     """Return what a watch sees: an object comes when it begins to match, and leaves when it ends to."""
     if change.collection is None:
-        version = {"metadata": {"resourceVersion": str(change.version), "creationTimestamp": None}}
-        return _line(
-            "BOOKMARK", msgspec.json.encode({"kind": "Any", **version, "spec": {"containers": None}})
-        )
+        return change.line
     if change.collection != path.collection or path.namespace not in {"", change.namespace}:
         return None
     before, after = change.before, change.after
