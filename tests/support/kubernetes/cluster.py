@@ -121,12 +121,13 @@ class Cluster:
 
     def kill_api_server(self) -> None:
         """End the API server as a crash would, which cuts its connections. What it answered stays in etcd."""
-        process = self._processes.pop("kube-apiserver")
-        process.kill()
-        process.wait()
+        self._kill("kube-apiserver")
 
     def start_api_server(self) -> None:
-        """Start the API server again after it was killed, at the same address, and wait until it is ready.
+        """Start the API server again after a kill, at the same address, and wait until it is ready.
+
+        Controllers and scheduler of Kubernetes are started anew: they wait longer each time that they lose
+        it, in the end for most of a minute, in which nothing would happen to workloads.
 
         Raises:
             AssertionError: It did not become ready; the end of its log is in the message.
@@ -134,14 +135,14 @@ class Cluster:
         assert "kube-apiserver" not in self._processes, "the API server runs already"
         self._start("kube-apiserver", *self._flags_of_api_server())
         assert self._becomes_ready("kube-apiserver"), self._end_of_log("kube-apiserver")
+        for server in [name for name in EVERY_SERVER if name in self._processes]:
+            self._kill(server)
+            self._start(server, *self._flags_of(server))
 
     def stop(self) -> None:
         """Kill all processes; nobody needs what they would still write."""
-        for process in reversed(self._processes.values()):
-            process.kill()
-        for process in self._processes.values():
-            process.wait()
-        self._processes.clear()
+        for name in reversed(list(self._processes)):
+            self._kill(name)
 
     def start(self, servers: Sequence[str]) -> None:
         """Start etcd, the API server and other servers, by their names.
@@ -178,9 +179,7 @@ class Cluster:
                 self._start(name, *self._flags_of_api_server())
             if self._becomes_ready(name):
                 return
-            process = self._processes.pop(name)
-            process.kill()
-            process.wait()
+            self._kill(name)
         raise AssertionError(self._end_of_log(name))
 
     def _start(self, name: str, *flags: str) -> None:
@@ -255,6 +254,11 @@ class Cluster:
                 return connection.getresponse().status == 200
         with closing(self.api()) as api:
             return api.request("GET", "/readyz")[0] == 200
+
+    def _kill(self, name: str) -> None:
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"

@@ -53,7 +53,7 @@ class Kubelet:
         self._nodes: set[str] = set()
         self._places: dict[str, list[str]] = {}
         self._watch: Watch | None = None
-        self._pods: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._pods: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._failure: BaseException | None = None
         self._threads = [
@@ -93,7 +93,7 @@ class Kubelet:
             BaseException: What a thread of the kubelet failed with.
         """
         self._closing.set()
-        self._pods.put({})  # wakes the one that acts
+        self._pods.put(None)
         with self._lock:
             watch = self._watch
         if watch is not None:
@@ -153,17 +153,19 @@ class Kubelet:
         due: list[tuple[float, int, _Step, dict[str, Any]]] = []
         begun: set[tuple[str, _Step]] = set()
         serial = itertools.count()
-        while not self._closing.is_set():
+        while True:
             wait = max(0.0, due[0][0] - time.monotonic()) if due else None
             with suppress(queue.Empty):
                 document = self._pods.get(timeout=wait)
+                if document is None:  # the kubelet closes
+                    return
                 for step, delay_seconds in _steps(document):
                     key = (document["metadata"]["uid"], step)
                     if key not in begun:
                         begun.add(key)
                         when = time.monotonic() + delay_seconds
                         heapq.heappush(due, (when, next(serial), step, document))
-            while due and due[0][0] <= time.monotonic() and not self._closing.is_set():
+            while due and due[0][0] <= time.monotonic():
                 _, _, step, document = heapq.heappop(due)
                 if not self._taken(step, document):
                     when = time.monotonic() + _RETRY_SECONDS
