@@ -66,6 +66,10 @@ class KubernetesSettings:
     """The user that placeholders run as; `None` leaves it to their image. So do the two groups."""
     placeholder_group_id: int | None = None
     placeholder_fs_group_id: int | None = None
+    placeholder_pods: bool = True
+    """Whether the room of a gang is kept by pods, as users know it; else the scheduler alone keeps it."""
+    evict_preempted: bool = False
+    """Whether preempted pods are evicted, which disruption budgets may put off, not deleted."""
     instance_type_label: str = "node.kubernetes.io/instance-type"
     """The label of a node that says its instance type."""
 
@@ -202,6 +206,8 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "service.policyGroup": ("policy_group", _name),
     "service.volumeBindTimeout": ("volume_bind_timeout_ns", _duration_ns),
     "service.disableGangScheduling": ("gangs_disabled", _flag),
+    "service.placeholderPods": ("placeholder_pods", _flag),
+    "service.evictPreempted": ("evict_preempted", _flag),
     "service.enableConfigHotRefresh": ("hot_reload", _flag),
     "service.placeholderImage": ("placeholder_image", _name),
     "service.placeholderRunAsUser": ("placeholder_user_id", _id),

@@ -1,0 +1,142 @@
+"""What the watches say of the cluster, and which pods are assumed on a node until they say so too.
+
+One thread writes it. The thread that schedules reads it meanwhile: what it reads are values that are replaced
+whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import final
+
+from ..objects import (
+    KubernetesNode,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    StorageClass,
+)
+from ..predicates.cluster_view import NodeState
+
+__all__ = ["ClusterCache"]
+
+
+@final
+class ClusterCache:
+    """The objects of the cluster by name, and the pods by uid and by node."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """How often something has changed that a filter reads."""
+        self.nodes: dict[str, NodeState] = {}
+        self.anti_affinity_nodes: dict[str, NodeState] = {}
+        """Those with pods that keep others away."""
+        self.namespaces: dict[str, Namespace] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self.claims: dict[str, PersistentVolumeClaim] = {}
+        """By `namespace/name`."""
+        self.volumes: dict[str, PersistentVolume] = {}
+        self.storage_classes: dict[str, StorageClass] = {}
+        self._pods: dict[str, Pod] = {}
+        self._node_of: dict[str, str] = {}
+        """The node of each pod that is assigned, or assumed there, by the uid of the pod."""
+        self._assumed: set[str] = set()
+        self._on: dict[str, dict[str, Pod]] = {}
+        """The pods of each node by uid, also of nodes that are not known."""
+
+    # ------------------------------------------------------------------------------------- pods
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """All pods that have not ended, by uid."""
+        return self._pods
+
+    def put_pod(self, pod: Pod) -> Pod | None:
+        """Take a pod that has not ended; return how it was before, `None` if it is new."""
+        uid = pod.metadata.uid
+        before = self._pods.get(uid)
+        self._pods[uid] = pod
+        if pod.spec.node_name:
+            self._assumed.discard(uid)
+            self._place(uid, pod, pod.spec.node_name)
+        elif uid in self._assumed:
+            self._place(uid, pod, self._node_of[uid])
+        return before
+
+    def remove_pod(self, uid: str) -> Pod | None:
+        """Take that a pod is gone or has ended; return it, `None` if it was not known."""
+        self._assumed.discard(uid)
+        self._unplace(uid)
+        return self._pods.pop(uid, None)
+
+    def assume(self, uid: str, node_name: str) -> None:
+        """Count a pod on a node that it is about to be assigned to."""
+        self._assumed.add(uid)
+        self._place(uid, self._pods[uid], node_name)
+
+    def forget_assumption(self, uid: str) -> None:
+        """Do not count a pod on a node any more, unless it is assigned to it."""
+        if uid in self._assumed:
+            self._assumed.discard(uid)
+            self._unplace(uid)
+
+    def pods_on(self, node_name: str) -> Iterable[Pod]:
+        """Return the pods on a node, those that are assumed there included; also of one that is not known."""
+        return tuple(self._on.get(node_name, {}).values())
+
+    def _place(self, uid: str, pod: Pod, node_name: str) -> None:
+        before = self._node_of.get(uid)
+        if before not in (None, node_name):
+            self._unplace(uid)
+        self._node_of[uid] = node_name
+        self._on.setdefault(node_name, {})[uid] = pod
+        self._publish(node_name)
+
+    def _unplace(self, uid: str) -> None:
+        node_name = self._node_of.pop(uid, None)
+        if node_name is None:
+            return
+        pods = self._on[node_name]
+        del pods[uid]
+        if not pods:
+            del self._on[node_name]
+        self._publish(node_name)
+
+    def _publish(self, node_name: str) -> None:
+        state = self.nodes.get(node_name)
+        if state is not None:
+            self._put_state(node_name, state.node)
+
+    def _put_state(self, node_name: str, node: KubernetesNode) -> None:
+        state = NodeState(node, tuple(self._on.get(node_name, {}).values()))
+        self.nodes[node_name] = state
+        if state.anti_affinity_pods:
+            self.anti_affinity_nodes[node_name] = state
+        else:
+            self.anti_affinity_nodes.pop(node_name, None)
+        self.version += 1
+
+    # ------------------------------------------------------------------------------------- nodes and others
+
+    def put_node(self, node: KubernetesNode) -> KubernetesNode | None:
+        """Take a node; return how it was before, `None` if it is new."""
+        name = node.metadata.name
+        before = self.nodes.get(name)
+        self._put_state(name, node)
+        return None if before is None else before.node
+
+    def remove_node(self, name: str) -> bool:
+        """Take that a node is gone; return whether it was known."""
+        was_known = self.nodes.pop(name, None) is not None
+        self.anti_affinity_nodes.pop(name, None)
+        self.version += 1
+        return was_known
+
+    def put_namespace(self, namespace: Namespace) -> bool:
+        """Take a namespace; return whether its labels are others than before."""
+        before = self.namespaces.get(namespace.metadata.name)
+        self.namespaces[namespace.metadata.name] = namespace
+        self.version += 1
+        return before is None or before.metadata.labels != namespace.metadata.labels

@@ -1,0 +1,184 @@
+"""What the watches say, turned into changes of the cache and requests to the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+from ...si import si_pb2 as si
+from ..mapping.asks import foreign_allocation, foreign_release
+from ..mapping.node_messages import node_changes, node_info
+from ..mapping.pod_sizes import pod_resource
+from ..mapping.pods import counts_as_foreign, is_ours
+from ..objects import (
+    KubernetesNode,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    StorageClass,
+)
+from .shared_parts import SharedParts
+from .task_life import TaskLife
+
+__all__ = ["ClusterEvents"]
+
+
+@final
+class ClusterEvents:
+    """Takes objects as they are now, and those that are gone; used by one thread."""
+
+    def __init__(self, parts: SharedParts, tasks: TaskLife) -> None:
+        self._settings = parts.settings
+        self._cache = parts.cache
+        self._requests = parts.requests
+        self._reconsidering = parts.reconsidering
+        self._tasks = tasks
+        self._foreign: dict[str, dict[str, int]] = {}
+        """The sizes of the pods of other schedulers that ours has been told of, by uid."""
+
+    def seen(self, item: Any) -> None:
+        """Take an object that is new or has changed."""
+        match item:
+            case Pod():
+                self._pod_seen(item)
+            case KubernetesNode():
+                self._node_seen(item)
+            case Namespace():
+                if self._cache.put_namespace(item):
+                    self._reconsidering.neighbours_changed()
+            case PriorityClass():
+                self._cache.priority_classes[item.metadata.name] = item
+            case PersistentVolumeClaim():
+                self._cache.claims[f"{item.metadata.namespace}/{item.metadata.name}"] = item
+                self._storage_changed()
+            case PersistentVolume():
+                self._cache.volumes[item.metadata.name] = item
+                self._storage_changed()
+            case StorageClass():
+                self._cache.storage_classes[item.metadata.name] = item
+                self._storage_changed()
+
+    def gone(self, item: Any) -> None:
+        """Take that there is no such object any more."""
+        name = item.metadata.name
+        match item:
+            case Pod():
+                self._pod_gone(item)
+            case KubernetesNode():
+                self._node_gone(name)
+            case Namespace():
+                self._cache.namespaces.pop(name, None)
+            case PriorityClass():
+                self._cache.priority_classes.pop(name, None)
+            case PersistentVolumeClaim():
+                self._cache.claims.pop(f"{item.metadata.namespace}/{name}", None)
+                self._storage_changed()
+            case PersistentVolume():
+                self._cache.volumes.pop(name, None)
+                self._storage_changed()
+            case StorageClass():
+                self._cache.storage_classes.pop(name, None)
+
+    def not_among(self, kind: type, items: Sequence[Any]) -> list[Any]:
+        """Return what is known of a kind and not among its objects as they are now: it is gone."""
+        uids = {item.metadata.uid for item in items}
+        return [item for item in self._known(kind) if item.metadata.uid not in uids]
+
+    def _known(self, kind: type) -> Iterable[Any]:
+        cache = self._cache
+        known: dict[type, Iterable[Any]] = {
+            Pod: (pod for key, pod in cache.pods.items() if not self._tasks.is_virtual(key)),
+            KubernetesNode: (state.node for state in cache.nodes.values()),
+            Namespace: cache.namespaces.values(),
+            PriorityClass: cache.priority_classes.values(),
+            PersistentVolumeClaim: cache.claims.values(),
+            PersistentVolume: cache.volumes.values(),
+            StorageClass: cache.storage_classes.values(),
+        }
+        return known[kind]
+
+    # ------------------------------------------------------------------------------------- pods
+
+    def _pod_seen(self, pod: Pod) -> None:
+        if pod.is_terminal:
+            self._pod_gone(pod)
+            return
+        before = self._cache.put_pod(pod)
+        if is_ours(pod, self._settings):
+            self._tasks.pod_seen(pod)
+        else:
+            self._tell_foreign(pod)
+        if before is not None and before.metadata.labels != pod.metadata.labels:
+            self._reconsidering.neighbours_changed()
+
+    def _tell_foreign(self, pod: Pod) -> None:
+        """Tell of a pod of another scheduler that uses room on a node, once for each size."""
+        uid = pod.metadata.uid
+        if not counts_as_foreign(pod, self._settings) or pod.spec.node_name not in self._cache.nodes:
+            return
+        size = pod_resource(pod)
+        if self._foreign.get(uid) != size:
+            self._foreign[uid] = size
+            self._requests.add(foreign_allocation(pod))
+            self._reconsidering.neighbours_changed()
+
+    def _pod_gone(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        if self._cache.remove_pod(uid) is None:
+            return
+        if self._foreign.pop(uid, None) is not None:
+            self._requests.add(foreign_release(pod))
+        self._tasks.pod_gone(uid)
+        self._reconsidering.neighbours_changed()
+
+    # ------------------------------------------------------------------------------------- nodes
+
+    def _node_seen(self, node: KubernetesNode) -> None:
+        before = self._cache.put_node(node)
+        name = node.metadata.name
+        if before is None:
+            self._add_node(node)
+        elif before.metadata.uid != node.metadata.uid:  # another node has its name now
+            self._node_gone(name)
+            self._cache.put_node(node)
+            self._add_node(node)
+        else:
+            for action in node_changes(before, node):
+                self._requests.add(node_info(node, action, self._settings))
+            if _is_judged_otherwise(before, node):
+                self._reconsidering.node_changed(name)
+
+    def _add_node(self, node: KubernetesNode) -> None:
+        """Tell of a node with what runs there already, before anything is placed on it."""
+        self._requests.add(node_info(node, si.NodeInfo.CREATE_DRAIN, self._settings))
+        self.adopt(node.metadata.name)
+        if not node.spec.unschedulable:
+            self._requests.add(node_info(node, si.NodeInfo.DRAIN_TO_SCHEDULABLE, self._settings))
+
+    def adopt(self, node_name: str) -> None:
+        """Tell of the pods on a node."""
+        for pod in self._cache.pods_on(node_name):
+            if not is_ours(pod, self._settings):
+                self._tell_foreign(pod)
+        self._tasks.adopt(node_name)
+
+    def _node_gone(self, name: str) -> None:
+        state = self._cache.nodes.get(name)
+        if state is None:
+            return
+        for pod in self._cache.pods_on(name):
+            self._foreign.pop(pod.metadata.uid, None)
+        self._cache.remove_node(name)
+        self._requests.add(node_info(state.node, si.NodeInfo.DECOMISSION, self._settings))
+        self._reconsidering.neighbours_changed()
+
+    def _storage_changed(self) -> None:
+        self._tasks.ask_blocked()
+        self._reconsidering.storage_changed()
+
+
+def _is_judged_otherwise(before: KubernetesNode, after: KubernetesNode) -> bool:
+    """Return whether a filter may answer otherwise about a node."""
+    return (before.metadata.labels, before.spec) != (after.metadata.labels, after.spec)

@@ -1,0 +1,142 @@
+"""One thread that carries out all that happens, in order: a mailbox, timers, and workers beside it."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, Protocol, TypeVar, final
+
+__all__ = ["EventLoop", "EventThread"]
+
+T = TypeVar("T")
+_BATCH_MAX: Final = 500
+_REPORTERS_MAX: Final = 4
+
+
+class EventLoop(Protocol):
+    """What the parts of the scheduler of pods need of the thread that they run on."""
+
+    def now(self) -> float:
+        """Return the seconds of a clock that never goes back."""
+        ...
+
+    def post(self, call: Callable[..., None], *args: Any) -> None:
+        """Have a function called on the thread, after all that was posted before; from any thread."""
+        ...
+
+    def later(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
+        """Have a function called on the thread when the time has passed; from the thread itself."""
+        ...
+
+    def work(
+        self, call: Callable[[], T], then: Callable[[T | Exception], None], *, is_urgent: bool = True
+    ) -> None:
+        """Have a function called on a worker, and `then` on the thread with what it returns or raises.
+
+        What is not urgent has few workers of its own, so that reports do not keep binds waiting.
+        """
+        ...
+
+
+@final
+class EventThread:
+    """The thread, with the workers beside it.
+
+    Args:
+        on_idle: Is called on the thread when the mailbox is empty, and after each few hundred calls.
+        on_error: Is called on the thread with what a call raises; the next call follows.
+        workers_max: How many calls are worked on at a time.
+    """
+
+    def __init__(
+        self, *, on_idle: Callable[[], None], on_error: Callable[[Exception], None], workers_max: int = 16
+    ) -> None:
+        self._on_idle = on_idle
+        self._on_error = on_error
+        self._mailbox: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None]
+        self._mailbox = queue.SimpleQueue()
+        self._timers: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._number = itertools.count()
+        self._workers = ThreadPoolExecutor(workers_max, thread_name_prefix="licorne-kubernetes-worker")
+        self._reporters = ThreadPoolExecutor(_REPORTERS_MAX, thread_name_prefix="licorne-kubernetes-reporter")
+        self._thread = threading.Thread(target=self._run, name="licorne-kubernetes", daemon=True)
+
+    def start(self) -> None:
+        """Begin to carry out what is posted."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Carry out what is posted already, end the thread and wait for the calls that are worked on."""
+        self._mailbox.put(None)
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._workers.shutdown(wait=True, cancel_futures=True)
+        self._reporters.shutdown(wait=True, cancel_futures=True)
+
+    def now(self) -> float:
+        """Return the seconds of the monotonic clock."""
+        return time.monotonic()
+
+    def post(self, call: Callable[..., None], *args: Any) -> None:
+        """Have a function called on the thread, after all that was posted before."""
+        self._mailbox.put((call, args))
+
+    def later(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
+        """Have a function called on the thread when the time has passed."""
+        heapq.heappush(self._timers, (self.now() + seconds, next(self._number), call, args))
+
+    def work(
+        self, call: Callable[[], T], then: Callable[[T | Exception], None], *, is_urgent: bool = True
+    ) -> None:
+        """Have a function called on a worker, and `then` on the thread; dropped after the stop."""
+        try:
+            future = (self._workers if is_urgent else self._reporters).submit(call)
+        except RuntimeError:  # stopped
+            return
+
+        def answer(done: Future[T]) -> None:
+            if not done.cancelled():
+                error = done.exception()
+                self.post(then, error if isinstance(error, Exception) else done.result())
+
+        future.add_done_callback(answer)
+
+    def _run(self) -> None:
+        is_running = True
+        while is_running:
+            is_running = self._carry_out_next()
+            for _ in range(_BATCH_MAX):
+                if not is_running or self._mailbox.empty():
+                    break
+                is_running = self._carry_out_next()
+            self._carry_out(self._on_idle, ())
+
+    def _carry_out_next(self) -> bool:
+        """Wait for what is to be called next, and call it; return whether it was not the end."""
+        entry = self._next()
+        if entry is not None:
+            self._carry_out(*entry)
+        return entry is not None
+
+    def _next(self) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
+        """Wait for what is to be called next: what is due before what is posted; `None` at the end."""
+        while True:
+            wait = self._timers[0][0] - self.now() if self._timers else None
+            if wait is not None and wait <= 0:
+                _, _, call, args = heapq.heappop(self._timers)
+                return call, args
+            try:
+                return self._mailbox.get(timeout=wait)
+            except queue.Empty:
+                continue
+
+    def _carry_out(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+        try:
+            call(*args)
+        except Exception as error:  # noqa: BLE001 - one bad object must not end the scheduler of all others
+            self._on_error(error)

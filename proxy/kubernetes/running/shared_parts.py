@@ -1,0 +1,30 @@
+"""What the parts of a running scheduler of pods share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from ..mapping.settings import KubernetesSettings
+from .cache import ClusterCache
+from .event_loop import EventLoop
+from .pod_actions import PodActions
+from .reconsidering import Reconsidering
+from .reporting import Reporter
+from .request_batch import RequestBatch
+
+__all__ = ["SharedParts"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SharedParts:
+    """The settings, what is known of the cluster, and who tells, does and reports."""
+
+    settings: KubernetesSettings
+    cache: ClusterCache
+    loop: EventLoop
+    requests: RequestBatch
+    actions: PodActions
+    reporter: Reporter
+    reconsidering: Reconsidering

@@ -1,0 +1,110 @@
+"""Applications and tasks: what each pod of ours waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import final
+
+from ...si import si_pb2 as si
+from ..mapping.gangs import DeclaredTaskGroup
+from ..objects import Pod
+
+__all__ = ["ApplicationPhase", "PodApplication", "Task", "TaskState"]
+
+
+class TaskState(Enum):
+    """What a task waits for, from its first sight to its end."""
+
+    NEW = "New"
+    """Its claims, its application or its gang: it is not asked for yet."""
+    ASKED = "Asked"
+    """A node."""
+    BINDING = "Binding"
+    """The API server, which is to assign its pod to the node."""
+    BOUND = "Bound"
+    """Its end."""
+    REJECTED = "Rejected"
+    """The next attempt: the scheduler has rejected it."""
+    ORPHAN = "Orphan"
+    """Its node: the pod is assigned to one that the cluster does not have."""
+
+
+class ApplicationPhase(Enum):
+    """How far an application is."""
+
+    SUBMITTED = "Submitted"
+    RESERVING = "Reserving"
+    """It is accepted, and its placeholders are asked for; its other pods wait."""
+    RUNNING = "Running"
+    RESUMING = "Resuming"
+    """Its gang has timed out; when the last placeholder has ended, it runs without."""
+    FAILING = "Failing"
+    REJECTED = "Rejected"
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Task:
+    """One pod of ours, or a placeholder that has no pod in the cluster."""
+
+    key: str
+    """The uid of the pod."""
+    application: PodApplication
+    pod: Pod
+    """As the watch has shown it last."""
+    group: str = ""
+    """The task group, if it is of a gang."""
+    is_placeholder: bool = False
+    is_virtual: bool = False
+    """Whether it is a placeholder without a pod in the cluster."""
+    state: TaskState = TaskState.NEW
+    node_name: str = ""
+    """Where it is placed, from the allocation on."""
+    placement: int = 0
+    """How often it was placed: an answer about an earlier placement is of no interest."""
+    ending: si.TerminationType | None = None
+    """Why the scheduler has ended it, until the pod is gone and the end is confirmed."""
+    is_gone: bool = False
+    rejections: int = 0
+    """How often the scheduler has rejected it in a row."""
+
+    @property
+    def is_in_core(self) -> bool:
+        """Whether the scheduler knows it."""
+        return self.state in {TaskState.ASKED, TaskState.BINDING, TaskState.BOUND}
+
+
+@final
+@dataclass(slots=True, eq=False)
+class PodApplication:
+    """The pods that are one application."""
+
+    application_id: str
+    first: Pod
+    """The pod that was seen first: queue, user and gang are as it says."""
+    groups: tuple[DeclaredTaskGroup, ...] = ()
+    phase: ApplicationPhase = ApplicationPhase.SUBMITTED
+    tasks: dict[str, Task] = field(default_factory=dict)
+    has_asked: bool = False
+    """Whether the scheduler was asked for any of its tasks."""
+
+    @property
+    def placeholders(self) -> list[Task]:
+        """Its placeholders that have not ended."""
+        return [task for task in self.tasks.values() if task.is_placeholder]
+
+    @property
+    def members(self) -> list[Task]:
+        """Its tasks that are no placeholders."""
+        return [task for task in self.tasks.values() if not task.is_placeholder]
+
+    def may_ask(self, task: Task) -> bool:
+        """Return whether a task may be asked for now."""
+        match self.phase:
+            case ApplicationPhase.RUNNING:
+                return True
+            case ApplicationPhase.RESERVING:
+                return task.is_placeholder
+            case _:
+                return False
