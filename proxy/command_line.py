@@ -18,6 +18,7 @@ from .commands.bench import bench
 from .commands.dry_run import dry_run
 from .commands.explain import explain
 from .commands.fuzz import fuzz
+from .commands.kubernetes import kubernetes
 from .commands.options import EngineOption, ThreadsOption, UsersOption
 from .commands.serve import serve
 from .commands.simulate import simulate_command
@@ -98,6 +99,7 @@ application.command("explain")(explain)
 application.command("dry-run")(dry_run)
 application.command("top")(top)
 application.command("fuzz")(fuzz)
+application.add_typer(kubernetes)
 
 
 def main() -> None:

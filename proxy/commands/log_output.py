@@ -11,6 +11,7 @@ import json
 import logging
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_args
 
 from ...model.errors import LicorneError
@@ -25,8 +26,8 @@ __all__ = ["JsonHandler", "LogFormat", "log_format_named", "log_written", "repor
 
 LogFormat: TypeAlias = Literal["text", "json"]
 
-_MANAGERS_LOG: Final = "core.rmproxy"
-"""The logger for the lives of resource managers."""
+_LIVES: Final = frozenset({"core.rmproxy", "kubernetes"})
+"""The loggers for the lives of resource managers."""
 _FIELDS: Final = {
     "logger": "logger",
     "rm_id": "rmID",
@@ -51,18 +52,22 @@ def log_format_named(name: str) -> LogFormat:
 
 
 @contextmanager
-def log_written(log_format: LogFormat) -> Iterator[None]:
+def log_written(log_format: LogFormat, who: str) -> Iterator[None]:
     """Write the log of this process to standard error while the body runs.
 
     As JSON lines it is all of it, with what goes through Python's `logging`; as text it is what an operator
     has to know: warnings, errors, and the lives of resource managers.
+
+    Args:
+        log_format: The format.
+        who: What a line of text begins with: the name of the command.
     """
     from loguru import logger
 
     logger.remove()
     if log_format == "text":
         handler = logger.add(
-            _write_text, level="INFO", format="{message}", filter=_is_for_operators, catch=True
+            partial(_write_text, who), level="INFO", format="{message}", filter=_is_for_operators, catch=True
         )
     else:
         handler = logger.add(write_record, level="DEBUG", format="{message}", catch=True)
@@ -98,12 +103,12 @@ def write_record(message: Message) -> None:
 
 
 def _is_for_operators(record: Record) -> bool:
-    return record["level"].no >= logging.WARNING or record["extra"].get("logger") == _MANAGERS_LOG
+    return record["level"].no >= logging.WARNING or record["extra"].get("logger") in _LIVES
 
 
-def _write_text(message: Message) -> None:
+def _write_text(who: str, message: Message) -> None:
     record = message.record
-    write_error(f"licorne serve: {record['level'].name.lower()}: {str(message).rstrip()}")
+    write_error(f"{who}: {record['level'].name.lower()}: {str(message).rstrip()}")
 
 
 @final

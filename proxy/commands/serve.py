@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..server.access import AccessRules
     from ..server.server import ServerSettings
 
-__all__ = ["serve"]
+__all__ = ["check_installed", "rest_settings", "serve", "set_up_process"]
 
 _SWITCH_SECONDS = 0.001
 _GARBAGE_AFTER = 50_000
@@ -119,7 +119,7 @@ def serve(
     Prints the addresses when it listens. SIGHUP reads the configuration again; so does a change of the file.
     """
     with ends_on(LicorneError, "licorne serve"), ExitStack() as stack:
-        _check_installed()
+        check_installed("server")
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
         from ...model.configuration.durations import parse_duration_ns
         from ..dumps.periodic import PeriodicDumps
@@ -127,7 +127,7 @@ def serve(
         from ..scheduler.scheduler import Scheduler
 
         chosen_format = log_format_named(log_format)
-        stack.enter_context(log_written(chosen_format))
+        stack.enter_context(log_written(chosen_format, "licorne serve"))
         settings = _settings(
             config=config,
             address=address,
@@ -140,7 +140,7 @@ def serve(
         rest = (
             None
             if no_rest
-            else _rest_settings(
+            else rest_settings(
                 rest_address,
                 tls=(tls_cert, tls_key, client_ca),
                 insecure_public=insecure_public,
@@ -156,11 +156,7 @@ def serve(
         report = reporter(chosen_format, "licorne serve")
         if scheduler.recorded_in is not None:
             report(f"recording in {scheduler.recorded_in}")
-        # The event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        # A scheduler makes hardly any cyclic garbage, and keeps much for long: to look for it after each 700
-        # new objects takes up to a seventh of its time.
-        gc.set_threshold(_GARBAGE_AFTER)
+        set_up_process()
 
         stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
         if state_dumps is not None:
@@ -225,21 +221,31 @@ def _recording(folder: Path | None, *, anonymize: bool) -> Recording | None:
     return None if folder is None else Recording(folder, anonymize=anonymize)
 
 
-def _check_installed() -> None:
-    """Refuse to go on without the packages of the extra.
+def check_installed(extra: str, *names: str) -> None:
+    """Refuse to go on without the packages of the extra `server`, and of another one that builds on it.
+
+    Args:
+        extra: The extra that has them all.
+        names: What that one has besides.
 
     Raises:
         LicorneError: One is missing.
     """
     from importlib.util import find_spec
 
-    missing = [
-        name
-        for name in ("grpc", "grpc_health", "grpc_reflection", "prometheus_client", "starlette", "uvicorn")
-        if find_spec(name) is None
-    ]
+    of_server = ("grpc", "grpc_health", "grpc_reflection", "prometheus_client", "starlette", "uvicorn")
+    missing = [name for name in (*of_server, *names) if find_spec(name) is None]
     if missing:
-        raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[server]'")
+        raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[{extra}]'")
+
+
+def set_up_process() -> None:
+    """Have the interpreter fit a scheduler that runs for long, with other threads beside it."""
+    # An event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    # A scheduler makes hardly any cyclic garbage, and keeps much for long: to look for it after each 700
+    # new objects takes up to a seventh of its time.
+    gc.set_threshold(_GARBAGE_AFTER)
 
 
 def _settings(
@@ -293,14 +299,14 @@ def _seconds(option: str, text: str) -> float:
     return seconds
 
 
-def _rest_settings(
+def rest_settings(
     address: str,
     *,
-    tls: tuple[Path | None, Path | None, Path | None],
+    tls: tuple[Path | None, Path | None, Path | None] = (None, None, None),
     insecure_public: bool,
     token: Path | None,
-    access: AccessRules,
-    ui_dir: Path | None,
+    access: AccessRules | None = None,
+    ui_dir: Path | None = None,
 ) -> RestSettings:
     """Return how the REST interface listens; its certificate is that of the server.
 
@@ -313,8 +319,10 @@ def _rest_settings(
     from ..rest.running import RestSettings
     from ..server.addresses import read_address
 
-    tokens = access.tokens if token is None else (read_token(token),)
-    if access.has_certificates and not tokens:
+    tokens = () if access is None else access.tokens
+    if token is not None:
+        tokens = (read_token(token),)
+    if access is not None and access.has_certificates and not tokens:
         raise LicorneError(
             "--access has rules for certificates alone, which REST does not know: "
             "give --rest-token FILE, or --no-rest"

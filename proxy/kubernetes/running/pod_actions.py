@@ -105,6 +105,8 @@ class PodActions:
         self._calls = calls
         self.evicts = False
         """Whether preempted pods are evicted, which disruption budgets may put off, not deleted."""
+        self.may_act = True
+        """Whether anything is done; not when another process schedules."""
         self.answers: ActionAnswers
         """Set once, before the first action."""
 
@@ -114,7 +116,7 @@ class PodActions:
 
     def _bind(self, task: Task, placement: int, attempt: int) -> None:
         pod = task.pod
-        if not _is_binding(task, placement):
+        if not (self.may_act and _is_binding(task, placement)):
             return
         meta, node_name = pod.metadata, task.node_name
 
@@ -179,7 +181,7 @@ class PodActions:
                     self._loop.later(pause_seconds, again)
 
         def again() -> None:
-            if task.ending is not None and not task.is_gone:
+            if self.may_act and task.ending is not None and not task.is_gone:
                 self._end(task, min(2 * pause_seconds, _PAUSE_MAX_SECONDS))
 
         self._loop.work(lambda: call(meta.namespace, meta.name, meta.uid), then)

@@ -164,9 +164,9 @@ class PodScheduler:
             watch.stop()
         self._loop.stop()
 
-    def call(self, function: Callable[[], None]) -> None:
-        """Have a function called on the thread of the scheduler of pods."""
-        self._loop.post(function)
+    def stop_acting(self) -> None:
+        """Change nothing in the cluster any more: another process does."""
+        self._actions.may_act = False
 
     def _take_lead(self) -> None:
         self._leads = True

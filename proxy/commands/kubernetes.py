@@ -1,0 +1,140 @@
+"""`licorne kubernetes`: schedule the pods of a cluster."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from ...model.errors import LicorneError
+from ..terminal.bad_input import ends_on
+from ..terminal.standard_output import write_line
+from .log_output import log_format_named, log_written, reporter
+from .options import EngineOption
+from .serve import check_installed, rest_settings, set_up_process
+
+__all__ = ["kubernetes"]
+
+_LEASE: Final = "licorne"
+
+kubernetes = typer.Typer(name="kubernetes", invoke_without_command=True)
+"""The command, and what it is asked besides."""
+
+
+@kubernetes.callback()
+def schedule_pods(
+    context: typer.Context,
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig", metavar="FILE", help="How to reach the cluster; inside of one it is not needed."
+        ),
+    ] = None,
+    cluster_context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="The context in that file.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            metavar="NAME",
+            envvar="NAMESPACE",
+            help="Where the configuration and the lease are; that of the credentials if not given.",
+        ),
+    ] = None,
+    scheduler_name: Annotated[
+        str,
+        typer.Option(
+            "--scheduler-name", metavar="NAME", help="The pods whose schedulerName is this are scheduled."
+        ),
+    ] = "licorne",
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="The queues if the cluster has no configuration."),
+    ] = None,
+    no_lease: Annotated[
+        bool, typer.Option("--no-lease", help="Schedule without a lease: no other process may run.")
+    ] = False,
+    rest_address: Annotated[
+        str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
+    ] = "127.0.0.1:9080",
+    no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")] = False,
+    rest_token: Annotated[
+        Path | None,
+        typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),
+    ] = None,
+    insecure_public: Annotated[
+        bool,
+        typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach."),
+    ] = False,
+    engine: EngineOption = "actors",
+    log_format: Annotated[
+        str,
+        typer.Option(
+            "--log-format", metavar="FORMAT", help="What standard error gets: text, or json with the log."
+        ),
+    ] = "text",
+) -> None:
+    """Schedule the pods of a Kubernetes cluster until SIGTERM or Ctrl-C.
+
+    Of several processes the one schedules that holds the lease.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with ends_on(LicorneError, "licorne kubernetes"), ExitStack() as stack:
+        check_installed("kubernetes", "msgspec", "urllib3")
+        from ...actors.services.log import Log
+        from ..files.input_files import read_text
+        from ..kubernetes.client.api_client import ApiClient
+        from ..kubernetes.client.kubeconfig import find_credentials
+        from ..kubernetes.mapping.settings import KubernetesSettings
+        from ..kubernetes.running.pod_scheduler import PodSchedulerOptions
+        from ..kubernetes.running.service import PodService
+        from ..rest.running import RestServer
+        from ..scheduler.engine_names import engine_named
+        from ..scheduler.scheduler import Scheduler
+
+        chosen_format = log_format_named(log_format)
+        stack.enter_context(log_written(chosen_format, "licorne kubernetes"))
+        credentials = find_credentials(kubeconfig, cluster_context)
+        options = PodSchedulerOptions(
+            namespace=namespace or credentials.namespace,
+            defaults=KubernetesSettings(scheduler_name=scheduler_name),
+            queues="" if config is None else read_text(config),
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            waits_for_lead=not no_lease,
+        )
+        rest = (
+            None
+            if no_rest
+            else rest_settings(rest_address, insecure_public=insecure_public, token=rest_token)
+        )
+        set_up_process()
+        scheduler = stack.enter_context(Scheduler(engine=engine_named(engine)))
+        client = stack.enter_context(ApiClient(credentials))
+        if rest is not None:
+            server = stack.enter_context(RestServer(scheduler, rest))
+            write_line(f"REST on {rest.host}:{server.port}", flush=True)
+        ended = _ends_on_signals()
+        service = PodService(scheduler, client, options, on_lost=ended.set, log=Log(logger="kubernetes"))
+        report = reporter(chosen_format, "licorne kubernetes")
+        with service:
+            report(f"scheduling pods of {scheduler_name!r} in {credentials.server}")
+            ended.wait()
+        if service.has_lost_lead:
+            raise LicorneError("another process holds the lease now")
+
+
+def _ends_on_signals() -> threading.Event:
+    """Return an event that SIGTERM and Ctrl-C set."""
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    return ended
