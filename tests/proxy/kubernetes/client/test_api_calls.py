@@ -35,8 +35,8 @@ def test_a_pod_is_bound(stub: StubApiServer, calls: ApiCalls) -> None:
     assert (sent, "n1") == (json.loads(request.body), calls.get_pod("default", "p").spec.node_name)
 
 
-def bind(calls: ApiCalls) -> object:
-    return calls.bind("default", "p", "another", "n1")
+def bind(calls: ApiCalls) -> None:
+    calls.bind("default", "p", "another", "n1")
 
 
 def delete(calls: ApiCalls) -> object:
