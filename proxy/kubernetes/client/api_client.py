@@ -10,12 +10,12 @@ from typing import Final, Self, final
 from urllib.parse import urlencode
 
 from ....model.errors import LicorneError
+from .connections import ApiConnections, HttpAnswer
 from .credentials import Credentials
 from .errors import ApiError, ApiUnreachable
 from .identities import Secret
 from .line_stream import LineStream
 from .rate_limit import TokenBucket
-from .transport import HttpAnswer, Transport
 
 __all__ = ["ApiClient", "backoff_seconds"]
 
@@ -69,7 +69,7 @@ class ApiClient:
         self._patience_seconds = patience_seconds
         self._user_agent = user_agent
         self._lock = threading.Lock()
-        self._transport: tuple[tuple[str | None, str | None], Transport] | None = None
+        self._connections: tuple[tuple[str | None, str | None], ApiConnections] | None = None
         self._closed = threading.Event()
 
     @property
@@ -152,8 +152,8 @@ class ApiClient:
         """Make no more requests, and wake those that wait; watches are ended by who reads them."""
         self._closed.set()
         with self._lock:
-            if self._transport is not None:
-                self._transport[1].close()
+            if self._connections is not None:
+                self._connections[1].close()
 
     def __enter__(self) -> Self:
         return self
@@ -167,8 +167,8 @@ class ApiClient:
         """Make a request once, and once more with new credentials if the server does not take the old."""
 
         def send(secret: Secret) -> HttpAnswer:
-            transport = self._transport_for(secret)
-            return transport.send(method, target, {**headers, **_headers(secret)}, body, timeout)
+            connections = self._connections_for(secret)
+            return connections.send(method, target, {**headers, **_headers(secret)}, body, timeout)
 
         identity = self._credentials.identity
         secret = identity.secret()
@@ -180,14 +180,14 @@ class ApiClient:
         return answer.body
 
     def _open(self, target: str, secret: Secret, idle_timeout_seconds: float) -> LineStream:
-        return self._transport_for(secret).open_lines(target, _headers(secret), idle_timeout_seconds)
+        return self._connections_for(secret).open_lines(target, _headers(secret), idle_timeout_seconds)
 
     def _wait(self, seconds: float) -> None:
         """Wait, and refuse to go on when the client is closed."""
         if self._closed.wait(seconds) if seconds > 0 else self._closed.is_set():
             raise ApiUnreachable(f"{self._credentials.server}: the client is closed")
 
-    def _transport_for(self, secret: Secret) -> Transport:
+    def _connections_for(self, secret: Secret) -> ApiConnections:
         """Return the connections that have a secret's certificate, in time with the rate of requests.
 
         With another certificate there are new ones.
@@ -195,12 +195,12 @@ class ApiClient:
         self._wait(self._bucket.take())
         pair = secret.certificate, secret.key
         with self._lock:
-            if self._transport is None or self._transport[0] != pair:
-                new = Transport(self._credentials, secret, self._connections_max, self._user_agent)
-                if self._transport is not None:
-                    self._transport[1].close()
-                self._transport = pair, new
-            return self._transport[1]
+            if self._connections is None or self._connections[0] != pair:
+                new = ApiConnections(self._credentials, secret, self._connections_max, self._user_agent)
+                if self._connections is not None:
+                    self._connections[1].close()
+                self._connections = pair, new
+            return self._connections[1]
 
 
 def _target(path: str, query: Mapping[str, str] | None) -> str:

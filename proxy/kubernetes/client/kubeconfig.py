@@ -27,16 +27,16 @@ _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 _AT_PLACE: Final = re.compile(r"(?P<what>.*) - at `\$\.?(?P<way>.*)`", re.DOTALL)
 
 
-class _Entry(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
+class _KubeconfigPart(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     """What all parts of a kubeconfig share."""
 
 
-class _Extension(_Entry, frozen=True):
+class _Extension(_KubeconfigPart, frozen=True):
     name: str
     extension: object = None
 
 
-class _ClusterAccess(_Entry, frozen=True):
+class _ClusterAccess(_KubeconfigPart, frozen=True):
     server: str = ""
     certificate_authority: str = ""
     certificate_authority_data: str = ""
@@ -46,12 +46,12 @@ class _ClusterAccess(_Entry, frozen=True):
     extensions: list[_Extension] | None = None
 
 
-class _Variable(_Entry, frozen=True):
+class _Variable(_KubeconfigPart, frozen=True):
     name: str
     value: str
 
 
-class _PluginAccess(_Entry, frozen=True, rename="camel"):
+class _PluginAccess(_KubeconfigPart, frozen=True, rename="camel"):
     command: str
     api_version: str
     args: list[str] | None = None
@@ -61,7 +61,7 @@ class _PluginAccess(_Entry, frozen=True, rename="camel"):
     interactive_mode: str = ""
 
 
-class _UserAccess(_Entry, frozen=True):
+class _UserAccess(_KubeconfigPart, frozen=True):
     token: str = ""
     token_file: str = msgspec.field(default="", name="tokenFile")
     client_certificate: str = ""
@@ -75,28 +75,28 @@ class _UserAccess(_Entry, frozen=True):
     auth_provider: object = None
 
 
-class _Context(_Entry, frozen=True):
+class _Context(_KubeconfigPart, frozen=True):
     cluster: str = ""
     user: str = ""
     namespace: str = ""
 
 
-class _NamedCluster(_Entry, frozen=True):
+class _NamedCluster(_KubeconfigPart, frozen=True):
     name: str
     cluster: _ClusterAccess
 
 
-class _NamedUser(_Entry, frozen=True):
+class _NamedUser(_KubeconfigPart, frozen=True):
     name: str
     user: _UserAccess | None = None
 
 
-class _NamedContext(_Entry, frozen=True):
+class _NamedContext(_KubeconfigPart, frozen=True):
     name: str
     context: _Context
 
 
-class _Kubeconfig(_Entry, frozen=True):
+class _Kubeconfig(_KubeconfigPart, frozen=True):
     """One file."""
 
     clusters: list[_NamedCluster] | None = None

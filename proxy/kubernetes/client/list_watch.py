@@ -19,7 +19,7 @@ from .api_client import ApiClient, backoff_seconds
 from .errors import ApiError
 from .line_stream import LineStream
 
-__all__ = ["ChangeType", "HasMetadata", "ListWatch", "WatchedResource"]
+__all__ = ["HasMetadata", "ListWatch", "WatchChange", "WatchedResource"]
 
 _PAGE_SIZE: Final = 500
 _PAGE_PATIENCE_SECONDS: Final = 5.0
@@ -31,7 +31,7 @@ _IDLE_TIMEOUT_SECONDS: Final = 90.0
 _BACKOFF_SECONDS: Final = (1.0, 30.0)
 
 
-class ChangeType(StrEnum):
+class WatchChange(StrEnum):
     """How an object has changed."""
 
     ADDED = "ADDED"
@@ -130,7 +130,7 @@ class ListWatch(Generic[_Object]):
         resource: WatchedResource[_Object],
         *,
         on_list: Callable[[Sequence[_Object], str], None],
-        on_events: Callable[[Sequence[tuple[ChangeType, _Object]]], None],
+        on_events: Callable[[Sequence[tuple[WatchChange, _Object]]], None],
         log: Log | None = None,
         page_size: int = _PAGE_SIZE,
         idle_timeout_seconds: float = _IDLE_TIMEOUT_SECONDS,
@@ -273,7 +273,7 @@ class ListWatch(Generic[_Object]):
         Raises:
             ApiError: One of them is an error, which ends the watch. Those before it are handed over.
         """
-        changes: list[tuple[ChangeType, _Object]] = []
+        changes: list[tuple[WatchChange, _Object]] = []
         version = None
         error = None
         for line in lines:
@@ -315,7 +315,7 @@ class ListWatch(Generic[_Object]):
             return _Version()
 
 
-_CHANGES: Final = {change.value: change for change in ChangeType}
+_CHANGES: Final = {change.value: change for change in WatchChange}
 
 
 def _is_expired(error: LicorneError) -> bool:

@@ -14,7 +14,7 @@ from ...explanation.one_line import explanation_line
 from ...si import si_pb2 as si
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
-from ..client.list_watch import ChangeType, ListWatch, WatchedResource
+from ..client.list_watch import ListWatch, WatchChange, WatchedResource
 from ..mapping.node_messages import node_info
 from ..mapping.settings import ConfigMapError, ConfigMapsRead, KubernetesSettings
 from ..objects import (
@@ -117,7 +117,7 @@ class PodScheduler:
         self._leads = not options.waits_for_lead
         self._lists: dict[type[Any], list[Any]] = {}
         """What was listed before it began, by kind."""
-        self._early: list[tuple[type[Any], Sequence[tuple[ChangeType, Any]]]] = []
+        self._early: list[tuple[type[Any], Sequence[tuple[WatchChange, Any]]]] = []
         """What changed before it began, after the lists."""
         self._running: _Running | None = None
         self._watches = [self._watch(client, kind, path) for kind, path in CLUSTER_KINDS]
@@ -232,7 +232,7 @@ class PodScheduler:
             self._each(self._running.events.gone, gone)
             self._each(self._running.events.seen, items)
 
-    def _changed(self, kind: type[Any], changes: Sequence[tuple[ChangeType, Any]]) -> None:
+    def _changed(self, kind: type[Any], changes: Sequence[tuple[WatchChange, Any]]) -> None:
         if kind is ConfigMap:
             self._configuration_changed(changes)
         elif self._running is None:
@@ -240,10 +240,10 @@ class PodScheduler:
         else:
             self._each(lambda entry: self._take_change(*entry), changes)
 
-    def _take_change(self, change: ChangeType, item: Any) -> None:
+    def _take_change(self, change: WatchChange, item: Any) -> None:
         if self._running is not None:
             events = self._running.events
-            (events.gone if change is ChangeType.DELETED else events.seen)(item)
+            (events.gone if change is WatchChange.DELETED else events.seen)(item)
 
     def _each(self, take: Callable[[Any], None], items: Iterable[Any]) -> None:
         """Take things one by one; one that fails does not keep the others back."""
@@ -253,10 +253,10 @@ class PodScheduler:
             except Exception as error:  # noqa: BLE001 - as said
                 self._note_error(error)
 
-    def _configuration_changed(self, changes: Sequence[tuple[ChangeType, ConfigMap]]) -> None:
+    def _configuration_changed(self, changes: Sequence[tuple[WatchChange, ConfigMap]]) -> None:
         has_changed = [
             self._configuration.remove(item.metadata.name)
-            if change is ChangeType.DELETED
+            if change is WatchChange.DELETED
             else self._configuration.put(item)
             for change, item in changes
         ]

@@ -14,7 +14,7 @@ from support.proxy.waiting import wait_until
 
 from licorne.proxy.kubernetes.client.api_client import ApiClient
 from licorne.proxy.kubernetes.client.errors import ApiUnreachable
-from licorne.proxy.kubernetes.client.list_watch import ChangeType, ListWatch, WatchedResource
+from licorne.proxy.kubernetes.client.list_watch import ListWatch, WatchChange, WatchedResource
 from licorne.proxy.kubernetes.objects import Pod
 
 ALL_PODS: Final = "/api/v1/pods"
@@ -45,11 +45,11 @@ class Follower:
         self.lists.append(sorted(self.names))
         self.versions.append(version)
 
-    def on_events(self, changes: Sequence[tuple[ChangeType, Pod]]) -> None:
+    def on_events(self, changes: Sequence[tuple[WatchChange, Pod]]) -> None:
         self.batches.append(len(changes))
         for change, pod in changes:
             self.pods[pod.metadata.name] = pod
-            (self.names.discard if change is ChangeType.DELETED else self.names.add)(pod.metadata.name)
+            (self.names.discard if change is WatchChange.DELETED else self.names.add)(pod.metadata.name)
             self.changes.append((change.value, pod.metadata.name))
 
 

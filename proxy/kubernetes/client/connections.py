@@ -19,7 +19,7 @@ from .errors import ApiError, ApiUnreachable, CredentialError
 from .identities import Secret
 from .line_stream import LineStream
 
-__all__ = ["HttpAnswer", "Transport"]
+__all__ = ["ApiConnections", "HttpAnswer"]
 
 _CONNECT_TIMEOUT_SECONDS: Final = 10.0
 _HEADERS_TIMEOUT_SECONDS: Final = 30.0
@@ -46,7 +46,7 @@ class HttpAnswer:
 
 
 @final
-class Transport:
+class ApiConnections:
     """Connections that are made with one secret. Threads share them.
 
     Args:
