@@ -190,6 +190,7 @@ class Cluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                cwd=self.folder,  # etcd puts the socket for its peers there
                 start_new_session=True,  # Ctrl-C is for the tests, which then stop the cluster
             )
 
