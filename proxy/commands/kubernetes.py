@@ -95,7 +95,7 @@ def schedule_pods(
         from ..kubernetes.client.api_client import ApiClient
         from ..kubernetes.client.kubeconfig import find_credentials
         from ..kubernetes.mapping.settings import KubernetesSettings
-        from ..kubernetes.running.pod_scheduler import PodSchedulerOptions
+        from ..kubernetes.running.coordinator import PodSchedulerOptions
         from ..kubernetes.running.service import PodService
         from ..rest.running import RestServer
         from ..scheduler.engine_names import engine_named

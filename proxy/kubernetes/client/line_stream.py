@@ -83,6 +83,7 @@ class LineStream:
         self._socket = connected
         self._response = response
         self._idle_timeout_seconds = idle_timeout_seconds
+        connected.settimeout(idle_timeout_seconds)  # in place of the time for the answer to begin
         self._chunks = ChunkedBody() if response.chunked else None
         self._first = True
         self._has_ended = False

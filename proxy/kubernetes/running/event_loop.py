@@ -48,16 +48,12 @@ class EventThread:
     """The thread, with the workers beside it.
 
     Args:
-        on_idle: Is called on the thread when the mailbox is empty, and after each few hundred calls.
-        on_error: Is called on the thread with what a call raises; the next call follows.
         workers_max: How many calls are worked on at a time.
     """
 
-    def __init__(
-        self, *, on_idle: Callable[[], None], on_error: Callable[[Exception], None], workers_max: int = 16
-    ) -> None:
-        self._on_idle = on_idle
-        self._on_error = on_error
+    def __init__(self, *, workers_max: int = 16) -> None:
+        self._on_idle: Callable[[], None] = _nothing
+        self._on_error: Callable[[Exception], None] = _nothing
         self._mailbox: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None]
         self._mailbox = queue.SimpleQueue()
         self._timers: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -66,8 +62,14 @@ class EventThread:
         self._reporters = ThreadPoolExecutor(_REPORTERS_MAX, thread_name_prefix="licorne-kubernetes-reporter")
         self._thread = threading.Thread(target=self._run, name="licorne-kubernetes", daemon=True)
 
-    def start(self) -> None:
-        """Begin to carry out what is posted."""
+    def start(self, *, on_idle: Callable[[], None], on_error: Callable[[Exception], None]) -> None:
+        """Begin to carry out what is posted.
+
+        Args:
+            on_idle: Is called on the thread when the mailbox is empty, and after each few hundred calls.
+            on_error: Is called on the thread with what a call raises; the next call follows.
+        """
+        self._on_idle, self._on_error = on_idle, on_error
         self._thread.start()
 
     def stop(self) -> None:
@@ -140,3 +142,7 @@ class EventThread:
             call(*args)
         except Exception as error:  # noqa: BLE001 - one bad object must not end the scheduler of all others
             self._on_error(error)
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""

@@ -1,86 +1,24 @@
-"""The scheduler of pods as a whole: its start, what comes from both sides, and its end."""
+"""The scheduler of pods with its threads: one for everything, one for each kind of object, and workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, final
 
-from .... import __version__
 from ....actors.services.log import Log
-from ....model.errors import LicorneError
-from ...client.recovery import Recovery, RecoveryState
-from ...explanation.one_line import explanation_line
-from ...si import si_pb2 as si
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
-from ..client.list_watch import ListWatch, WatchChange, WatchedResource
-from ..mapping.node_messages import node_info
-from ..mapping.settings import ConfigMapError, ConfigMapsRead, KubernetesSettings
-from ..objects import (
-    ConfigMap,
-    KubernetesNode,
-    Namespace,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PriorityClass,
-    StorageClass,
-)
-from .cache import ClusterCache
-from .cluster_configuration import ClusterConfiguration
-from .cluster_events import ClusterEvents
+from ..client.list_watch import ListWatch, WatchedResource
+from ..objects import ConfigMap
+from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
 from .event_loop import EventThread
-from .manager import PodManager
-from .pod_actions import PodActions
-from .reconsidering import Reconsidering
-from .reporting import Reporter
-from .request_batch import Entry, RequestBatch
-from .shared_parts import SharedParts
-from .task_life import TaskLife
-from .waiting_reports import WaitingReports
+from .tasks import Task
 
 if TYPE_CHECKING:
     from ...client.remote_scheduler import RemoteScheduler
     from ...scheduler.scheduler import Scheduler
 
-__all__ = ["PodScheduler", "PodSchedulerOptions"]
-
-CLUSTER_KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
-    (Namespace, "/api/v1/namespaces"),
-    (PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
-    (StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
-    (PersistentVolume, "/api/v1/persistentvolumes"),
-    (PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"),
-    (KubernetesNode, "/api/v1/nodes"),
-    (Pod, "/api/v1/pods"),
-)
-"""What is watched of the whole cluster, in the order in which it is taken at the start."""
-_REASONS: Final = {
-    si.UpdateContainerSchedulingStateRequest.SKIPPED: "SchedulingSkipped",
-    si.UpdateContainerSchedulingStateRequest.FAILED: "Unschedulable",
-}
-_RETRY_SECONDS: Final = 10.0
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PodSchedulerOptions:
-    """What the command line says.
-
-    Args:
-        namespace: Where the configuration is kept.
-        defaults: The settings where the configuration in the cluster says nothing.
-        queues: The queues if the cluster has no configuration, as YAML.
-        identity: The name of this process among those that could schedule.
-        waits_for_lead: Whether it schedules only when `lead` is called.
-    """
-
-    namespace: str = "default"
-    defaults: KubernetesSettings = field(default_factory=KubernetesSettings)
-    queues: str = ""
-    identity: str = "licorne"
-    waits_for_lead: bool = False
+__all__ = ["PodScheduler"]
 
 
 @final
@@ -101,62 +39,43 @@ class PodScheduler:
         options: PodSchedulerOptions,
         log: Log | None = None,
     ) -> None:
-        self._scheduler = scheduler
-        self._options = options
         self._log = log if log is not None else Log()
-        self._loop = EventThread(on_idle=self._flush, on_error=self._note_error)
-        calls = ApiCalls(client)
-        self._reporter = Reporter(
-            self._loop, calls, controller=options.defaults.scheduler_name, instance=options.identity
-        )
-        self._actions = PodActions(self._loop, calls)
-        self._configuration = ClusterConfiguration(
-            options.defaults, options.queues, self._log, self._report_configuration
-        )
-        self._cache = ClusterCache()
-        self._leads = not options.waits_for_lead
-        self._lists: dict[type[Any], list[Any]] = {}
-        """What was listed before it began, by kind."""
-        self._early: list[tuple[type[Any], Sequence[tuple[WatchChange, Any]]]] = []
-        """What changed before it began, after the lists."""
-        self._running: _Running | None = None
+        self._loop = EventThread()
+        self._coordinator = Coordinator(scheduler, self._loop, ApiCalls(client), options, self._log)
         self._watches = [self._watch(client, kind, path) for kind, path in CLUSTER_KINDS]
         self._watches.append(
             self._watch(client, ConfigMap, f"/api/v1/namespaces/{options.namespace}/configmaps")
         )
 
     def _watch(self, client: ApiClient, kind: type[Any], path: str) -> ListWatch[Any]:
+        loop, coordinator = self._loop, self._coordinator
         return ListWatch(
             client,
             WatchedResource(path, kind),
-            on_list=lambda items, _: self._loop.post(self._listed, kind, items),
-            on_events=lambda changes: self._loop.post(self._changed, kind, changes),
+            on_list=lambda items, _: loop.post(coordinator.listed, kind, items),
+            on_events=lambda changes: loop.post(coordinator.changed, kind, changes),
             log=self._log,
         )
-
-    # ------------------------------------------------------------------------------------- start and end
 
     @property
     def is_ready(self) -> bool:
         """Whether it schedules: it leads, and the scheduler has all that the cluster has."""
-        running = self._running
-        recovery = None if running is None else running.recovery
-        return recovery is not None and recovery.state is RecoveryState.RUNNING
+        return self._coordinator.is_ready
 
     @property
-    def pod_count(self) -> int:
-        """How many pods of ours have not ended."""
-        return 0 if self._running is None else len(self._running.tasks.tasks)
+    def tasks(self) -> Mapping[str, Task]:
+        """The pods of ours that have not ended, by uid; another thread changes them."""
+        return self._coordinator.tasks
 
     def start(self) -> None:
         """Watch the cluster, and schedule as soon as everything is listed and it leads."""
-        self._loop.start()
+        self._loop.start(on_idle=self._coordinator.flush, on_error=self._coordinator.note_error)
         for watch in self._watches:
             watch.start()
 
     def lead(self) -> None:
         """Take that this process is the one that schedules."""
-        self._loop.post(self._take_lead)
+        self._loop.post(self._coordinator.lead)
 
     def stop(self) -> None:
         """Watch nothing any more, finish the calls that are under way, and start no others."""
@@ -166,224 +85,4 @@ class PodScheduler:
 
     def stop_acting(self) -> None:
         """Change nothing in the cluster any more: another process does."""
-        self._actions.may_act = False
-
-    def _take_lead(self) -> None:
-        self._leads = True
-        self._begin_if_possible()
-
-    def _begin_if_possible(self) -> None:
-        if self._running is None and self._leads and len(self._lists) == len(self._watches):
-            try:
-                self._begin()
-            except LicorneError as error:
-                self._running = None
-                self._cache = ClusterCache()
-                if not isinstance(error, ConfigMapError):
-                    self._configuration.refused(error)
-                self._loop.later(_RETRY_SECONDS, self._begin_if_possible)
-
-    def _begin(self) -> None:
-        """Hand over the whole cluster to the scheduler as a recovery; what waits follows.
-
-        Raises:
-            LicorneError: The configuration is refused.
-        """
-        read = self._configuration.read()
-        settings = read.settings
-        running = self._running = self._parts(settings)
-        for node in self._lists[KubernetesNode]:
-            self._cache.put_node(node)
-        for kind, _ in CLUSTER_KINDS:
-            items = [] if kind is KubernetesNode else self._lists[kind]
-            self._each(running.events.seen, sorted(items, key=lambda item: item.metadata.creation_timestamp))
-        entries = running.requests.take()
-        actions = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
-        recovery = Recovery(
-            self._scheduler,
-            _registration(read),
-            PodManager(self._cache, lambda what, message: self._loop.post(self._said, what, message)),
-            nodes=[
-                node_info(state.node, actions[state.node.spec.unschedulable], settings)
-                for state in self._cache.nodes.values()
-            ],
-            applications=[entry for entry in entries if isinstance(entry, si.AddApplicationRequest)],
-            allocations=[entry for entry in entries if isinstance(entry, si.Allocation)],
-        )
-        recovery.start()
-        running.recovery = running.requests.target = recovery
-        self._log.info("scheduling: {} nodes, {} pods", len(self._cache.nodes), len(self._cache.pods))
-        self._lists.clear()
-        early, self._early = self._early, []
-        for kind, changes in early:
-            self._changed(kind, changes)
-
-    # ------------------------------------------------------------------------------------- the API server
-
-    def _listed(self, kind: type[Any], items: Sequence[Any]) -> None:
-        if kind is ConfigMap and self._configuration.replace(list(items)):
-            self._configuration.reload(self._update_configuration)
-        if self._running is None:
-            self._lists[kind] = list(items)
-            self._early = [entry for entry in self._early if entry[0] is not kind]
-            self._begin_if_possible()
-        elif kind is not ConfigMap:
-            gone = self._running.events.not_among(kind, items)
-            self._each(self._running.events.gone, gone)
-            self._each(self._running.events.seen, items)
-
-    def _changed(self, kind: type[Any], changes: Sequence[tuple[WatchChange, Any]]) -> None:
-        if kind is ConfigMap:
-            self._configuration_changed(changes)
-        elif self._running is None:
-            self._early.append((kind, changes))
-        else:
-            self._each(lambda entry: self._take_change(*entry), changes)
-
-    def _take_change(self, change: WatchChange, item: Any) -> None:
-        if self._running is not None:
-            events = self._running.events
-            (events.gone if change is WatchChange.DELETED else events.seen)(item)
-
-    def _each(self, take: Callable[[Any], None], items: Iterable[Any]) -> None:
-        """Take things one by one; one that fails does not keep the others back."""
-        for item in items:
-            try:
-                take(item)
-            except Exception as error:  # noqa: BLE001 - as said
-                self._note_error(error)
-
-    def _configuration_changed(self, changes: Sequence[tuple[WatchChange, ConfigMap]]) -> None:
-        has_changed = [
-            self._configuration.remove(item.metadata.name)
-            if change is WatchChange.DELETED
-            else self._configuration.put(item)
-            for change, item in changes
-        ]
-        if any(has_changed):
-            self._configuration.reload(self._update_configuration)
-            self._begin_if_possible()
-
-    def _update_configuration(self, read: ConfigMapsRead) -> None:
-        settings = read.settings
-        self._scheduler.update_configuration(
-            si.UpdateConfigurationRequest(
-                rmID=settings.rm_id,
-                policyGroup=settings.policy_group,
-                config=read.queue_yaml,
-                extraConfig=read.extra_config,
-            )
-        )
-
-    def _report_configuration(self, item: ConfigMap, reason: str) -> None:
-        self._reporter.event(item, "ConfigurationRejected", "Reloading", reason, is_warning=True)
-
-    # ------------------------------------------------------------------------------------- the scheduler
-
-    def _said(self, what: str, message: Any) -> None:
-        """Take what the scheduler says."""
-        running = self._running
-        if running is None:
-            return
-        match what:
-            case "allocations":
-                self._take_allocations(running, message)
-            case "applications":
-                self._take_applications(running, message)
-            case "scheduling state":
-                reason = _REASONS.get(message.state)
-                if reason is not None:
-                    running.waiting.waits(message.allocationKey, reason)
-            case "nodes":
-                for rejection in message.rejected:
-                    state = self._cache.nodes.get(rejection.nodeID)
-                    if state is not None:
-                        self._reporter.event(
-                            state.node, "NodeRejected", "Registering", rejection.reason, is_warning=True
-                        )
-
-    def _take_allocations(self, running: _Running, response: si.AllocationResponse) -> None:
-        self._each(running.tasks.placed, response.new)
-        self._each(running.tasks.rejected, response.rejectedAllocations)
-        self._each(running.tasks.released, response.released)
-
-    def _take_applications(self, running: _Running, response: si.ApplicationResponse) -> None:
-        applications = running.tasks.applications
-        for accepted in response.accepted:
-            applications.accepted(accepted.applicationID)
-        for rejected in response.rejected:
-            applications.rejected(rejected.applicationID, rejected.reason)
-        for change in response.updated:
-            applications.changed(change.applicationID, change.state, change.message)
-
-    def _flush(self) -> None:
-        if self._running is not None:
-            self._running.requests.flush()
-
-    def _note_refused(self, entry: Entry, error: LicorneError) -> None:
-        self._log.error("the scheduler refuses {}: {}", type(entry).__name__, error)
-
-    def _note_error(self, error: Exception) -> None:
-        self._log.error("what has happened cannot be carried out: {}", error, error=error)
-
-    def _parts(self, settings: KubernetesSettings) -> _Running:
-        """Return the parts that there are once the settings are known."""
-        loop, reporter = self._loop, self._reporter
-        self._actions.evicts = settings.evict_preempted
-        requests = RequestBatch(settings.rm_id, self._note_refused)
-        parts = SharedParts(
-            settings,
-            self._cache,
-            loop,
-            requests,
-            self._actions,
-            reporter,
-            Reconsidering(loop, self._reconsider),
-        )
-        tasks = TaskLife(parts)
-        return _Running(
-            settings=settings,
-            requests=requests,
-            tasks=tasks,
-            events=ClusterEvents(parts, tasks),
-            waiting=WaitingReports(loop, reporter, tasks.tasks, self._explain),
-        )
-
-    def _reconsider(self, node_ids: Sequence[str], keys: Sequence[str]) -> None:
-        """Have the scheduler ask again; while it recovers, it has asked about nothing yet."""
-        running = self._running
-        if running is None or not self.is_ready:
-            return
-        running.requests.flush()
-        rm_id = running.settings.rm_id
-        if node_ids or not keys:
-            self._scheduler.reconsider(rm_id, node_ids=node_ids)
-        if keys:
-            self._scheduler.reconsider(rm_id, allocation_keys=keys)
-
-    def _explain(self, application_id: str, key: str) -> str:
-        return explanation_line(self._scheduler.explain_ask(application_id, key))
-
-
-@final
-@dataclass(slots=True)
-class _Running:
-    """The parts that there are once the settings are known."""
-
-    settings: KubernetesSettings
-    requests: RequestBatch
-    tasks: TaskLife
-    events: ClusterEvents
-    waiting: WaitingReports
-    recovery: Recovery | None = None
-
-
-def _registration(read: ConfigMapsRead) -> si.RegisterResourceManagerRequest:
-    settings = read.settings
-    return si.RegisterResourceManagerRequest(
-        rmID=settings.rm_id,
-        version=__version__,
-        policyGroup=settings.policy_group,
-        config=read.queue_yaml,
-        extraConfig=read.extra_config,
-    )
+        self._coordinator.stop_acting()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, Self, final
 from ....actors.services.log import Log
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
+from .coordinator import PodSchedulerOptions
 from .leader_election import LeaderElection
-from .pod_scheduler import PodScheduler, PodSchedulerOptions
+from .pod_scheduler import PodScheduler
 
 if TYPE_CHECKING:
     from ...client.remote_scheduler import RemoteScheduler

@@ -1,0 +1,368 @@
+"""Between the cluster and the scheduler: the start as a recovery, then what either side says.
+
+It has no threads of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, final
+
+from .... import __version__
+from ....actors.services.log import Log
+from ....model.errors import LicorneError
+from ...client.recovery import Recovery, RecoveryState
+from ...explanation.one_line import explanation_line
+from ...si import si_pb2 as si
+from ..client.api_calls import ApiCalls
+from ..client.list_watch import WatchChange
+from ..mapping.node_messages import node_info
+from ..mapping.settings import ConfigMapError, ConfigMapsRead, KubernetesSettings
+from ..objects import (
+    ConfigMap,
+    KubernetesNode,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    StorageClass,
+)
+from .cache import ClusterCache
+from .cluster_configuration import ClusterConfiguration
+from .cluster_events import ClusterEvents
+from .event_loop import EventLoop
+from .manager import PodManager
+from .pod_actions import PodActions
+from .reconsidering import Reconsidering
+from .reporting import Reporter
+from .request_batch import Entry, RequestBatch
+from .shared_parts import SharedParts
+from .task_life import TaskLife
+from .tasks import Task
+from .waiting_reports import WaitingReports
+
+if TYPE_CHECKING:
+    from ...client.remote_scheduler import RemoteScheduler
+    from ...scheduler.scheduler import Scheduler
+
+__all__ = ["CLUSTER_KINDS", "Coordinator", "PodSchedulerOptions"]
+
+CLUSTER_KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
+    (Namespace, "/api/v1/namespaces"),
+    (PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    (StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
+    (PersistentVolume, "/api/v1/persistentvolumes"),
+    (PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"),
+    (KubernetesNode, "/api/v1/nodes"),
+    (Pod, "/api/v1/pods"),
+)
+"""What is watched of the whole cluster, in the order in which it is taken at the start."""
+_REASONS: Final = {
+    si.UpdateContainerSchedulingStateRequest.SKIPPED: "SchedulingSkipped",
+    si.UpdateContainerSchedulingStateRequest.FAILED: "Unschedulable",
+}
+_RETRY_SECONDS: Final = 10.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PodSchedulerOptions:
+    """What the command line says.
+
+    Args:
+        namespace: Where the configuration is kept.
+        defaults: The settings where the configuration in the cluster says nothing.
+        queues: The queues if the cluster has no configuration, as YAML.
+        identity: The name of this process among those that could schedule.
+        waits_for_lead: Whether it schedules only when `lead` is called.
+    """
+
+    namespace: str = "default"
+    defaults: KubernetesSettings = field(default_factory=KubernetesSettings)
+    queues: str = ""
+    identity: str = "licorne"
+    waits_for_lead: bool = False
+
+
+@final
+class Coordinator:
+    """Takes what the cluster has and what the scheduler says; used by one thread.
+
+    Args:
+        scheduler: Who decides where pods run.
+        loop: The thread on which it is called.
+        calls: The API server.
+        options: What the command line says.
+        log: Where failures are logged.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler | RemoteScheduler,
+        loop: EventLoop,
+        calls: ApiCalls,
+        options: PodSchedulerOptions,
+        log: Log,
+    ) -> None:
+        self._scheduler = scheduler
+        self._log = log
+        self._loop = loop
+        self._reporter = Reporter(
+            self._loop, calls, controller=options.defaults.scheduler_name, instance=options.identity
+        )
+        self._actions = PodActions(self._loop, calls)
+        self._configuration = ClusterConfiguration(
+            options.defaults, options.queues, self._log, self._report_configuration
+        )
+        self._cache = ClusterCache()
+        self._leads = not options.waits_for_lead
+        self._lists: dict[type[Any], list[Any]] = {}
+        """What was listed before it began, by kind."""
+        self._early: list[tuple[type[Any], Sequence[tuple[WatchChange, Any]]]] = []
+        """What changed before it began, after the lists."""
+        self._running: _Running | None = None
+
+    # ------------------------------------------------------------------------------------- start and end
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it schedules: it leads, and the scheduler has all that the cluster has."""
+        running = self._running
+        recovery = None if running is None else running.recovery
+        return recovery is not None and recovery.state is RecoveryState.RUNNING
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """The pods of ours that have not ended, by uid."""
+        return {} if self._running is None else self._running.tasks.tasks
+
+    def stop_acting(self) -> None:
+        """Change nothing in the cluster any more: another process does."""
+        self._actions.may_act = False
+
+    def lead(self) -> None:
+        """Take that this process is the one that schedules."""
+        self._leads = True
+        self._begin_if_possible()
+
+    def _begin_if_possible(self) -> None:
+        if self._running is None and self._leads and len(self._lists) > len(CLUSTER_KINDS):
+            try:
+                self._begin()
+            except LicorneError as error:
+                self._running = None
+                self._cache = ClusterCache()
+                if not isinstance(error, ConfigMapError):
+                    self._configuration.refused(error)
+                self._loop.later(_RETRY_SECONDS, self._begin_if_possible)
+
+    def _begin(self) -> None:
+        """Hand over the whole cluster to the scheduler as a recovery; what waits follows.
+
+        Raises:
+            LicorneError: The configuration is refused.
+        """
+        read = self._configuration.read()
+        settings = read.settings
+        running = self._running = self._parts(settings)
+        for node in self._lists[KubernetesNode]:
+            self._cache.put_node(node)
+        for kind, _ in CLUSTER_KINDS:
+            items = [] if kind is KubernetesNode else self._lists[kind]
+            self._each(running.events.seen, sorted(items, key=lambda item: item.metadata.creation_timestamp))
+        entries = running.requests.take()
+        actions = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
+        recovery = Recovery(
+            self._scheduler,
+            _registration(read),
+            PodManager(self._cache, lambda what, message: self._loop.post(self._said, what, message)),
+            nodes=[
+                node_info(state.node, actions[state.node.spec.unschedulable], settings)
+                for state in self._cache.nodes.values()
+            ],
+            applications=[entry for entry in entries if isinstance(entry, si.AddApplicationRequest)],
+            allocations=[entry for entry in entries if isinstance(entry, si.Allocation)],
+        )
+        recovery.start()
+        running.recovery = running.requests.target = recovery
+        self._log.info("scheduling: {} nodes, {} pods", len(self._cache.nodes), len(self._cache.pods))
+        self._lists.clear()
+        early, self._early = self._early, []
+        for kind, changes in early:
+            self.changed(kind, changes)
+
+    # ------------------------------------------------------------------------------------- the API server
+
+    def listed(self, kind: type[Any], items: Sequence[Any]) -> None:
+        """Take all objects of a kind as they are now."""
+        if kind is ConfigMap and self._configuration.replace(list(items)):
+            self._configuration.reload(self._update_configuration)
+        if self._running is None:
+            self._lists[kind] = list(items)
+            self._early = [entry for entry in self._early if entry[0] is not kind]
+            self._begin_if_possible()
+        elif kind is not ConfigMap:
+            gone = self._running.events.not_among(kind, items)
+            self._each(self._running.events.gone, gone)
+            self._each(self._running.events.seen, items)
+
+    def changed(self, kind: type[Any], changes: Sequence[tuple[WatchChange, Any]]) -> None:
+        """Take what has changed since they were listed."""
+        if kind is ConfigMap:
+            self._configuration_changed(changes)
+        elif self._running is None:
+            self._early.append((kind, changes))
+        else:
+            self._each(lambda entry: self._take_change(*entry), changes)
+
+    def _take_change(self, change: WatchChange, item: Any) -> None:
+        if self._running is not None:
+            events = self._running.events
+            (events.gone if change is WatchChange.DELETED else events.seen)(item)
+
+    def _each(self, take: Callable[[Any], None], items: Iterable[Any]) -> None:
+        """Take things one by one; one that fails does not keep the others back."""
+        for item in items:
+            try:
+                take(item)
+            except Exception as error:  # noqa: BLE001 - as said
+                self.note_error(error)
+
+    def _configuration_changed(self, changes: Sequence[tuple[WatchChange, ConfigMap]]) -> None:
+        has_changed = [
+            self._configuration.remove(item.metadata.name)
+            if change is WatchChange.DELETED
+            else self._configuration.put(item)
+            for change, item in changes
+        ]
+        if any(has_changed):
+            self._configuration.reload(self._update_configuration)
+            self._begin_if_possible()
+
+    def _update_configuration(self, read: ConfigMapsRead) -> None:
+        settings = read.settings
+        self._scheduler.update_configuration(
+            si.UpdateConfigurationRequest(
+                rmID=settings.rm_id,
+                policyGroup=settings.policy_group,
+                config=read.queue_yaml,
+                extraConfig=read.extra_config,
+            )
+        )
+
+    def _report_configuration(self, item: ConfigMap, reason: str) -> None:
+        self._reporter.event(item, "ConfigurationRejected", "Reloading", reason, is_warning=True)
+
+    # ------------------------------------------------------------------------------------- the scheduler
+
+    def _said(self, what: str, message: Any) -> None:
+        """Take what the scheduler says."""
+        running = self._running
+        if running is None:
+            return
+        match what:
+            case "allocations":
+                self._take_allocations(running, message)
+            case "applications":
+                self._take_applications(running, message)
+            case "scheduling state":
+                reason = _REASONS.get(message.state)
+                if reason is not None:
+                    running.waiting.waits(message.allocationKey, reason)
+            case "nodes":
+                for rejection in message.rejected:
+                    state = self._cache.nodes.get(rejection.nodeID)
+                    if state is not None:
+                        self._reporter.event(
+                            state.node, "NodeRejected", "Registering", rejection.reason, is_warning=True
+                        )
+
+    def _take_allocations(self, running: _Running, response: si.AllocationResponse) -> None:
+        self._each(running.tasks.placed, response.new)
+        self._each(running.tasks.rejected, response.rejectedAllocations)
+        self._each(running.tasks.released, response.released)
+
+    def _take_applications(self, running: _Running, response: si.ApplicationResponse) -> None:
+        applications = running.tasks.applications
+        for accepted in response.accepted:
+            applications.accepted(accepted.applicationID)
+        for rejected in response.rejected:
+            applications.rejected(rejected.applicationID, rejected.reason)
+        for change in response.updated:
+            applications.changed(change.applicationID, change.state, change.message)
+
+    def flush(self) -> None:
+        """Send the scheduler what is kept for it."""
+        if self._running is not None:
+            self._running.requests.flush()
+
+    def _note_refused(self, entry: Entry, error: LicorneError) -> None:
+        self._log.error("the scheduler refuses {}: {}", type(entry).__name__, error)
+
+    def note_error(self, error: Exception) -> None:
+        """Log what one of the calls has raised."""
+        self._log.error("what has happened cannot be carried out: {}", error, error=error)
+
+    def _parts(self, settings: KubernetesSettings) -> _Running:
+        """Return the parts that there are once the settings are known."""
+        loop, reporter = self._loop, self._reporter
+        self._actions.evicts = settings.evict_preempted
+        requests = RequestBatch(settings.rm_id, self._note_refused)
+        parts = SharedParts(
+            settings,
+            self._cache,
+            loop,
+            requests,
+            self._actions,
+            reporter,
+            Reconsidering(loop, self._reconsider),
+        )
+        tasks = TaskLife(parts)
+        return _Running(
+            settings=settings,
+            requests=requests,
+            tasks=tasks,
+            events=ClusterEvents(parts, tasks),
+            waiting=WaitingReports(loop, reporter, tasks.tasks, self._explain),
+        )
+
+    def _reconsider(self, node_ids: Sequence[str], keys: Sequence[str]) -> None:
+        """Have the scheduler ask again; while it recovers, it has asked about nothing yet."""
+        running = self._running
+        if running is None or not self.is_ready:
+            return
+        running.requests.flush()
+        rm_id = running.settings.rm_id
+        if node_ids or not keys:
+            self._scheduler.reconsider(rm_id, node_ids=node_ids)
+        if keys:
+            self._scheduler.reconsider(rm_id, allocation_keys=keys)
+
+    def _explain(self, application_id: str, key: str) -> str:
+        return explanation_line(self._scheduler.explain_ask(application_id, key))
+
+
+@final
+@dataclass(slots=True)
+class _Running:
+    """The parts that there are once the settings are known."""
+
+    settings: KubernetesSettings
+    requests: RequestBatch
+    tasks: TaskLife
+    events: ClusterEvents
+    waiting: WaitingReports
+    recovery: Recovery | None = None
+
+
+def _registration(read: ConfigMapsRead) -> si.RegisterResourceManagerRequest:
+    settings = read.settings
+    return si.RegisterResourceManagerRequest(
+        rmID=settings.rm_id,
+        version=__version__,
+        policyGroup=settings.policy_group,
+        config=read.queue_yaml,
+        extraConfig=read.extra_config,
+    )
