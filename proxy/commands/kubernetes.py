@@ -8,7 +8,7 @@ import threading
 import uuid
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
 
 import typer
 
@@ -19,9 +19,47 @@ from .log_output import log_format_named, log_written, reporter
 from .options import EngineOption
 from .serve import check_installed, rest_settings, set_up_process
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..explanation.text import TextLine
+    from ..kubernetes.client.credentials import Credentials
+    from ..kubernetes.running.coordinator import PodSchedulerOptions
+    from ..kubernetes.running.picture import ClusterPicture
+
 __all__ = ["kubernetes"]
 
-_LEASE: Final = "licorne"
+_PACKAGES: Final = ("msgspec", "urllib3")
+"""What the extra `kubernetes` brings besides that of `server`."""
+
+KubeconfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig", metavar="FILE", help="How to reach the cluster; inside of one it is not needed."
+    ),
+]
+ContextOption: TypeAlias = Annotated[
+    str | None, typer.Option("--context", metavar="NAME", help="The context in that file.")
+]
+NamespaceOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAME",
+        envvar="NAMESPACE",
+        help="Where the configuration and the lease are; that of the credentials if not given.",
+    ),
+]
+SchedulerNameOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--scheduler-name", metavar="NAME", help="The pods whose schedulerName is this are scheduled."
+    ),
+]
+QueuesOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The queues if the cluster has no configuration."),
+]
 
 kubernetes = typer.Typer(name="kubernetes", invoke_without_command=True)
 """The command, and what it is asked besides."""
@@ -31,34 +69,11 @@ kubernetes = typer.Typer(name="kubernetes", invoke_without_command=True)
 def schedule_pods(
     context: typer.Context,
     *,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            "--kubeconfig", metavar="FILE", help="How to reach the cluster; inside of one it is not needed."
-        ),
-    ] = None,
-    cluster_context: Annotated[
-        str | None, typer.Option("--context", metavar="NAME", help="The context in that file.")
-    ] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            metavar="NAME",
-            envvar="NAMESPACE",
-            help="Where the configuration and the lease are; that of the credentials if not given.",
-        ),
-    ] = None,
-    scheduler_name: Annotated[
-        str,
-        typer.Option(
-            "--scheduler-name", metavar="NAME", help="The pods whose schedulerName is this are scheduled."
-        ),
-    ] = "licorne",
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="The queues if the cluster has no configuration."),
-    ] = None,
+    kubeconfig: KubeconfigOption = None,
+    cluster_context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    scheduler_name: SchedulerNameOption = "licorne",
+    config: QueuesOption = None,
     no_lease: Annotated[
         bool, typer.Option("--no-lease", help="Schedule without a lease: no other process may run.")
     ] = False,
@@ -89,13 +104,9 @@ def schedule_pods(
     if context.invoked_subcommand is not None:
         return
     with ends_on(LicorneError, "licorne kubernetes"), ExitStack() as stack:
-        check_installed("kubernetes", "msgspec", "urllib3")
+        check_installed("kubernetes", *_PACKAGES)
         from ...actors.services.log import Log
-        from ..files.input_files import read_text
         from ..kubernetes.client.api_client import ApiClient
-        from ..kubernetes.client.kubeconfig import find_credentials
-        from ..kubernetes.mapping.settings import KubernetesSettings
-        from ..kubernetes.running.coordinator import PodSchedulerOptions
         from ..kubernetes.running.service import PodService
         from ..rest.running import RestServer
         from ..scheduler.engine_names import engine_named
@@ -103,14 +114,8 @@ def schedule_pods(
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne kubernetes"))
-        credentials = find_credentials(kubeconfig, cluster_context)
-        options = PodSchedulerOptions(
-            namespace=namespace or credentials.namespace,
-            defaults=KubernetesSettings(scheduler_name=scheduler_name),
-            queues="" if config is None else read_text(config),
-            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-            waits_for_lead=not no_lease,
-        )
+        choice = _ClusterChoice(kubeconfig, cluster_context, namespace, scheduler_name, config)
+        credentials, options = choice.read(has_lease=not no_lease)
         rest = (
             None
             if no_rest
@@ -132,9 +137,98 @@ def schedule_pods(
             raise LicorneError("another process holds the lease now")
 
 
+class _ClusterChoice(NamedTuple):
+    """Which cluster is meant, and how its pods are scheduled."""
+
+    kubeconfig: Path | None
+    context: str | None
+    namespace: str | None
+    scheduler_name: str
+    config: Path | None
+
+    def read(self, *, has_lease: bool = False) -> tuple[Credentials, PodSchedulerOptions]:
+        """Return how to reach the cluster, and how its pods are scheduled.
+
+        Raises:
+            LicorneError: There are no credentials, or a file cannot be read.
+        """
+        check_installed("kubernetes", *_PACKAGES)
+        from ..files.input_files import read_text
+        from ..kubernetes.client.kubeconfig import find_credentials
+        from ..kubernetes.mapping.settings import KubernetesSettings
+        from ..kubernetes.running.coordinator import PodSchedulerOptions
+
+        credentials = find_credentials(self.kubeconfig, self.context)
+        options = PodSchedulerOptions(
+            namespace=self.namespace or credentials.namespace,
+            defaults=KubernetesSettings(scheduler_name=self.scheduler_name),
+            queues="" if self.config is None else read_text(self.config),
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            waits_for_lead=has_lease,
+        )
+        return credentials, options
+
+
 def _ends_on_signals() -> threading.Event:
     """Return an event that SIGTERM and Ctrl-C set."""
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     return ended
+
+
+@kubernetes.command("explain")
+def explain_pod(
+    name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="A pod.")],
+    *,
+    kubeconfig: KubeconfigOption = None,
+    cluster_context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    scheduler_name: SchedulerNameOption = "licorne",
+    config: QueuesOption = None,
+) -> None:
+    """Say where a pod runs, or why it waits.
+
+    The whole cluster is read once, and its pods are placed on a scheduler of the command's own.
+    """
+    with ends_on(LicorneError, "licorne kubernetes explain"):
+        if name.count("/") != 1:
+            raise LicorneError(f"expected NAMESPACE/NAME, not {name!r}")
+        choice = _ClusterChoice(kubeconfig, cluster_context, namespace, scheduler_name, config)
+        _print_picture(choice, lambda picture: picture.explain(name))
+
+
+@kubernetes.command("dry-run")
+def dry_run_pod(
+    *,
+    manifest: Annotated[
+        Path, typer.Option("--filename", "-f", metavar="FILE", help="The manifest of a pod or of a workload.")
+    ],
+    kubeconfig: KubeconfigOption = None,
+    cluster_context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    scheduler_name: SchedulerNameOption = "licorne",
+    config: QueuesOption = None,
+) -> None:
+    """Say where a pod would run, or why it would wait, if it were created now. Nothing changes.
+
+    Of a workload, such as a Deployment or a Job, one pod is tried.
+    """
+    with ends_on(LicorneError, "licorne kubernetes dry-run"):
+        check_installed("kubernetes", *_PACKAGES)
+        from ..kubernetes.manifests import read_pod
+
+        pod = read_pod(manifest, scheduler_name)
+        choice = _ClusterChoice(kubeconfig, cluster_context, namespace, scheduler_name, config)
+        _print_picture(choice, lambda picture: picture.try_pod(pod))
+
+
+def _print_picture(choice: _ClusterChoice, ask: Callable[[ClusterPicture], Iterable[TextLine]]) -> None:
+    """Read the cluster, and print what it is asked."""
+    credentials, options = choice.read()
+    from ..kubernetes.client.api_client import ApiClient
+    from ..kubernetes.running.picture import ClusterPicture
+    from .printing import print_text_lines
+
+    with ApiClient(credentials) as client:
+        print_text_lines(ask(ClusterPicture(client, options)))

@@ -27,6 +27,12 @@ def print_lines(played_input: PlayedInput, lines: Iterable[TextLine]) -> None:
     console.print(
         Text(f"at {short_duration_text(played_input.elapsed_ns)}{played}", style="dim"), soft_wrap=True
     )
+    print_text_lines(lines)
+
+
+def print_text_lines(lines: Iterable[TextLine]) -> None:
+    """Print lines, as far indented as they say."""
+    console = output_console()
     for line in lines:
         console.print(Text("  " * line.depth + line.text, style=line.style), soft_wrap=True)
 

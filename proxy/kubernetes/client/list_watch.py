@@ -26,8 +26,8 @@ _PAGE_PATIENCE_SECONDS: Final = 5.0
 """How long a page of a list is asked for; after that the list begins anew."""
 _WATCH_SECONDS: Final = (300, 600)
 """How long a watch lasts: a random time, so that all of them do not end at once."""
-_IDLE_TIMEOUT_SECONDS: Final = 90.0
-"""When a watch counts as lost: a server sends a bookmark each minute."""
+_IDLE_TIMEOUT_SECONDS: Final = 630.0
+"""When a watch counts as lost: it lasts less. A server need not send bookmarks, and TCP notices a dead one."""
 _BACKOFF_SECONDS: Final = (1.0, 30.0)
 
 
@@ -193,7 +193,11 @@ class ListWatch(Generic[_Object]):
         while not self._stopped.is_set():
             try:
                 if self._version is None:
-                    self._list()
+                    items, version = self.read_list()
+                    if self._stopped.is_set():
+                        return
+                    self._on_list(items, version)
+                    self._version = version
                 self._watch()
             except LicorneError as error:
                 self._note(error)
@@ -210,20 +214,20 @@ class ListWatch(Generic[_Object]):
             self._version = None
         self._log.warning("{}: {}", self._resource.path, error)
 
-    def _list(self) -> None:
-        """Hand over all objects."""
+    def read_list(self) -> tuple[list[_Object], str]:
+        """Return all objects as they are now, and the version of the list.
+
+        Raises:
+            ApiError, ApiUnreachable, CredentialError, InputError: As for a request.
+        """
         items: list[_Object] = []
         token = ""
         while True:
             page = self._page(token)
             items += filter(None, map(self._decode, page.items or ()))
             token = page.metadata.continue_token
-            if self._stopped.is_set():
-                return
-            if not token:
-                break
-        self._on_list(items, page.metadata.resource_version)
-        self._version = page.metadata.resource_version
+            if not token or self._stopped.is_set():
+                return items, page.metadata.resource_version
 
     def _page(self, token: str) -> _ListDocument:
         query = {**self._resource.query(), "limit": str(self._page_size)}

@@ -156,7 +156,7 @@ class Applications:
         """Take that an application is rejected: its pods fail."""
         application = self._by_id.get(identity)
         if application is not None:
-            application.phase = ApplicationPhase.REJECTED
+            application.phase, application.reason = ApplicationPhase.REJECTED, reason
             self._fail(application, "ApplicationRejected", reason)
 
     def changed(self, identity: str, state: str, message: str) -> None:
@@ -186,7 +186,7 @@ class Applications:
     def _failing(self, application: PodApplication, message: str) -> None:
         if application.phase is ApplicationPhase.FAILING:
             return
-        application.phase = ApplicationPhase.FAILING
+        application.phase, application.reason = ApplicationPhase.FAILING, message
         self._end_placeholders(application)
         if _GANG_TIMEOUT in message:
             self._fail(application, _GANG_TIMEOUT, _GANG_TIMEOUT_TEXT)

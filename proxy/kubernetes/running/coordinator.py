@@ -138,6 +138,10 @@ class Coordinator:
         """The pods of ours that have not ended, by uid."""
         return {} if self._running is None else self._running.tasks.tasks
 
+    def why_blocked(self, task: Task) -> str:
+        """Return what else than the scheduler a task waits for, empty if it is nothing."""
+        return "" if self._running is None else self._running.tasks.why_blocked(task.pod)
+
     def stop_acting(self) -> None:
         """Change nothing in the cluster any more: another process does."""
         self._actions.may_act = False

@@ -137,7 +137,7 @@ class TaskLife:
         """Ask for a task, if its application may ask and nothing else keeps it waiting."""
         if task.state is not TaskState.NEW or not task.application.may_ask(task):
             return
-        reason = "" if task.is_virtual else self._why_blocked(task.pod)
+        reason = "" if task.is_virtual else self.why_blocked(task.pod)
         if reason:
             self._blocked[task.key] = task
             self._reporter.condition(task.pod, "Unschedulable", reason)
@@ -158,7 +158,7 @@ class TaskLife:
         for task in list(self._blocked.values()):
             self.ask(task)
 
-    def _why_blocked(self, pod: Pod) -> str:
+    def why_blocked(self, pod: Pod) -> str:
         """Return why a pod cannot be asked for yet, empty if it can."""
         for name in claim_names(pod):
             claim = self._cache.claims.get(f"{pod.metadata.namespace}/{name}")

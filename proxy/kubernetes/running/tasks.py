@@ -86,6 +86,8 @@ class PodApplication:
     groups: tuple[DeclaredTaskGroup, ...] = ()
     phase: ApplicationPhase = ApplicationPhase.SUBMITTED
     tasks: dict[str, Task] = field(default_factory=dict)
+    reason: str = ""
+    """Why it is rejected or fails."""
     has_asked: bool = False
     """Whether the scheduler was asked for any of its tasks."""
 

@@ -1,0 +1,178 @@
+"""The cluster as it is at one moment, on a scheduler of its own: to explain, and to try a new pod."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, final
+
+import msgspec
+
+from ....actors.services.log import Log
+from ....model.errors import LicorneError
+from ...explanation.text import TextLine, lines_of
+from ...scheduler.scheduler import Scheduler
+from ..client.api_calls import ApiCalls
+from ..client.api_client import ApiClient
+from ..client.list_watch import ListWatch, WatchChange, WatchedResource
+from ..objects import ConfigMap, Pod, PriorityClass
+from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
+from .tasks import ApplicationPhase, Task, TaskState
+
+__all__ = ["ClusterPicture", "PodMissingError"]
+
+T = TypeVar("T")
+_ROUNDS_MAX = 100
+"""How often the scheduler and what is around it take turns; both have come to rest long before."""
+
+
+class PodMissingError(LicorneError):
+    """The cluster has no pod of that name."""
+
+
+@final
+class _StillLoop:
+    """Carries out what is posted when it is asked to; calls of the API server and timers never come."""
+
+    def __init__(self) -> None:
+        self._posted: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+
+    def now(self) -> float:
+        return 0.0
+
+    def post(self, call: Callable[..., None], *args: Any) -> None:
+        self._posted.append((call, args))
+
+    def later(self, seconds: float, call: Callable[..., None], *args: Any) -> None:
+        """Drop it: no time passes."""
+
+    def work(
+        self, call: Callable[[], T], then: Callable[[T | Exception], None], *, is_urgent: bool = True
+    ) -> None:
+        """Drop it: nothing is changed in the cluster."""
+
+    def carry_out(self) -> bool:
+        """Carry out all that is posted; return whether there was anything."""
+        had_any = bool(self._posted)
+        while self._posted:
+            call, args = self._posted.popleft()
+            call(*args)
+        return had_any
+
+
+@final
+class ClusterPicture:
+    """Reads the whole cluster once, and places the pods that wait there as the scheduler would.
+
+    Nothing is changed in the cluster. Everything the scheduler decides by is in the cluster, but for the
+    times at which it has seen things: it may place pods of equal right in another order.
+
+    Args:
+        client: The API server.
+        options: How the scheduler runs.
+
+    Raises:
+        LicorneError: The cluster cannot be read, or its configuration is refused.
+    """
+
+    def __init__(self, client: ApiClient, options: PodSchedulerOptions) -> None:
+        self._options = options
+        self._scheduler = Scheduler(engine="direct")
+        self._loop = _StillLoop()
+        self._coordinator = Coordinator(self._scheduler, self._loop, ApiCalls(client), options, Log())
+        maps = (ConfigMap, f"/api/v1/namespaces/{options.namespace}/configmaps")
+        kinds: list[tuple[type[Any], str]] = [*CLUSTER_KINDS, maps]
+        lists = {kind: _read_list(client, kind, path) for kind, path in kinds}
+        self._pods = {pod.full_name: pod for pod in lists[Pod]}
+        self._classes: dict[str, PriorityClass] = {item.metadata.name: item for item in lists[PriorityClass]}
+        for kind, items in lists.items():
+            self._coordinator.listed(kind, items)
+        self._come_to_rest()
+        if not self._coordinator.is_ready:
+            raise LicorneError("the configuration of the cluster is refused: see its ConfigMap")
+
+    def explain(self, full_name: str) -> Iterator[TextLine]:
+        """Say where a pod is, or why it waits.
+
+        Args:
+            full_name: `<namespace>/<name>`.
+
+        Raises:
+            PodMissingError: There is no such pod.
+        """
+        pod = self._pods.get(full_name)
+        if pod is None:
+            raise PodMissingError(f"the cluster has no pod {full_name}")
+        yield from self._lines(pod)
+
+    def try_pod(self, pod: Pod) -> Iterator[TextLine]:
+        """Say where a pod would run, or why it would wait, if it were created now.
+
+        Args:
+            pod: The pod as it stands in a manifest; its name may be empty.
+        """
+        name = pod.metadata.name or "dry-run"
+        metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"dry-run-{name}")
+        spec = pod.spec
+        if spec.priority is None and spec.priority_class_name in self._classes:
+            priority = self._classes[spec.priority_class_name].value
+            spec = msgspec.structs.replace(spec, priority=priority)
+        new = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+        self._coordinator.changed(Pod, [(WatchChange.ADDED, new)])
+        self._come_to_rest()
+        yield from self._lines(new)
+
+    def _come_to_rest(self) -> None:
+        """Let the scheduler and what is around it take turns until neither has anything to do."""
+        for _ in range(_ROUNDS_MAX):
+            self._coordinator.flush()
+            placed = self._scheduler.run_until_idle()
+            if not self._loop.carry_out() and not placed:
+                return
+
+    def _lines(self, pod: Pod) -> Iterator[TextLine]:
+        task = self._coordinator.tasks.get(pod.metadata.uid)
+        if task is None:
+            yield TextLine(f"{pod.full_name} {self._why_no_task(pod)}")
+            return
+        application = task.application
+        if task.node_name and task.state is not TaskState.ORPHAN:
+            verb = "runs" if pod.spec.node_name else "fits"
+            yield TextLine(f"{pod.full_name} {verb} on node {task.node_name}", style="bold green")
+            yield TextLine(f"application {application.application_id}", 1)
+        elif task.state is TaskState.ASKED:
+            explanation = self._scheduler.explain_ask(application.application_id, task.key)
+            yield TextLine(f"{pod.full_name} waits", style="bold yellow")
+            yield from lines_of(explanation, lambda position: f"line {position.line} of the queues")
+        else:
+            yield TextLine(f"{pod.full_name} waits: {self._why_not_asked(task)}", style="bold yellow")
+
+    def _why_no_task(self, pod: Pod) -> str:
+        ours, own = self._options.defaults.scheduler_name, pod.spec.scheduler_name
+        if own != ours:
+            return f"is for the scheduler {own!r}, not {ours!r}"
+        if pod.is_terminal:
+            return f"has ended: {pod.status.phase}"
+        return f"waits for scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
+
+    def _why_not_asked(self, task: Task) -> str:
+        if task.state is TaskState.ORPHAN:
+            return f"its node {task.node_name} is not known"
+        phase, named = task.application.phase, f"application {task.application.application_id}"
+        match phase:
+            case ApplicationPhase.RESERVING:
+                return f"the gang of {named} is not complete"
+            case ApplicationPhase.REJECTED | ApplicationPhase.FAILING:
+                return f"{named} is {phase.value}: {task.application.reason}"
+            case _:
+                return self._coordinator.why_blocked(task) or "its application is not accepted yet"
+
+
+def _read_list(client: ApiClient, kind: type[Any], path: str) -> list[Any]:
+    resource = WatchedResource(path, kind)
+    items, _ = ListWatch(client, resource, on_list=_nothing, on_events=_nothing).read_list()
+    return items
+
+
+def _nothing(*_: object) -> None:
+    """Take nothing: the list is read once."""
