@@ -27,7 +27,7 @@ _PAGE_PATIENCE_SECONDS: Final = 5.0
 _WATCH_SECONDS: Final = (300, 600)
 """How long a watch lasts: a random time, so that all of them do not end at once."""
 _IDLE_TIMEOUT_SECONDS: Final = 630.0
-"""When a watch counts as lost: it lasts less. A server need not send bookmarks, and TCP notices a dead one."""
+"""When a watch counts as lost: it lasts less. Servers may be silent, and TCP notices a dead one."""
 _BACKOFF_SECONDS: Final = (1.0, 30.0)
 
 

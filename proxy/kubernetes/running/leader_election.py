@@ -40,6 +40,7 @@ class LeaderElection:
         on_lead: Is called once, when this process holds the lease.
         on_lost: Is called once, when it may not act any more. It cannot lead again: what it knew is too old.
         log: Where it is said who leads.
+        clock: Tells seconds, and never goes back.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class LeaderElection:
         on_lead: Callable[[], None],
         on_lost: Callable[[], None],
         log: Log | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._calls = calls
         self._namespace = namespace
@@ -60,11 +62,13 @@ class LeaderElection:
         self._on_lead = on_lead
         self._on_lost = on_lost
         self._log = log if log is not None else Log()
+        self._clock = clock
         self._observed: tuple[str, str | None, int] | None = None
         """Holder, renewal and transitions of the lease as they were seen last."""
         self._observed_at = 0.0
         self._renewed_at: float | None = None
         """When this process has renewed the lease last; `None` while it does not hold it."""
+        self._has_lost = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="licorne-kubernetes-lease", daemon=True)
 
@@ -86,25 +90,28 @@ class LeaderElection:
     def leads(self) -> bool:
         """Return whether this process may act now; from any thread."""
         renewed_at = self._renewed_at
-        return renewed_at is not None and time.monotonic() - renewed_at < _RENEWED_WITHIN_SECONDS
+        return renewed_at is not None and self._clock() - renewed_at < _RENEWED_WITHIN_SECONDS
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            was_leading = self._renewed_at is not None
-            began = time.monotonic()
-            try:
-                self._try(began)
-            except LicorneError as error:
-                self._log.warning("the lease {}/{}: {}", self._namespace, self._name, error)
-            if was_leading and not self.leads():
-                self._renewed_at = None
-                self._log.error("the lease is lost: another process schedules from now on")
-                self._on_lost()
-                return
-            if not was_leading and self.leads():
-                self._log.info("{} holds the lease {}/{}", self._identity, self._namespace, self._name)
-                self._on_lead()
+        while not (self._stopped.is_set() or self._has_lost):
+            self.step()
             self._stopped.wait(_PAUSE_SECONDS)
+
+    def step(self) -> None:
+        """Take or renew the lease if that is possible now, and tell what has become of it."""
+        was_leading = self._renewed_at is not None
+        try:
+            self._try(self._clock())
+        except LicorneError as error:
+            self._log.warning("the lease {}/{}: {}", self._namespace, self._name, error)
+        if was_leading and not self.leads():
+            self._renewed_at = None
+            self._has_lost = True
+            self._log.error("the lease is lost: another process schedules from now on")
+            self._on_lost()
+        elif not was_leading and self.leads():
+            self._log.info("{} holds the lease {}/{}", self._identity, self._namespace, self._name)
+            self._on_lead()
 
     def _try(self, began: float) -> None:
         """Take or renew the lease, if that is possible now.
@@ -136,7 +143,7 @@ class LeaderElection:
     def _has_not_expired(self, spec: LeaseSpec) -> bool:
         """Return whether a lease has changed within its time, by the clock of this process."""
         seen = (spec.holder_identity, spec.renew_time, spec.lease_transitions)
-        now = time.monotonic()
+        now = self._clock()
         if seen != self._observed:
             self._observed, self._observed_at = seen, now
         return now - self._observed_at < (spec.lease_duration_seconds or LEASE_SECONDS)
