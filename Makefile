@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -60,6 +60,14 @@ cluster: $(VENV)/.ready etcd
 # All tests of the scheduler of pods, also those on a real cluster, which `make test` leaves out.
 test-kubernetes: $(LINKS) cluster
 	$(BIN)/pytest -q -rs -m "not soak" tests/proxy/kubernetes
+
+# Rounds of pods in which the scheduler, the API server or both are killed; then the accounts. A few minutes.
+kubernetes-kills: cluster
+	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.kill_rounds 30
+
+# The pace of binds, and that of kube-scheduler on the same pods, in turns.
+kubernetes-pace: cluster
+	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.pace 100 2000 3
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .
