@@ -27,7 +27,7 @@ def random_scene(random: Random) -> Scene:
     """Draw a cluster of three to eight nodes, and a pod."""
     names = [f"n{number}" for number in range(random.randint(3, 8))]
     nodes = [_node(random, name) for name in names]
-    busy = random.choice([1, 2, 4])
+    busy = random.choice([1, 2, 4, 8])
     pods = [
         _neighbour(random, f"p{number}", name)
         for number, name in enumerate(name for name in names for _ in range(random.randint(0, busy)))
@@ -71,19 +71,19 @@ def _taint(random: Random) -> Json:
         "effect": random.choice(["NoSchedule", "NoExecute", "PreferNoSchedule"]),
     }
     if random.random() < 0.7:
-        taint["value"] = random.choice(["batch", "5", "07", "12"])
+        taint["value"] = random.choice(["batch", "5", "07", "007", "12"])
     return taint
 
 
 def _toleration(random: Random) -> Json:
     toleration: Json = {}
-    operator = random.choice(["", "Equal", "Exists", "Exists", "Lt", "Gt"])
+    operator = random.choice(["", "Equal", "Exists", "Exists", "Lt", "Lt", "Gt"])
     if operator:
         toleration["operator"] = operator
     if operator != "Exists" or random.random() < 0.7:
         toleration["key"] = random.choice(["dedicated", "cost", "node.kubernetes.io/unschedulable"])
     if operator in {"Lt", "Gt"}:
-        toleration["value"] = random.choice(["5", "8", "-1"])
+        toleration["value"] = random.choice(["5", "8", "8", "-1"])
     elif operator != "Exists" and random.random() < 0.7:
         toleration["value"] = random.choice(["batch", "5"])
     if random.random() < 0.5:
@@ -196,7 +196,7 @@ def _node_term(random: Random, names: list[str]) -> Json:
 def _node_requirement(random: Random) -> Json:
     drawn = random.random()
     if drawn < 0.3:
-        limit = random.choice(["5", "+8", "10", "-4", "many"])
+        limit = random.choice(["4", "8", "8", "10", "-4", "+8", "many"])
         return {"key": "size", "operator": random.choice(["Gt", "Lt"]), "values": [limit]}
     requirement = _requirement(random, _NODE_LABELS)
     if drawn > 0.97 and "values" in requirement:
@@ -220,7 +220,8 @@ def _pod_term(random: Random) -> Json:
     if random.random() < 0.2:
         term["namespaces"] = random.sample([*_NAMESPACES, _UNLISTED], random.randint(1, 2))
     if random.random() < 0.25:
-        term["namespaceSelector"] = _label_selector(random, _NAMESPACE_LABELS)
+        everywhere = random.random() < 0.3
+        term["namespaceSelector"] = {} if everywhere else _label_selector(random, _NAMESPACE_LABELS)
     return term
 
 
@@ -237,8 +238,8 @@ def _spread_constraint(random: Random, key: str) -> Json:
     }
     if random.random() < 0.95:
         constraint["labelSelector"] = _label_selector(random, _POD_LABELS)
-    if random.random() < 0.25 and constraint["whenUnsatisfiable"] == "DoNotSchedule":
-        constraint["minDomains"] = random.randint(1, 4)
+    if random.random() < 0.5 and constraint["whenUnsatisfiable"] == "DoNotSchedule":
+        constraint["minDomains"] = random.randint(2, 4)
     for policy in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         if random.random() < 0.35:
             constraint[policy] = random.choice(["Honor", "Ignore"])
