@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes verdicts kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -68,6 +68,12 @@ kubernetes-kills: cluster
 # The pace of binds, and that of kube-scheduler on the same pods, in turns.
 kubernetes-pace: cluster
 	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.pace 100 2000 3
+
+# Whether the filters of pods refuse what those of kube-scheduler refuse, on 100,000 random pairs of a pod and a node; needs
+# Go, and a minute, but for the first build.
+verdicts: $(VENV)/.ready
+	mkdir -p .cache && cd tests/cluster && CGO_ENABLED=0 GOFLAGS=-mod=readonly nice go build -p 2 -trimpath -o ../../.cache/ ./verdicts
+	PYTHONPATH=tests nice $(BIN)/python -m support.kubernetes.verdicts .cache/verdicts
 
 check: $(VENV)/.ready $(LINKS)
 	$(BIN)/ruff check .

@@ -59,7 +59,7 @@ class NeighbourRule(Protocol):
 
 
 def looks_at_neighbours(pod: Pod) -> bool:
-    """Tell whether the place of a pod depends on other pods by what the pod itself asks for."""
+    """Return whether the place of a pod depends on other pods by what the pod itself asks for."""
     return bool(
         anti_affinity_terms(pod)
         or _affinity_terms(pod)
@@ -168,7 +168,7 @@ class _SpreadRule:
         )
 
     def _takes_part(self, constraint: TopologySpreadConstraint, node: KubernetesNode) -> bool:
-        """Tell whether a node is one of those that the pods are to be spread over."""
+        """Return whether a node is one of those that the pods are to be spread over."""
         spec = self._pod.spec
         if constraint.node_affinity_policy == "Honor" and not fits_node_selection(
             spec.node_selector, spec.affinity, node

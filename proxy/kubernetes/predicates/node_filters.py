@@ -62,7 +62,7 @@ def refused_by_affinity(pod: Pod, node: KubernetesNode) -> str | None:
 def fits_node_selection(
     node_selector: dict[str, str], affinity: Affinity | None, node: KubernetesNode
 ) -> bool:
-    """Tell whether a node fulfils both the node selector and the required node affinity of a pod."""
+    """Return whether a node fulfils both the node selector and the required node affinity of a pod."""
     labels = node.metadata.labels
     for key, value in node_selector.items():
         if labels.get(key) != value:

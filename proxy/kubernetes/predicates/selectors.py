@@ -27,7 +27,7 @@ _NAME_FIELD = "metadata.name"
 
 
 def labels_match(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether labels fulfil a selector: always an empty one, never a missing one (`None`)."""
+    """Return whether labels fulfil a selector: always an empty one, never a missing one (`None`)."""
     if selector is None:
         return False
     for key, value in selector.match_labels.items():
@@ -39,7 +39,7 @@ def labels_match(selector: LabelSelector | None, labels: Mapping[str, str]) -> b
 
 
 def node_matches(selector: NodeSelector, labels: Mapping[str, str], name: str | None) -> bool:
-    """Tell whether a node fulfils one of the terms of a selector; without terms, no node does.
+    """Return whether a node fulfils one of the terms of a selector; without terms, no node does.
 
     Args:
         selector: The terms, one of which must hold.
@@ -90,7 +90,7 @@ def _holds(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
 
 
 def _compares(requirement: LabelRequirement, value: str) -> bool:
-    """Tell whether a label is greater or less than the single value of a requirement, both being numbers."""
+    """Return whether a label is greater or less than the single value of a requirement, both being numbers."""
     if len(requirement.values) != 1:
         return False
     left, right = whole_number(value), whole_number(requirement.values[0])
@@ -107,7 +107,7 @@ def _field_holds(requirement: LabelRequirement, name: str) -> bool:
 
 
 def _is_valid(requirement: LabelRequirement) -> bool:
-    """Tell whether a requirement on a label makes sense; a term with one that does not never holds."""
+    """Return whether a requirement on a label makes sense; a term with one that does not never holds."""
     values = requirement.values
     match requirement.operator:
         case "In" | "NotIn":

@@ -155,7 +155,7 @@ class PodFilters:
         return None
 
     def is_kept_away(self, pod: Pod) -> bool:
-        """Tell whether a pod on any node keeps this one out of its domain by its own anti-affinity."""
+        """Return whether a pod on any node keeps this one out of its domain by its own anti-affinity."""
         if not self._view.anti_affinity_nodes:
             return False
         return not self._imposed(pod)[1].is_empty
@@ -218,7 +218,7 @@ class PodFilters:
 
 
 def _fits_then(pod: Pod, state: NodeState, rules: list[tuple[NeighbourRule, TopologyTally]]) -> bool:
-    """Tell whether the filters that look at neighbours accept a node in a state that it is not in yet."""
+    """Return whether the filters that look at neighbours accept a node in a state that it is not in yet."""
     if refused_by_ports(pod, state) is not None:
         return False
     for _, tally in rules:
