@@ -90,7 +90,7 @@ def _holds(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
 
 
 def _compares(requirement: LabelRequirement, value: str) -> bool:
-    """Return whether a label is greater or less than the single value of a requirement, both being numbers."""
+    """Return whether a label is greater or less than the single value of a requirement, as numbers."""
     if len(requirement.values) != 1:
         return False
     left, right = whole_number(value), whole_number(requirement.values[0])
