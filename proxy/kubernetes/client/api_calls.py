@@ -80,7 +80,8 @@ class ApiCalls:
     ) -> bool:
         """Delete a pod unless a disruption budget forbids it; return whether there was one.
 
-        The status of the error is 429 if a budget forbids it; that is not waited for.
+        The status of the error is 429 if a budget forbids it; that is not waited for. A server takes ten
+        seconds to say that another pod has the name.
         """
         eviction = {
             "apiVersion": "policy/v1",
@@ -127,7 +128,13 @@ class ApiCalls:
         # A uid that differs is a change of it, which the server refuses.
         body = msgspec.json.encode({"metadata": {"uid": uid}, "status": status})
         path = f"{_pod(namespace, name)}/status"
-        answer = self._client.request("PATCH", path, body=body, content_type=_STRATEGIC_PATCH)
+        try:
+            answer = self._client.request("PATCH", path, body=body, content_type=_STRATEGIC_PATCH)
+        except ApiError as error:
+            if error.status == 422 and "metadata.uid" in error.message:
+                # Other calls say 409 of it: for who calls it is the same.
+                raise ApiError(409, "Conflict", error.message) from error
+            raise
         return _decoded(answer, Pod)
 
     def create_event(self, namespace: str, document: Mapping[str, object]) -> KubernetesEvent:

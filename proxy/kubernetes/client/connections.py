@@ -136,13 +136,15 @@ class ApiConnections:
                 "GET", self._prefix + path, headers={"User-Agent": self._user_agent, **headers}
             )
             response = connection.getresponse()
-            if response.status == 200:
+            if response.status == 200 and response.length is None:
                 return LineStream(connected, response, idle_timeout_seconds)
             body = response.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise ApiUnreachable(f"GET {self._server}{path}: {error}") from error
         connection.close()
+        if response.status == 200:
+            raise ApiUnreachable(f"GET {self._server}{path}: the answer has a length, so it is no watch")
         raise ApiError.of_answer(response.status, body, response.headers.get("Retry-After"))
 
     def _connect(self) -> socket.socket:

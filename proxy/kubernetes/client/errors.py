@@ -14,10 +14,6 @@ __all__ = ["ApiError", "ApiUnreachable", "CredentialError"]
 _BODY_LENGTH_MAX: Final = 300
 
 
-class _StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
-    retry_after_seconds: int = 0
-
-
 class _StatusDocument(msgspec.Struct, frozen=True):
     """What an API server answers in place of the object: `Status` of Kubernetes."""
 
@@ -25,7 +21,6 @@ class _StatusDocument(msgspec.Struct, frozen=True):
     message: str = ""
     reason: str = ""
     code: int = 0
-    details: _StatusDetails | None = None
 
 
 class ApiError(LicorneError):
@@ -71,8 +66,7 @@ class ApiError(LicorneError):
         status = _status_document(document)
         if status is None:
             return cls(500, _phrase(500), "the watch delivered an error without a Status document")
-        seconds = status.details.retry_after_seconds if status.details is not None else 0
-        return cls(status.code or 500, status.reason, status.message, float(seconds) if seconds else None)
+        return cls(status.code or 500, status.reason, status.message)
 
 
 class ApiUnreachable(LicorneError):  # noqa: N818 - a state of the server, of which the end is unknown

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import BinaryIO, Final, final
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 __all__ = ["HttpRequest", "HttpResponse", "LostConnectionError", "SmallHttpServer"]
 
@@ -24,6 +24,7 @@ class HttpRequest:
 
     method: str
     path: str
+    """As it was sent, also what is escaped."""
     query: Mapping[str, str]
     headers: Mapping[str, str]
     """Names in lower case."""
@@ -166,4 +167,4 @@ def _read_request(incoming: BinaryIO) -> HttpRequest | None:
         headers[name.lower()] = value.strip()
     body = incoming.read(int(headers.get("content-length", "0")))
     path, _, query = first[1].partition("?")
-    return HttpRequest(first[0], unquote(path), dict(parse_qsl(query, keep_blank_values=True)), headers, body)
+    return HttpRequest(first[0], path, dict(parse_qsl(query, keep_blank_values=True)), headers, body)

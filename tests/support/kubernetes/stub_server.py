@@ -257,7 +257,12 @@ class StubApiServer:
             by_keys = _PATCHES.get(request.headers.get("content-type", ""))
             if request.method != "PATCH" or by_keys is None:
                 raise StatusError(415, "UnsupportedMediaType", "the body of the request has an unknown type")
-            whole = merged(self.store.get(path), document, by_keys=by_keys)
+            current = self.store.get(path)
+            uid = document.get("metadata", {}).get("uid", current["metadata"]["uid"])
+            if uid != current["metadata"]["uid"]:
+                text = f'"{path.name}" is invalid: metadata.uid: Invalid value: "{uid}": field is immutable'
+                raise StatusError(422, "Invalid", text)
+            whole = merged(current, document, by_keys=by_keys)
             return HttpResponse(200, self._replaced(path, whole))
 
     def _read(self, request: HttpRequest, path: ObjectPath) -> HttpResponse:
@@ -270,7 +275,14 @@ class StubApiServer:
             return HttpResponse(200, self.store.page(path, matches, limit, query.get("continue", "")))
         seconds = float(query.get("timeoutSeconds", "3600"))
         version = query.get("resourceVersion", "")
-        changes = self.store.changes(path, matches, version, seconds, self._stopping.is_set)
+        changes = self.store.changes(
+            path,
+            matches,
+            version,
+            bookmarks=query.get("allowWatchBookmarks") == "true",
+            seconds=seconds,
+            stopped=self._stopping.is_set,
+        )
         return HttpResponse(200, chunks=changes)
 
     def _posted(self, path: ObjectPath, document: Document) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -63,7 +65,7 @@ class ObjectPath(NamedTuple):
         Raises:
             StatusError: 404, if it is none of objects.
         """
-        parts = path.strip("/").split("/")
+        parts = [unquote(step) for step in path.strip("/").split("/")]
         size = 2 if parts[0] == "api" else 3
         group, rest = "/" + "/".join(parts[:size]), parts[size:]
         if parts[0] not in {"api", "apis"} or not rest:
@@ -105,6 +107,7 @@ class _Change:
     before: _Stored | None
     after: _Stored | None
     line: bytes = b""
+    is_bookmark: bool = False
 
 
 Matches = Callable[[Document], bool]
@@ -278,7 +281,14 @@ class ObjectStore:
             return msgspec.json.encode(document)
 
     def changes(
-        self, path: ObjectPath, matches: Matches, version: str, seconds: float, stopped: Callable[[], bool]
+        self,
+        path: ObjectPath,
+        matches: Matches,
+        version: str,
+        *,
+        bookmarks: bool,
+        seconds: float,
+        stopped: Callable[[], bool],
     ) -> Iterator[list[bytes]]:
         """Yield the lines of a watch, all that are there at a time, until it ends.
 
@@ -302,7 +312,7 @@ class ObjectStore:
             epoch = self.watch_epoch
 
         def seen(change: _Change) -> bytes | None:
-            return _seen(change, path, matches)
+            return None if change.is_bookmark and not bookmarks else _seen(change, path, matches)
 
         def has_ended() -> bool:
             return stopped() or self.watch_epoch != epoch
@@ -317,13 +327,14 @@ class ObjectStore:
         has_ended: Callable[[], bool],
         seconds: float,
     ) -> Iterator[list[bytes]]:
-        """Yield lines until nothing has happened for some seconds, or the watch is to end."""
+        """Yield lines for some seconds, or until the watch is to end."""
+        ends_at = time.monotonic() + seconds
         while True:
             if lines:
                 yield lines
             with self.changed:
                 while len(self._history) <= position and not has_ended():
-                    if not self.changed.wait(seconds):
+                    if not self.changed.wait(ends_at - time.monotonic()):
                         return
                 if has_ended():
                     return
@@ -342,7 +353,8 @@ class ObjectStore:
         return stored.body
 
     def _send(self, kind: str, document: Document) -> None:
-        self._note(_Change(self._version, None, "", None, None, _line(kind, msgspec.json.encode(document))))
+        line = _line(kind, msgspec.json.encode(document))
+        self._note(_Change(self._version, None, "", None, None, line, kind == "BOOKMARK"))
 
     def _note(self, change: _Change) -> None:
         self._history.append(change)

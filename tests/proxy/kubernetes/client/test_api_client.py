@@ -12,8 +12,9 @@ from support.kubernetes.stub_clients import PODS, a_pod, client_of, credentials_
 from support.kubernetes.stub_server import StubApiServer
 
 from licorne.proxy.kubernetes.client.api_client import ApiClient, backoff_seconds
+from licorne.proxy.kubernetes.client.credentials import Credentials
 from licorne.proxy.kubernetes.client.errors import ApiError, ApiUnreachable
-from licorne.proxy.kubernetes.client.identities import Secret
+from licorne.proxy.kubernetes.client.identities import FixedIdentity, Secret
 
 BODY: Final = json.dumps(a_pod()).encode()
 
@@ -146,6 +147,41 @@ def test_a_connection_that_the_server_has_closed_is_replaced(stub: StubApiServer
 
 
 NEW: Final = "new"
+
+
+def test_an_address_can_have_a_path(stub: StubApiServer) -> None:
+    """A proxy that leads to several clusters needs it, for requests and watches."""
+    credentials = Credentials(f"{stub.address}/clusters/a", FixedIdentity(Secret()))
+    with ApiClient(credentials, patience_seconds=0.0) as client:
+        with pytest.raises(ApiError, match="404 NotFound"):
+            client.request("GET", PODS)
+        with pytest.raises(ApiError, match="404 NotFound"):
+            client.open_lines(PODS, {}, 5.0)
+
+    assert [f"/clusters/a{PODS}"] * 2 == [each.path for each in stub.requests]
+
+
+class Changing:
+    """An identity with another certificate each time."""
+
+    def __init__(self) -> None:
+        self.serial = 0
+
+    def secret(self) -> Secret:
+        self.serial += 1
+        return Secret(None, f"certificate {self.serial}", "key")
+
+    def renew(self, refused: Secret) -> bool:
+        raise AssertionError(refused)
+
+
+def test_another_certificate_makes_another_connection(stub: StubApiServer) -> None:
+    """A connection belongs to the certificate that it was made with."""
+    with ApiClient(credentials_of(stub, Changing())) as client:
+        client.request("GET", PODS)
+        client.request("GET", PODS)
+
+    assert 2 == stub.connections
 
 
 class Renewing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -270,6 +271,42 @@ def test_a_silent_watch_counts_as_lost(stub: StubApiServer, client: ApiClient) -
         wait_for_watch(stub, 3)
 
     assert [[]] == follower.lists
+
+
+def test_an_answer_that_is_no_watch_is_a_failure(stub: StubApiServer, client: ApiClient) -> None:
+    """A server that does not know watches answers with a list."""
+    stub.fail("GET", WATCH, status=200, times=None)
+    with following(client) as (_, watch):
+        wait_until(lambda: watch.failure)
+        failure = str(watch.failure)
+
+    assert failure.endswith("the answer has a length, so it is no watch")
+
+
+def test_a_server_that_ends_each_watch_at_once_is_asked_after_pauses(
+    stub: StubApiServer, client: ApiClient
+) -> None:
+    """Two pauses of half the time at least lie between three watches."""
+
+    def asked_thrice() -> bool:
+        stub.end_watches()
+        return watches(stub) >= 3
+
+    watch = ListWatch(
+        client,
+        WatchedResource(ALL_PODS, Pod),
+        on_list=lambda *_: None,
+        on_events=lambda _: None,
+        backoff_limits_seconds=(0.1, 0.1),
+    )
+    began = time.monotonic()
+    watch.start()
+    try:
+        wait_until(asked_thrice)
+    finally:
+        watch.stop()
+
+    assert time.monotonic() - began >= 0.1
 
 
 def test_a_list_that_is_refused_is_tried_again(stub: StubApiServer, client: ApiClient) -> None:

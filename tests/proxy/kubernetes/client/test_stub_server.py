@@ -45,6 +45,7 @@ REFUSALS: Final = {
     "a patch of another version": Refused(
         "PATCH", ITEM, {"metadata": {"resourceVersion": "1"}}, 409, "Conflict", MERGE
     ),
+    "a patch of the uid": Refused("PATCH", ITEM, {"metadata": {"uid": "o"}}, 422, "Invalid", MERGE),
     "a patch of an unknown type": Refused("PATCH", ITEM, {}, 415, "UnsupportedMediaType"),
     "a deletion of another uid": Refused("DELETE", ITEM, {"preconditions": {"uid": "o"}}, 409, "Conflict"),
     "a bind of what is bound": Refused("POST", f"{ITEM}/binding", BINDING, 409, "Conflict"),
