@@ -258,17 +258,15 @@ class ListWatch(Generic[_Object]):
             self._stream = stream
         try:
             self._failure = None
-            arrived = False
             while not self._stopped.is_set() and (lines := stream.read()):
                 self._hand_over(lines)
-                arrived = True
                 self._failures = 0
         finally:
             with self._lock:
                 self._stream = None
             stream.close()
         # A server that ends every watch at once is not asked again without a pause.
-        ended_early = not arrived and time.monotonic() - began < self._backoff_limits[0]
+        ended_early = time.monotonic() - began < self._backoff_limits[0]
         self._failures = self._failures + 1 if ended_early else 0
 
     def _hand_over(self, lines: Sequence[bytes]) -> None:
