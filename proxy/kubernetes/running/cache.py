@@ -86,6 +86,10 @@ class ClusterCache:
         """Return the pods on a node, those that are assumed there included; also of one that is not known."""
         return tuple(self._on.get(node_name, {}).values())
 
+    def node_of(self, uid: str) -> str:
+        """Return the node that a pod is on or assumed on, empty if none."""
+        return self._node_of.get(uid, "")
+
     def _place(self, uid: str, pod: Pod, node_name: str) -> None:
         before = self._node_of.get(uid)
         if before not in (None, node_name):

@@ -6,12 +6,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+import msgspec
+
 from ....model.errors import LicorneError
 from ...si import si_pb2 as si
 from ...si.api import ResourceManager
 from ..objects import ObjectMeta, Pod
 from ..predicates.verdicts import PodFilters
 from .cache import ClusterCache
+from .state_dump import state_dump
 
 __all__ = ["NodeRefusedError", "PodManager"]
 
@@ -60,6 +63,10 @@ class PodManager(ResourceManager):
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
         """Hand over what has happened."""
         self._hand_over("events", events)
+
+    def get_state_dump(self) -> str:
+        """Return the cluster as it is known here, as a JSON document."""
+        return msgspec.json.encode(state_dump(self._cache)).decode()
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Refuse a node for a pod if a filter does.
