@@ -51,7 +51,9 @@ __all__ = [
     "StorageClass",
     "Taint",
     "Toleration",
+    "TopologyRequirement",
     "TopologySpreadConstraint",
+    "TopologyTerm",
     "Volume",
     "VolumeNodeAffinity",
     "VolumeSpec",
@@ -399,6 +401,19 @@ class PersistentVolume(_Read, frozen=True):
     spec: VolumeSpec = VolumeSpec()
 
 
+class TopologyRequirement(_Read, frozen=True):
+    """The values that a label of a node may have."""
+
+    key: str
+    values: tuple[str, ...] = ()
+
+
+class TopologyTerm(_Read, frozen=True):
+    """Requirements, all of which a node meets."""
+
+    match_label_expressions: tuple[TopologyRequirement, ...] = ()
+
+
 class StorageClass(_Read, frozen=True):
     """A class of storage."""
 
@@ -406,6 +421,8 @@ class StorageClass(_Read, frozen=True):
     provisioner: str = ""
     volume_binding_mode: str = "Immediate"
     """`Immediate` or `WaitForFirstConsumer`."""
+    allowed_topologies: tuple[TopologyTerm, ...] = ()
+    """The nodes for which it can make volumes, those that match one term; without any term all nodes."""
 
 
 class ConfigMap(_Read, frozen=True):

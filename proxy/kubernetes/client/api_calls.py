@@ -137,6 +137,13 @@ class ApiCalls:
             raise
         return _decoded(answer, Pod)
 
+    def select_node(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Have a volume made for a claim, where a node can reach it."""
+        annotations = {"volume.kubernetes.io/selected-node": node}
+        body = msgspec.json.encode({"metadata": {"uid": uid, "annotations": annotations}})
+        path = f"/api/v1/namespaces/{quote(namespace)}/persistentvolumeclaims/{quote(name)}"
+        self._client.request("PATCH", path, body=body, content_type=_MERGE_PATCH)
+
     def create_event(self, namespace: str, document: Mapping[str, object]) -> KubernetesEvent:
         """Create an event of `events.k8s.io/v1` from its document, and return it."""
         answer = self._client.request("POST", _events(namespace), body=msgspec.json.encode(document))

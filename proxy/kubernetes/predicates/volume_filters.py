@@ -1,9 +1,9 @@
 """The filters that look at storage: claims that are bound, and what this scheduler does not support.
 
-A pod waits for claims that something else binds (class `Immediate`). A pod whose claim is to be bound by
-the scheduler is refused, by `_refused_until_first_consumer_is_supported`, and so is one with a claim that
-one pod alone may use, or with devices. Limits of volumes per node are not looked at: the kubelet of a full
-node rejects the pod.
+A pod waits for claims that something else binds (class `Immediate`). A claim that waits for its first
+consumer is accepted where its class can make a volume; it gets one when the pod is placed. Refused is a claim
+that an existing volume would have to be chosen for, one that one pod alone may use, and devices. Limits of
+volumes per node are not looked at: the kubelet of a full node rejects the pod.
 """
 
 from __future__ import annotations
@@ -11,18 +11,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from licorne.proxy.kubernetes.objects import KubernetesNode, PersistentVolume, PersistentVolumeClaim, Pod
+from licorne.proxy.kubernetes.objects import (
+    KubernetesNode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+)
 from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView
 from licorne.proxy.kubernetes.predicates.selectors import node_matches
 
 __all__ = [
+    "SELECTED_NODE",
     "claim_keys",
+    "is_to_be_provided",
     "refused_by_binding",
     "refused_by_zone",
     "refused_for_devices",
     "refused_for_exclusive_claim",
 ]
 
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""The annotation of a claim that says for which node a volume is to be made."""
 _ALONE = "ReadWriteOncePod"
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -64,7 +74,7 @@ def refused_by_binding(pod: Pod, node: KubernetesNode, view: ClusterView) -> str
             f"the claim {key} does not exist"
             if claim is None
             else _unusable(key, claim, pod)
-            or _unbound(key, claim, view)
+            or _unbound(key, claim, node, view)
             or _unreachable(key, claim, node, view)
         )
         if refusal is not None:
@@ -120,32 +130,54 @@ def _is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
     )
 
 
-def _unbound(key: str, claim: PersistentVolumeClaim, view: ClusterView) -> str | None:
+def is_to_be_provided(claim: PersistentVolumeClaim, view: ClusterView) -> bool:
+    """Return whether a claim gets its volume when a node has been chosen for its pod."""
+    storage_class = _class_of(claim, view)
+    return (
+        not claim.spec.volume_name
+        and storage_class is not None
+        and storage_class.volume_binding_mode == "WaitForFirstConsumer"
+        and storage_class.provisioner != _NO_PROVISIONER
+    )
+
+
+def _class_of(claim: PersistentVolumeClaim, view: ClusterView) -> StorageClass | None:
+    name = claim.metadata.annotations.get(_CLASS_ANNOTATION, claim.spec.storage_class_name)
+    return view.storage_classes.get(name) if name else None
+
+
+def _unbound(key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView) -> str | None:
+    """Say why the volume of a claim is missing, `None` if it is there or can be made for the node."""
     if claim.spec.volume_name:
         return None if claim.status.phase == "Bound" else f"the claim {key} is not bound yet"
-    name = claim.metadata.annotations.get(_CLASS_ANNOTATION, claim.spec.storage_class_name)
-    storage_class = view.storage_classes.get(name) if name else None
+    storage_class = _class_of(claim, view)
     if storage_class is None or storage_class.volume_binding_mode != "WaitForFirstConsumer":
         return f"the claim {key} is not bound yet"
-    return _refused_until_first_consumer_is_supported(key, storage_class.provisioner)
-
-
-def _refused_until_first_consumer_is_supported(key: str, provisioner: str) -> str:
-    """Say why a claim that the scheduler would have to bind, after it chose the node, is refused.
-
-    To support those with a provisioner: accept the node here, and before the pod is bound, give the claim the
-    annotation `volume.kubernetes.io/selected-node` and wait until it is bound.
-    """
-    if provisioner == _NO_PROVISIONER:
+    if storage_class.provisioner == _NO_PROVISIONER:
         return (
             f"the claim {key} needs a volume that exists already, and this scheduler does not choose volumes"
         )
-    return f"the claim {key} waits for its first consumer, which this scheduler does not support"
+    selected = claim.metadata.annotations.get(SELECTED_NODE, node.metadata.name)
+    if selected != node.metadata.name:
+        return f"the claim {key} is being given a volume for node {selected}"
+    if not _can_be_made(storage_class, node):
+        return f"the class {storage_class.metadata.name} of the claim {key} makes no volumes for the node"
+    return None
+
+
+def _can_be_made(storage_class: StorageClass, node: KubernetesNode) -> bool:
+    labels = node.metadata.labels
+    return not storage_class.allowed_topologies or any(
+        all(labels.get(each.key) in each.values for each in term.match_label_expressions)
+        for term in storage_class.allowed_topologies
+    )
 
 
 def _unreachable(
     key: str, claim: PersistentVolumeClaim, node: KubernetesNode, view: ClusterView
 ) -> str | None:
+    if not claim.spec.volume_name:
+        return None  # it is made for the node
     volume = view.volumes.get(claim.spec.volume_name)
     if volume is None:
         return f"the volume {claim.spec.volume_name} of the claim {key} does not exist"

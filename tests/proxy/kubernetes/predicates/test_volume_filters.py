@@ -11,6 +11,7 @@ from support.kubernetes.placing import ZONE, a_node, a_pod, term
 
 from licorne.proxy.kubernetes.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from licorne.proxy.kubernetes.predicates.volume_filters import (
+    SELECTED_NODE,
     claim_keys,
     refused_by_binding,
     refused_by_zone,
@@ -37,12 +38,20 @@ def a_view(
     if volume is not None:
         view.volumes["v"] = msgspec.convert({"metadata": {"name": "v"}, **volume}, PersistentVolume)
     if storage_class is not None:
-        view.storage_classes["fast"] = msgspec.convert({"metadata": {}, **storage_class}, StorageClass)
+        view.storage_classes["fast"] = msgspec.convert(
+            {"metadata": {"name": "fast"}, **storage_class}, StorageClass
+        )
     return view
 
 
 def of_class(name: str | None = "fast", **annotations: str) -> dict[str, Any]:
     return {"metadata": {"annotations": annotations}, "spec": {"storageClassName": name}}
+
+
+def made_in(*zones: str) -> dict[str, Any]:
+    """Return the topologies of a class that makes volumes in these zones."""
+    terms = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]} for zone in zones]
+    return {"allowedTopologies": terms}
 
 
 WAITING = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "disk.example"}
@@ -96,9 +105,22 @@ BINDING_CASES = {
     "no class is named": BindingCase(a_view(of_class(None)), NOT_BOUND),
     "the class is missing": BindingCase(a_view(of_class()), NOT_BOUND),
     "the class binds at once": BindingCase(a_view(of_class(), None, {}), NOT_BOUND),
-    "the class waits for a pod": BindingCase(
-        a_view(of_class(), None, WAITING),
-        "the claim blue/c waits for its first consumer, which this scheduler does not support",
+    "the class waits for a pod, and makes volumes everywhere": BindingCase(
+        a_view(of_class(), None, WAITING), None
+    ),
+    "the class makes volumes in the zone": BindingCase(
+        a_view(of_class(), None, WAITING | made_in("west", "east")), None
+    ),
+    "the class makes no volumes in the zone": BindingCase(
+        a_view(of_class(), None, WAITING | made_in("west")),
+        "the class fast of the claim blue/c makes no volumes for the node",
+    ),
+    "a volume is being made for this node": BindingCase(
+        a_view(of_class(**{SELECTED_NODE: "n1"}), None, WAITING), None
+    ),
+    "a volume is being made for another node": BindingCase(
+        a_view(of_class(**{SELECTED_NODE: "other"}), None, WAITING),
+        "the claim blue/c is being given a volume for node other",
     ),
     "the class chooses among volumes that exist": BindingCase(
         a_view(of_class(), None, STATIC),
@@ -106,7 +128,7 @@ BINDING_CASES = {
     ),
     "the annotation of old claims names the class": BindingCase(
         a_view(of_class("other", **{"volume.beta.kubernetes.io/storage-class": "fast"}), None, WAITING),
-        "the claim blue/c waits for its first consumer, which this scheduler does not support",
+        None,
     ),
     "a volume is named in a class that waits": BindingCase(
         a_view({"spec": {"volumeName": "v", "storageClassName": "fast"}}, {}, WAITING), NOT_BOUND
