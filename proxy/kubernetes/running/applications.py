@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from typing import Final, Protocol, final
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol, final
 
-import msgspec
-
+from ....model.values.rejections import RejectionCode
+from ...si import constants
 from ...si import si_pb2 as si
 from ..mapping.applications import add_application_request, application_id, application_warnings
-from ..mapping.gangs import DeclaredTaskGroup, RefusedTaskGroups, missing_placeholders, task_groups
+from ..mapping.gangs import RefusedTaskGroups, task_groups
 from ..mapping.names import PARTITION
-from ..mapping.placeholders import placeholder_manifest
 from ..mapping.pods import is_placeholder, task_group_name
 from ..objects import Namespace, Pod
+from .gang_life import GANG_TIMEOUT, GANG_TIMEOUT_TEXT, GangLife, GangTasks
 from .shared_parts import SharedParts
 from .tasks import ApplicationPhase, PodApplication, Task, TaskState
 
 __all__ = ["Applications", "TaskSide"]
 
-_GANG_TIMEOUT: Final = "ResourceReservationTimeout"
-_GANG_TIMEOUT_TEXT: Final = "Scheduling has timed out due to insufficient resources"
+_NAMESPACE_SECONDS: Final = 5.0
+"""How long an application waits for its namespace to be known; then it is submitted without quotas."""
+_LATER_SECONDS: Final = 5.0
+"""When an application is submitted again whose id is still in use."""
+_PAUSE_SECONDS: Final = 10.0
+_PAUSE_MAX_SECONDS: Final = 300.0
+"""How long a rejected application waits: twice as long each time."""
+_EMPTY_SECONDS: Final = 90.0
+"""When an application without pods is removed that the scheduler has not completed by itself."""
+_LIVE: Final = frozenset({ApplicationPhase.RESERVING, ApplicationPhase.RUNNING, ApplicationPhase.RESUMING})
+_UNKNOWN_TO_THE_SCHEDULER: Final = frozenset({ApplicationPhase.WAITING, ApplicationPhase.REJECTED})
+_LATER: Final = frozenset({RejectionCode.APPLICATION_EXISTS.value, RejectionCode.PARTITION_STOPPED.value})
+"""Why an application is rejected now that may be accepted in a moment."""
 
 
-class TaskSide(Protocol):
+class TaskSide(GangTasks, Protocol):
     """What an application needs of the life of its tasks."""
-
-    def ask(self, task: Task) -> None:
-        """Ask for a task, if that is possible now."""
-        ...
-
-    def add_virtual(self, task: Task) -> None:
-        """Take a placeholder that has no pod in the cluster."""
-        ...
 
     def send_again(self, task: Task) -> None:
         """Tell the scheduler anew of a task that it has lost."""
         ...
 
-    def end(self, task: Task) -> None:
-        """End a task, and its pod if it has one."""
+    def fail(self, task: Task, reason: str, message: str) -> None:
+        """Write that the pod of a task has failed."""
         ...
+
+
+class _Rejected(NamedTuple):
+    """How often an application was rejected in a row, and until when it is not submitted again."""
+
+    times: int
+    until: float
 
 
 @final
@@ -52,51 +61,45 @@ class Applications:
         self._settings = parts.settings
         self._cache = parts.cache
         self._requests = parts.requests
-        self._actions = parts.actions
         self._reporter = parts.reporter
+        self._loop = parts.loop
         self._tasks = tasks
         self._by_id: dict[str, PodApplication] = {}
-        self._random = random.Random()  # noqa: S311 - ends of names
+        self._rejected: dict[str, _Rejected] = {}
+        self.gangs = GangLife(parts, tasks, self)
+
+    @property
+    def by_id(self) -> Mapping[str, PodApplication]:
+        """The applications that have pods, or that the scheduler has not completed yet, by id."""
+        return self._by_id
 
     # ------------------------------------------------------------------------------------- from pods
 
     def of_pod(self, pod: Pod) -> PodApplication:
-        """Return the application of a pod; one that is new is submitted."""
+        """Return the application of a pod; one that is new is submitted as soon as possible."""
         identity = application_id(pod, self._settings)
         application = self._by_id.get(identity)
         if application is None:
-            groups = task_groups(pod, self._settings)
-            application = PodApplication(
-                identity, pod, groups=() if isinstance(groups, RefusedTaskGroups) else groups
-            )
-            self._by_id[identity] = application
-            self._warn(pod)
-            self._submit(application)
+            application = self._by_id[identity] = PodApplication(identity, pod)
+            self._set_first(application, pod)
+            self._submit_when_possible(application)
+        elif not application.members and not is_placeholder(pod):
+            self._begin_again(application, pod)
         return application
 
-    def _warn(self, pod: Pod) -> None:
-        """Tell people what is ignored of what the first pod of an application says."""
-        warnings = application_warnings(pod, self._namespace(pod), self._settings)
-        for action, sentences in warnings.items():
-            reason = "GangScheduling" if action == "TaskGroupsError" else "Scheduling"
-            for sentence in sentences:
-                self._reporter.event(pod, reason, action, sentence, is_warning=True)
+    def _begin_again(self, application: PodApplication, pod: Pod) -> None:
+        """Take the first pod after those that have ended: its gang is reserved as that of a new one."""
+        self._set_first(application, pod)
+        if application.groups and not application.tasks and application.phase is ApplicationPhase.RUNNING:
+            application.has_given_up_gang = False
+            self._remove(application)
+            self.submit(application)
 
-    def _namespace(self, pod: Pod) -> Namespace | None:
-        return self._cache.namespaces.get(pod.metadata.namespace)
-
-    def _submit(self, application: PodApplication) -> None:
-        first = application.first
-        application.phase = ApplicationPhase.SUBMITTED
-        self._requests.add(add_application_request(first, self._namespace(first), self._settings))
-
-    def submit_again(self, application: PodApplication) -> None:
-        """Submit an application that the scheduler does not have any more, with the pods that run."""
-        if application.phase is ApplicationPhase.SUBMITTED:
-            return
-        self._submit(application)
-        for task in application.tasks.values():
-            self._tasks.send_again(task)
+    def _set_first(self, application: PodApplication, pod: Pod) -> None:
+        """Take a pod as the first of an application, which says how it is."""
+        groups = task_groups(pod, self._settings)
+        application.first = pod
+        application.groups = () if isinstance(groups, RefusedTaskGroups) else groups
 
     def new_task(self, application: PodApplication, pod: Pod) -> Task:
         """Return the task of a pod, as one of the application."""
@@ -111,30 +114,130 @@ class Applications:
         application.tasks[task.key] = task
         return task
 
-    def task_bound(self, task: Task) -> None:
-        """Take that a task runs on a node: with the last placeholder the gang is complete."""
+    def joined(self, task: Task) -> None:
+        """Take that a task has been added, and asked for if that is possible."""
         application = task.application
-        if task.is_placeholder and application.phase is ApplicationPhase.RESERVING:
-            self._look_at_gang(application)
+        if application.phase is ApplicationPhase.FAILED:
+            self._resubmit(application)
+        self.gangs.joined(task)
+
+    def _submit_when_possible(self, application: PodApplication) -> None:
+        pause = self._pause(application)
+        if not pause and self._namespace(application.first) is None:
+            pause = _NAMESPACE_SECONDS
+        if pause:
+            self._loop.later(pause, self._submit_waiting, application)
+        else:
+            self.submit(application)
+
+    def _pause(self, application: PodApplication) -> float:
+        """Return how long an application is not submitted because it was rejected."""
+        rejected = self._rejected.get(application.application_id)
+        return max(0.0, rejected.until - self._loop.now()) if rejected is not None else 0.0
+
+    def namespace_seen(self, name: str) -> None:
+        """Submit what has waited for a namespace."""
+        for application in list(self._by_id.values()):
+            if application.first.metadata.namespace == name and not self._pause(application):
+                self._submit_waiting(application)
+
+    def _submit_waiting(self, application: PodApplication) -> None:
+        if self._is_known(application) and application.phase is ApplicationPhase.WAITING:
+            self.submit(application)
+
+    def submit(self, application: PodApplication) -> None:
+        """Submit an application; whatever its queue says if one of its pods runs already."""
+        first = application.first
+        application.phase = ApplicationPhase.SUBMITTED
+        self._warn(first)
+        request = add_application_request(first, self._namespace(first), self._settings)
+        if application.has_assigned():
+            request.tags[constants.APP_TAG_CREATE_FORCE] = "true"
+        self._requests.add(request)
+
+    def submit_at_once(self, application: PodApplication) -> None:
+        """Submit an application if it waits: one of its pods is on a node."""
+        if application.phase is ApplicationPhase.WAITING:
+            self.submit(application)
+
+    def _warn(self, pod: Pod) -> None:
+        """Tell people what is ignored of what the first pod of an application says."""
+        warnings = application_warnings(pod, self._namespace(pod), self._settings)
+        for action, sentences in warnings.items():
+            reason = "GangScheduling" if action == "TaskGroupsError" else "Scheduling"
+            for sentence in sentences:
+                self._reporter.event(pod, reason, action, sentence, is_warning=True)
+
+    def _namespace(self, pod: Pod) -> Namespace | None:
+        return self._cache.namespaces.get(pod.metadata.namespace)
+
+    def _is_known(self, application: PodApplication) -> bool:
+        return self._by_id.get(application.application_id) is application
+
+    def submit_again(self, application: PodApplication) -> None:
+        """Submit an application that the scheduler does not have any more, with the pods that run."""
+        if application.phase not in {ApplicationPhase.SUBMITTED, *_UNKNOWN_TO_THE_SCHEDULER}:
+            self._resubmit(application)
+
+    def begin_anew(self, application: PodApplication) -> None:
+        """Have the scheduler forget what it has counted of an application, and tell it again."""
+        application.is_miscounted = False
+        self._remove(application)
+        self._resubmit(application)
+
+    def _resubmit(self, application: PodApplication) -> None:
+        self.submit(application)
+        for task in list(application.tasks.values()):
+            self._tasks.send_again(task)
+
+    def task_bound(self, task: Task) -> None:
+        """Take that a task is on a node: with the last placeholder the gang is complete."""
+        self.gangs.task_bound(task)
 
     def task_ended(self, task: Task) -> None:
         """Take that a task has ended."""
         application = task.application
         application.tasks.pop(task.key, None)
-        if application.phase is ApplicationPhase.RESUMING and not application.placeholders:
-            self._run(application)
+        if task.is_placeholder:
+            self.gangs.placeholder_ended(task)
         if not application.members:
-            self._end_placeholders(application)
-        if not application.tasks and not (application.has_asked and application.phase in _LIVE):
+            self.gangs.end_placeholders(application)
+        if not application.tasks and self._is_known(application):
+            self._emptied(application)
+
+    # ------------------------------------------------------------------------------------- how it ends
+
+    def _emptied(self, application: PodApplication) -> None:
+        """Take that the last task has ended.
+
+        The scheduler completes an application by itself, after a time in which more pods may come. One of
+        which it has got no pod it would keep for ever, and a gang begins anew with the next pod.
+        """
+        application.emptied += 1
+        if application.phase is ApplicationPhase.RUNNING and application.has_asked:
+            self._loop.later(_EMPTY_SECONDS, self._drop_if_empty, application, application.emptied)
+        else:
+            self._drop(application)
+
+    def _drop_if_empty(self, application: PodApplication, emptied: int) -> None:
+        if not application.tasks and application.emptied == emptied and self._is_known(application):
             self._drop(application)
 
     def _drop(self, application: PodApplication) -> None:
-        """Forget an application without tasks, which the scheduler would keep for ever or has ended."""
-        self._by_id.pop(application.application_id, None)
+        """Forget an application without tasks; the scheduler, too, unless it has ended it."""
+        del self._by_id[application.application_id]
         if application.phase in {*_LIVE, ApplicationPhase.SUBMITTED}:
-            self._requests.add(
-                si.RemoveApplicationRequest(applicationID=application.application_id, partitionName=PARTITION)
-            )
+            self._remove(application)
+
+    def _remove(self, application: PodApplication) -> None:
+        identity = application.application_id
+        self._requests.add(si.RemoveApplicationRequest(applicationID=identity, partitionName=PARTITION))
+
+    def end_without(self, application: PodApplication, reason: str, message: str) -> None:
+        """Have the pods of an application fail that the scheduler has accepted."""
+        self._remove(application)
+        application.phase = ApplicationPhase.FAILED
+        self._fail(application, reason, message)
 
     # ------------------------------------------------------------------------------------- from the scheduler
 
@@ -143,125 +246,105 @@ class Applications:
         application = self._by_id.get(identity)
         if application is None or application.phase is not ApplicationPhase.SUBMITTED:
             return
-        if application.groups and not any(_runs(task) for task in application.members):
-            application.phase = ApplicationPhase.RESERVING
-            self._reserve(application)
-            for task in application.placeholders:
-                self._tasks.ask(task)
-            self._look_at_gang(application)
+        self._rejected.pop(identity, None)
+        has_members_on_nodes = any(task.has_node for task in application.members)
+        if application.groups and not (application.has_given_up_gang or has_members_on_nodes):
+            self.gangs.begin(application)
         else:
-            self._run(application)
+            self.run(application)
 
-    def rejected(self, identity: str, reason: str) -> None:
-        """Take that an application is rejected: its pods fail."""
-        application = self._by_id.get(identity)
-        if application is not None:
-            application.phase, application.reason = ApplicationPhase.REJECTED, reason
-            self._fail(application, "ApplicationRejected", reason)
-
-    def changed(self, identity: str, state: str, message: str) -> None:
-        """Take that an application is in another state."""
-        application = self._by_id.get(identity)
-        if application is None:
-            return
-        match state:
-            case "Completed":
-                self._completed(application)
-            case "Resuming" if application.phase is ApplicationPhase.RESERVING:
-                application.phase = ApplicationPhase.RESUMING
-                self._gang_event(application, "GangSchedulingFailed", message or "the gang has timed out")
-                if not application.placeholders:
-                    self._run(application)
-            case "Failing" | "Failed" if application.phase is not ApplicationPhase.REJECTED:
-                self._failing(application, message)
-
-    def _completed(self, application: PodApplication) -> None:
-        """Forget an application; pods of it that came meanwhile make it anew."""
-        if application.tasks:
-            application.phase = ApplicationPhase.RUNNING
-            self.submit_again(application)
-        else:
-            self._by_id.pop(application.application_id, None)
-
-    def _failing(self, application: PodApplication, message: str) -> None:
-        if application.phase is ApplicationPhase.FAILING:
-            return
-        application.phase, application.reason = ApplicationPhase.FAILING, message
-        self._end_placeholders(application)
-        if _GANG_TIMEOUT in message:
-            self._fail(application, _GANG_TIMEOUT, _GANG_TIMEOUT_TEXT)
-        else:
-            self._reporter.event(
-                application.first, "ApplicationFailed", "Scheduling", message, is_warning=True
-            )
-        if not application.tasks:
-            self._drop(application)
-
-    def _fail(self, application: PodApplication, reason: str, message: str) -> None:
-        """Write that the pods have failed that are on no node."""
-        for task in list(application.members):
-            if not _runs(task):
-                self._reporter.event(task.pod, "TaskFailed", "Scheduling", message, is_warning=True)
-                self._actions.fail(task, reason, message)
-
-    # ------------------------------------------------------------------------------------- gangs
-
-    def _reserve(self, application: PodApplication) -> None:
-        """Create the placeholders that a gang lacks."""
-        existing = [task.pod for task in application.placeholders]
-        for group, count in missing_placeholders(application.groups, existing):
-            for _ in range(count):
-                manifest = placeholder_manifest(application.first, group, self._settings, self._random)
-                if self._settings.placeholder_pods:
-                    self._actions.create_placeholder(application.application_id, manifest)
-                else:
-                    self._add_virtual(application, group, manifest)
-
-    def _add_virtual(self, application: PodApplication, group: DeclaredTaskGroup, manifest: object) -> None:
-        pod = msgspec.convert(manifest, Pod)
-        key = f"{application.first.metadata.uid}-{pod.metadata.name}"
-        pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=key))
-        task = Task(key, application, pod, group=group.name, is_placeholder=True, is_virtual=True)
-        application.tasks[key] = task
-        self._tasks.add_virtual(task)
-
-    def placeholder_refused(self, identity: str, reason: str) -> None:
-        """Take that a placeholder cannot be created: the application runs without a gang."""
-        application = self._by_id.get(identity)
-        if application is None or application.phase is not ApplicationPhase.RESERVING:
-            return
-        self._gang_event(application, "PlaceholderCreateFailed", reason)
-        application.phase = ApplicationPhase.RESUMING
-        self._end_placeholders(application)
-        if not application.placeholders:
-            self._run(application)
-
-    def _look_at_gang(self, application: PodApplication) -> None:
-        """Let the members of a gang be asked for once all of its placeholders are on nodes."""
-        placed = Counter(task.group for task in application.placeholders if task.state is TaskState.BOUND)
-        if all(placed[group.name] >= group.min_member for group in application.groups):
-            self._gang_event(application, "GangReservationComplete", "all placeholders are on nodes")
-            self._run(application)
-
-    def _run(self, application: PodApplication) -> None:
+    def run(self, application: PodApplication) -> None:
+        """Ask for the pods of an application; placeholders without a node are not needed any more."""
         application.phase = ApplicationPhase.RUNNING
         for task in list(application.tasks.values()):
             self._tasks.ask(task)
 
-    def _end_placeholders(self, application: PodApplication) -> None:
-        """End the placeholders that nothing will replace any more."""
-        for task in application.placeholders:
-            if task.ending is None:
-                self._tasks.end(task)
+    def rejected(self, identity: str, reason: str, code: str = "") -> None:
+        """Take that an application is rejected: its pods fail, and it is tried again only after a while."""
+        application = self._by_id.get(identity)
+        if application is None or application.phase is not ApplicationPhase.SUBMITTED:
+            return
+        if code in _LATER:
+            self.refused(application)
+            return
+        application.phase, application.reason = ApplicationPhase.REJECTED, reason
+        count = self._rejected[identity].times + 1 if identity in self._rejected else 1
+        pause = min(_PAUSE_SECONDS * 2 ** (count - 1), _PAUSE_MAX_SECONDS)
+        self._rejected[identity] = _Rejected(count, self._loop.now() + pause)
+        self._loop.later(2 * _PAUSE_MAX_SECONDS, self._forget_rejection, identity, count)
+        self._loop.later(pause, self._try_rejected, application, pause)
+        self._fail(application, "ApplicationRejected", reason)
+        self.gangs.end_placeholders(application)
 
-    def _gang_event(self, application: PodApplication, action: str, note: str) -> None:
-        is_warning = action != "GangReservationComplete"
-        self._reporter.event(application.first, "GangScheduling", action, note, is_warning=is_warning)
+    def refused(self, application: PodApplication) -> None:
+        """Submit an application again in a while: the request could not be made."""
+        application.phase = ApplicationPhase.WAITING
+        self._loop.later(_LATER_SECONDS, self._submit_again_later, application)
+
+    def _submit_again_later(self, application: PodApplication) -> None:
+        if self._is_known(application) and application.phase is ApplicationPhase.WAITING:
+            self._resubmit(application)
+
+    def _forget_rejection(self, identity: str, count: int) -> None:
+        rejected = self._rejected.get(identity)
+        if rejected is not None and rejected.times == count:
+            del self._rejected[identity]
+
+    def _try_rejected(self, application: PodApplication, pause: float) -> None:
+        """Submit a rejected application for pods that came later, or that run."""
+        if self._is_known(application) and application.phase is ApplicationPhase.REJECTED:
+            if any(task.state is not TaskState.FAILED for task in application.members):
+                self._resubmit(application)
+            else:
+                self._loop.later(pause, self._try_rejected, application, pause)
+
+    def changed(self, identity: str, state: str, message: str) -> None:
+        """Take that an application is in another state."""
+        application = self._by_id.get(identity)
+        if application is None or application.phase in _UNKNOWN_TO_THE_SCHEDULER:
+            return
+        match state:
+            case "Completed":
+                self._completed(application)
+            case "Resuming":
+                self.gangs.timed_out(application, message)
+            case "Failing":
+                self._failing(application, message)
+            case "Failed":
+                self._failing(application, message)
+                self._failed(application)
+
+    def _completed(self, application: PodApplication) -> None:
+        """Forget an application; pods of it that came meanwhile make it anew."""
+        if application.tasks:
+            self.submit_again(application)
+        else:
+            del self._by_id[application.application_id]
+
+    def _failing(self, application: PodApplication, message: str) -> None:
+        if application.phase in {ApplicationPhase.FAILING, ApplicationPhase.FAILED}:
+            return
+        application.phase, application.reason = ApplicationPhase.FAILING, message
+        self.gangs.end_placeholders(application)
+        if GANG_TIMEOUT in message:
+            self._fail(application, GANG_TIMEOUT, GANG_TIMEOUT_TEXT)
+        else:
+            note = message or "the application has failed"
+            self._reporter.event(application.first, "ApplicationFailed", "Scheduling", note, is_warning=True)
+
+    def _failed(self, application: PodApplication) -> None:
+        """Take that the scheduler has ended an application: pods that are left begin it anew."""
+        application.phase = ApplicationPhase.FAILED
+        if any(_is_left(task) for task in application.tasks.values()):
+            self._resubmit(application)
+
+    def _fail(self, application: PodApplication, reason: str, message: str) -> None:
+        """Write that the pods have failed that are on no node."""
+        for task in list(application.members):
+            if not task.has_node:
+                self._tasks.fail(task, reason, message)
 
 
-_LIVE: Final = frozenset({ApplicationPhase.RESERVING, ApplicationPhase.RUNNING, ApplicationPhase.RESUMING})
-
-
-def _runs(task: Task) -> bool:
-    """Return whether a task has a node already."""
-    return task.state in {TaskState.BINDING, TaskState.BOUND, TaskState.ORPHAN}
+def _is_left(task: Task) -> bool:
+    """Return whether a task goes on when its application has failed."""
+    return task.state is not TaskState.FAILED and task.ending is None and not task.is_placeholder

@@ -138,6 +138,11 @@ class ClusterCache:
         self.version += 1
         return was_known
 
+    def remove_namespace(self, name: str) -> None:
+        """Take that a namespace is gone."""
+        self.namespaces.pop(name, None)
+        self.version += 1
+
     def put_namespace(self, namespace: Namespace) -> bool:
         """Take a namespace; return whether its labels are others than before."""
         before = self.namespaces.get(namespace.metadata.name)

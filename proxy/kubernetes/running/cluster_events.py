@@ -19,6 +19,7 @@ from ..objects import (
     PriorityClass,
     StorageClass,
 )
+from ..predicates.cluster_view import anti_affinity_terms
 from .shared_parts import SharedParts
 from .task_life import TaskLife
 
@@ -33,10 +34,11 @@ class ClusterEvents:
         self._settings = parts.settings
         self._cache = parts.cache
         self._requests = parts.requests
+        self._reporter = parts.reporter
         self._reconsidering = parts.reconsidering
         self._tasks = tasks
         self._foreign: dict[str, dict[str, int]] = {}
-        """The sizes of the pods of other schedulers that ours has been told of, by uid."""
+        """The sizes of the pods of other schedulers that our scheduler knows of, by uid."""
 
     def seen(self, item: Any) -> None:
         """Take an object that is new or has changed."""
@@ -46,8 +48,11 @@ class ClusterEvents:
             case KubernetesNode():
                 self._node_seen(item)
             case Namespace():
+                is_new = item.metadata.name not in self._cache.namespaces
                 if self._cache.put_namespace(item):
                     self._reconsidering.neighbours_changed()
+                if is_new:
+                    self._tasks.applications.namespace_seen(item.metadata.name)
             case PriorityClass():
                 self._cache.priority_classes[item.metadata.name] = item
             case PersistentVolumeClaim():
@@ -69,7 +74,7 @@ class ClusterEvents:
             case KubernetesNode():
                 self._node_gone(name)
             case Namespace():
-                self._cache.namespaces.pop(name, None)
+                self._cache.remove_namespace(name)
             case PriorityClass():
                 self._cache.priority_classes.pop(name, None)
             case PersistentVolumeClaim():
@@ -110,7 +115,8 @@ class ClusterEvents:
             self._tasks.pod_seen(pod)
         else:
             self._tell_foreign(pod)
-        if before is not None and before.metadata.labels != pod.metadata.labels:
+        if _is_another_neighbour(before, pod):
+            self._tasks.neighbour_came(pod)
             self._reconsidering.neighbours_changed()
 
     def _tell_foreign(self, pod: Pod) -> None:
@@ -130,8 +136,15 @@ class ClusterEvents:
             return
         if self._foreign.pop(uid, None) is not None:
             self._requests.add(foreign_release(pod))
+        task = self._tasks.tasks.get(uid)
+        if task is not None and task.has_node and pod.status.reason.startswith("OutOf"):
+            note = f"node {task.node_name} has refused the pod: {pod.status.reason}"
+            self._reporter.event(pod, "NodeRefusedPod", "Scheduling", note, is_warning=True)
         self._tasks.pod_gone(uid)
-        self._reconsidering.neighbours_changed()
+        if anti_affinity_terms(pod):
+            self._reconsidering.everything_changed()
+        else:
+            self._reconsidering.neighbours_changed()
 
     # ------------------------------------------------------------------------------------- nodes
 
@@ -176,9 +189,16 @@ class ClusterEvents:
 
     def _storage_changed(self) -> None:
         self._tasks.ask_blocked()
-        self._reconsidering.storage_changed()
+        self._reconsidering.everything_changed()
 
 
 def _is_judged_otherwise(before: KubernetesNode, after: KubernetesNode) -> bool:
     """Return whether a filter may answer otherwise about a node."""
     return (before.metadata.labels, before.spec) != (after.metadata.labels, after.spec)
+
+
+def _is_another_neighbour(before: Pod | None, after: Pod) -> bool:
+    """Return whether a pod is on a node now, or has other labels."""
+    if before is None or not before.spec.node_name:
+        return bool(after.spec.node_name)
+    return before.metadata.labels != after.metadata.labels

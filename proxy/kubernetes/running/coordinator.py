@@ -293,7 +293,7 @@ class Coordinator:
         for accepted in response.accepted:
             applications.accepted(accepted.applicationID)
         for rejected in response.rejected:
-            applications.rejected(rejected.applicationID, rejected.reason)
+            applications.rejected(rejected.applicationID, rejected.reason, rejected.code)
         for change in response.updated:
             applications.changed(change.applicationID, change.state, change.message)
 
@@ -304,6 +304,8 @@ class Coordinator:
 
     def _note_refused(self, entry: Entry, error: LicorneError) -> None:
         self._log.error("the scheduler refuses {}: {}", type(entry).__name__, error)
+        if self._running is not None:
+            self._running.tasks.refused(entry, str(error))
 
     def note_error(self, error: Exception) -> None:
         """Log what one of the calls has raised."""

@@ -25,6 +25,10 @@ class EventLoop(Protocol):
         """Return the seconds of a clock that never goes back."""
         ...
 
+    def unix_seconds(self) -> float:
+        """Return the seconds since 1970, for comparisons with times of the cluster."""
+        ...
+
     def post(self, call: Callable[..., None], *args: Any) -> None:
         """Have a function called on the thread, after all that was posted before; from any thread."""
         ...
@@ -83,6 +87,10 @@ class EventThread:
     def now(self) -> float:
         """Return the seconds of the monotonic clock."""
         return time.monotonic()
+
+    def unix_seconds(self) -> float:
+        """Return the seconds since 1970, by the clock of this machine."""
+        return time.time()
 
     def post(self, call: Callable[..., None], *args: Any) -> None:
         """Have a function called on the thread, after all that was posted before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, final
@@ -39,6 +40,9 @@ class _StillLoop:
 
     def now(self) -> float:
         return 0.0
+
+    def unix_seconds(self) -> float:
+        return time.time()
 
     def post(self, call: Callable[..., None], *args: Any) -> None:
         self._posted.append((call, args))

@@ -11,7 +11,7 @@ from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
 from ..objects import Pod
 from .event_loop import EventLoop
-from .tasks import Task, TaskState
+from .tasks import ApplicationPhase, PodApplication, Task, TaskState
 
 __all__ = [
     "BIND_DELAYS_SECONDS",
@@ -27,6 +27,8 @@ BIND_DELAYS_SECONDS: Final = (1, 2, 4, 8, 16, 30, 30, 30)
 _PAUSE_MAX_SECONDS: Final = 30
 _NOT_DONE: Final = frozenset({401, 403, 429})
 """The API server has done nothing, and may do it later."""
+_NOT_CREATED_YET: Final = frozenset({401, 409, 429})
+"""Likewise for a new pod, or there is one of its name. With 403 a quota forbids it: waiting does not help."""
 
 
 class BindOutcome(Enum):
@@ -72,7 +74,11 @@ def seen_outcome(seen: Pod | Exception, uid: str, node_name: str) -> BindOutcome
 
 
 class ActionAnswers(Protocol):
-    """Who is told what has become of the actions."""
+    """Who is to know what has become of the actions."""
+
+    def why_not_bind(self, task: Task) -> str:
+        """Return why a pod may not be bound now, empty if it may."""
+        ...
 
     def bound(self, task: Task) -> None:
         """Take that the pod is assigned to its node."""
@@ -82,11 +88,19 @@ class ActionAnswers(Protocol):
         """Take that the pod cannot be assigned to its node."""
         ...
 
+    def found_assigned(self, task: Task, seen: Pod) -> None:
+        """Take that the pod is assigned to another node."""
+        ...
+
     def found_gone(self, task: Task) -> None:
         """Take that the API server has no such pod any more."""
         ...
 
-    def placeholder_refused(self, application_id: str, reason: str) -> None:
+    def placeholder_created(self, application: PodApplication, name: str) -> None:
+        """Take that a placeholder of an application is there."""
+        ...
+
+    def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
         """Take that a placeholder of an application cannot be created."""
         ...
 
@@ -115,10 +129,13 @@ class PodActions:
         self._bind(task, task.placement, 0)
 
     def _bind(self, task: Task, placement: int, attempt: int) -> None:
-        pod = task.pod
         if not (self.may_act and _is_binding(task, placement)):
             return
-        meta, node_name = pod.metadata, task.node_name
+        reason = self.answers.why_not_bind(task)
+        if reason:
+            self.answers.bind_failed(task, reason)
+            return
+        meta, node_name = task.pod.metadata, task.node_name
 
         def then(answer: object) -> None:
             error = answer if isinstance(answer, Exception) else None
@@ -137,16 +154,17 @@ class PodActions:
                 self.answers.bound(task)
             case BindOutcome.GONE:
                 self.answers.found_gone(task)
-            case BindOutcome.TAKEN | BindOutcome.REFUSED:
+            case _ if task.ending is not None:
+                pass  # its pod is being deleted
+            case BindOutcome.REFUSED:
                 self.answers.bind_failed(task, str(error))
             case BindOutcome.LOOK if attempt == 0 and isinstance(error, ApiError) and error.status == 409:
                 self._look(task, placement, attempt, error)
+            case _ if attempt >= len(BIND_DELAYS_SECONDS):
+                self.answers.bind_failed(task, f"{attempt + 1} attempts, the last one: {error}")
             case _:
-                if attempt >= len(BIND_DELAYS_SECONDS):
-                    self.answers.bind_failed(task, f"{attempt + 1} attempts, the last one: {error}")
-                    return
                 call = self._look if outcome is BindOutcome.LOOK else self._bind_again
-                self._loop.later(BIND_DELAYS_SECONDS[attempt], call, task, placement, attempt + 1, error)
+                self._loop.later(_pause(attempt, error), call, task, placement, attempt + 1, error)
 
     def _bind_again(self, task: Task, placement: int, attempt: int, _: Exception | None) -> None:
         self._bind(task, placement, attempt)
@@ -156,67 +174,71 @@ class PodActions:
         meta = task.pod.metadata
 
         def then(seen: Pod | Exception) -> None:
-            outcome = seen_outcome(seen, meta.uid, task.node_name)
-            if outcome is BindOutcome.AGAIN and attempt > 0:
-                self._bind(task, placement, attempt)
+            if not _is_binding(task, placement):
                 return
-            self._take(task, placement, attempt, outcome, seen if isinstance(seen, Exception) else error)
+            outcome = seen_outcome(seen, meta.uid, task.node_name)
+            if outcome is BindOutcome.TAKEN and isinstance(seen, Pod):
+                self.answers.found_assigned(task, seen)
+            elif outcome is BindOutcome.AGAIN and attempt > 0:
+                self._bind(task, placement, attempt)
+            else:
+                self._take(task, placement, attempt, outcome, seen if isinstance(seen, Exception) else error)
 
         self._loop.work(lambda: self._calls.get_pod(meta.namespace, meta.name), then)
+
+    # ------------------------------------------------------------------------------------- ends
 
     def end(self, task: Task) -> None:
         """Delete or evict the pod of a task, and try again until it is gone."""
         self._end(task, 1)
 
     def _end(self, task: Task, pause_seconds: int) -> None:
+        if not self.may_act or task.is_gone:
+            return
         meta = task.pod.metadata
         evicts = self.evicts and task.ending == si.PREEMPTED_BY_SCHEDULER
         call = self._calls.evict_pod if evicts else self._calls.delete_pod
 
         def then(answer: object) -> None:
             match answer:
-                case False | ApiError(status=409):  # there is none, or another pod has its name
+                case False:
                     self.answers.found_gone(task)
+                case ApiError(status=409):
+                    self._look_whether_gone(task, pause_seconds)
                 case Exception():
-                    self._loop.later(pause_seconds, again)
-
-        def again() -> None:
-            if self.may_act and task.ending is not None and not task.is_gone:
-                self._end(task, min(2 * pause_seconds, _PAUSE_MAX_SECONDS))
+                    self._end_again(task, pause_seconds)
 
         self._loop.work(lambda: call(meta.namespace, meta.name, meta.uid), then)
 
-    def create_placeholder(self, application_id: str, manifest: Mapping[str, Any]) -> None:
-        """Create the pod of a placeholder; its name makes sure that it is created once."""
-        self._create(application_id, manifest, 1)
+    def _end_again(self, task: Task, pause_seconds: int) -> None:
+        self._loop.later(pause_seconds, self._end, task, min(2 * pause_seconds, _PAUSE_MAX_SECONDS))
 
-    def _create(self, application_id: str, manifest: Mapping[str, Any], pause_seconds: int) -> None:
-        namespace = str(manifest["metadata"]["namespace"])
+    def _look_whether_gone(self, task: Task, pause_seconds: int) -> None:
+        """Look whether another pod has the name of one that was not deleted because of a conflict."""
+        meta = task.pod.metadata
 
-        def then(answer: object) -> None:
-            match answer:
-                case ApiError(status=409):
-                    pass
-                case ApiError(status=status) if status < 500 and status not in _NOT_DONE:
-                    self.answers.placeholder_refused(application_id, str(answer))
-                case Exception():
-                    pause = min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
-                    self._loop.later(pause_seconds, self._create, application_id, manifest, pause)
+        def then(seen: Pod | Exception) -> None:
+            if seen_outcome(seen, meta.uid, "") is BindOutcome.GONE:
+                self.answers.found_gone(task)
+            else:
+                self._end_again(task, pause_seconds)
 
-        self._loop.work(lambda: self._calls.create_pod(namespace, manifest), then)
+        self._loop.work(lambda: self._calls.get_pod(meta.namespace, meta.name), then)
 
     def fail(self, task: Task, reason: str, message: str) -> None:
         """Write that a pod that was never placed has failed."""
         self._fail(task, reason, message, 1)
 
     def _fail(self, task: Task, reason: str, message: str, pause_seconds: int) -> None:
+        if not self.may_act or task.is_gone or task.state is not TaskState.FAILED:
+            return
         meta = task.pod.metadata
 
         def then(answer: object) -> None:
             match answer:
                 case ApiError(status=404 | 409):
-                    pass
-                case Exception() if not task.is_gone:
+                    pass  # the watch says that it is gone
+                case Exception():
                     pause = min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
                     self._loop.later(pause_seconds, self._fail, task, reason, message, pause)
 
@@ -227,7 +249,46 @@ class PodActions:
             then,
         )
 
+    # ------------------------------------------------------------------------------------- placeholders
+
+    def create_placeholder(self, application: PodApplication, name: str, manifest: Mapping[str, Any]) -> None:
+        """Create the pod of a placeholder; its name makes sure that it is created once.
+
+        Args:
+            application: Whose gang it is of; when that is not reserved any more, nothing is created.
+            name: The name of the pod.
+            manifest: Its document.
+        """
+        self._create(application, name, manifest, 1)
+
+    def _create(
+        self, application: PodApplication, name: str, manifest: Mapping[str, Any], pause_seconds: int
+    ) -> None:
+        is_reserved = application.phase is ApplicationPhase.RESERVING and application.members
+        if not (self.may_act and is_reserved):
+            application.creating.pop(name, None)
+            return
+        namespace = str(manifest["metadata"]["namespace"])
+
+        def then(answer: object) -> None:
+            match answer:
+                case ApiError(status=status) if status < 500 and status not in _NOT_CREATED_YET:
+                    self.answers.placeholder_refused(application, name, str(answer))
+                case Exception() if not (isinstance(answer, ApiError) and answer.status == 409):
+                    pause = min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
+                    self._loop.later(pause_seconds, self._create, application, name, manifest, pause)
+                case _:
+                    self.answers.placeholder_created(application, name)
+
+        self._loop.work(lambda: self._calls.create_pod(namespace, manifest), then)
+
 
 def _is_binding(task: Task, placement: int) -> bool:
     """Return whether a task is still to be bound where it was placed by that placement."""
     return task.state is TaskState.BINDING and task.placement == placement
+
+
+def _pause(attempt: int, error: Exception | None) -> float:
+    """Return how long to wait after an attempt: as long as the API server asks for, if that is longer."""
+    asked = error.retry_after_seconds if isinstance(error, ApiError) else None
+    return max(BIND_DELAYS_SECONDS[attempt], asked or 0.0)

@@ -29,6 +29,7 @@ class Reconsidering:
         self._nodes: set[str] = set()
         self._everything = False
         self._neighbours = False
+        self._judge: Callable[[], None] | None = None
         self._is_due = False
         self.waiting: dict[str, Task] = {}
         """The tasks that are asked for and whose answers depend on other pods, by key."""
@@ -44,9 +45,14 @@ class Reconsidering:
             self._neighbours = True
             self._plan()
 
-    def storage_changed(self) -> None:
-        """Take that claims or volumes have changed."""
+    def everything_changed(self) -> None:
+        """Take that claims or volumes have changed, or that a pod is gone that kept others away."""
         self._everything = True
+        self._plan()
+
+    def kept_away(self, judge: Callable[[], None]) -> None:
+        """Take that a pod keeps others away: have them judged by themselves, once for many such pods."""
+        self._judge = judge
         self._plan()
 
     def _plan(self) -> None:
@@ -56,6 +62,9 @@ class Reconsidering:
 
     def _ask_again(self) -> None:
         nodes = sorted(self._nodes)
+        if self._judge is not None:
+            judge, self._judge = self._judge, None
+            judge()
         keys = list(self.waiting) if self._neighbours else []
         everything = self._everything
         self._nodes, self._neighbours, self._everything, self._is_due = set(), False, False, False

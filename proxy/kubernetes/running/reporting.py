@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias, final
 
 from ..client.api_calls import ApiCalls
+from ..client.errors import ApiError
 from ..objects import ConfigMap, KubernetesEvent, KubernetesNode, Pod
 from .event_loop import EventLoop
 
@@ -20,8 +21,23 @@ _SERIES_MAX: Final = 20_000
 """How many events are remembered, so that the next of the kind makes a series."""
 _OPEN_MAX: Final = 5_000
 """How many events are being written at most; what comes meanwhile is counted and dropped."""
-_NOTE_MAX: Final = 1_024
+_NOTE_BYTES_MAX: Final = 1_024
+_NAME_LENGTH_MAX: Final = 230
+"""A name has 253 characters at most, and that of an event has a time at its end."""
 _SERIES_PAUSE_SECONDS: Final = 60
+_RETRY_SECONDS: Final = 10.0
+
+
+class _Condition:
+    """What a pod is to say, and whether that is being written."""
+
+    __slots__ = ("is_open", "pod", "wanted", "written")
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.wanted = ("", "")
+        self.written = ("", "")
+        self.is_open = False
 
 
 class _Series:
@@ -44,8 +60,8 @@ class Reporter:
         self._calls = calls
         self._controller = controller
         self._instance = instance
-        self._conditions: dict[str, tuple[str, str]] = {}
-        """Reason and message of the condition that was written last, by the uid of the pod."""
+        self._conditions: dict[str, _Condition] = {}
+        """By the uid of the pod."""
         self._series: OrderedDict[tuple[str, str, str, str], _Series] = OrderedDict()
         self._open_count = 0
         self.dropped_count = 0
@@ -53,29 +69,55 @@ class Reporter:
 
     # ------------------------------------------------------------------------------------- conditions
 
+    @property
+    def condition_count(self) -> int:
+        """How many pods say why they wait."""
+        return len(self._conditions)
+
     def condition(self, pod: Pod, reason: str, message: str) -> None:
         """Have a pod say why it is not scheduled; nothing is written while that stays the same."""
-        uid, wanted = pod.metadata.uid, (reason, message[:_NOTE_MAX])
-        if self._conditions.get(uid) == wanted:
+        uid = pod.metadata.uid
+        condition = self._conditions.get(uid)
+        if condition is None:
+            condition = self._conditions[uid] = _Condition(pod)
+        condition.wanted = (reason, _cut(message))
+        self._write_condition(condition)
+
+    def _write_condition(self, condition: _Condition) -> None:
+        """Write what is wanted by now, one after the other, so that the last one stays."""
+        meta, wanted = condition.pod.metadata, condition.wanted
+        is_wanted = self._conditions.get(meta.uid) is condition
+        if condition.is_open or condition.written == wanted or not is_wanted:
             return
-        self._conditions[uid] = wanted
-        meta = pod.metadata
-        condition = {
+        document = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": reason,
+            "reason": wanted[0],
             "message": wanted[1],
             "lastTransitionTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         }
 
-        def then(answer: object) -> None:
-            if isinstance(answer, Exception) and self._conditions.get(uid) == wanted:
-                del self._conditions[uid]  # the next report writes it
+        def call() -> None:
+            # Many may wait for a worker: the pod may be on a node by now, and must not say that it waits.
+            if self._conditions.get(meta.uid) is condition:
+                self._calls.patch_pod_condition(meta.namespace, meta.name, meta.uid, document)
 
-        self._write(lambda: self._calls.patch_pod_condition(meta.namespace, meta.name, uid, condition), then)
+        def then(answer: object) -> None:
+            condition.is_open = False
+            match answer:
+                case ApiError(status=404 | 409):
+                    pass  # the pod is gone
+                case Exception():
+                    self._loop.later(_RETRY_SECONDS, self._write_condition, condition)
+                case _:
+                    condition.written = wanted
+                    self._write_condition(condition)
+
+        condition.is_open = True
+        self._write(call, then)
 
     def forget(self, uid: str) -> None:
-        """Forget a pod that has ended."""
+        """Forget why a pod has waited: it does not any more, or has ended."""
         self._conditions.pop(uid, None)
 
     # ------------------------------------------------------------------------------------- events
@@ -84,50 +126,62 @@ class Reporter:
         self, regarding: Reported, reason: str, action: str, note: str, *, is_warning: bool = False
     ) -> None:
         """Have an event written; one that says the same as an earlier one becomes a series with it."""
-        note = note[:_NOTE_MAX]
+        note = _cut(note)
         key = (regarding.metadata.uid, reason, action, note)
-        now = self._loop.now()
         series = self._series.get(key)
         if series is not None:
-            self._series.move_to_end(key)
-            series.count += 1
-            if series.name and now >= series.next_write:
-                series.next_write = now + _SERIES_PAUSE_SECONDS
-                namespace, name = regarding.metadata.namespace or "default", series.name
-                count, when = series.count, _micro_time()
-                self._write(
-                    lambda: self._calls.patch_event_series(
-                        namespace, name, count=count, last_observed_time=when
-                    ),
-                    _ignore,
-                )
+            self._go_on(regarding, key, series)
             return
-        series = self._series[key] = _Series(now + _SERIES_PAUSE_SECONDS)
-        if len(self._series) > _SERIES_MAX:
-            self._series.popitem(last=False)
         if self._open_count >= _OPEN_MAX:
             self.dropped_count += 1
             return
+        series = self._series[key] = _Series(self._loop.now() + _SERIES_PAUSE_SECONDS)
+        if len(self._series) > _SERIES_MAX:
+            self._series.popitem(last=False)
 
         def then(answer: object) -> None:
             self._open_count -= 1
             if isinstance(answer, KubernetesEvent):
                 series.name = answer.metadata.name
+            elif self._series.get(key) is series:
+                del self._series[key]  # the next one is written
 
         self._open_count += 1
         document = self._document(regarding, reason, action, note, is_warning=is_warning)
         self._write(lambda: self._calls.create_event(document["metadata"]["namespace"], document), then)
+
+    def _go_on(self, regarding: Reported, key: tuple[str, str, str, str], series: _Series) -> None:
+        """Count one more event of a series, and write how many there are, once a minute at most."""
+        self._series.move_to_end(key)
+        series.count += 1
+        now = self._loop.now()
+        if not series.name or now < series.next_write:
+            return
+        series.next_write = now + _SERIES_PAUSE_SECONDS
+        namespace, name = regarding.metadata.namespace or "default", series.name
+        count, when = series.count, _micro_time()
+
+        def then(answer: object) -> None:
+            is_gone = isinstance(answer, ApiError) and answer.status == 404  # events are kept for an hour
+            if is_gone and self._series.get(key) is series:
+                del self._series[key]
+
+        self._write(
+            lambda: self._calls.patch_event_series(namespace, name, count=count, last_observed_time=when),
+            then,
+        )
 
     def _document(
         self, regarding: Reported, reason: str, action: str, note: str, *, is_warning: bool
     ) -> dict[str, Any]:
         meta = regarding.metadata
         kind = _KINDS[type(regarding)]
+        name = f"{meta.name[:_NAME_LENGTH_MAX]}.{time.time_ns():x}"
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             # What has no namespace is in `default`, as for other components.
-            "metadata": {"name": f"{meta.name}.{time.time_ns():x}", "namespace": meta.namespace or "default"},
+            "metadata": {"name": name, "namespace": meta.namespace or "default"},
             "eventTime": _micro_time(),
             "type": "Warning" if is_warning else "Normal",
             "reason": reason,
@@ -148,10 +202,11 @@ class Reporter:
         self._loop.work(call, then, is_urgent=False)
 
 
+def _cut(text: str) -> str:
+    """Return the beginning of a text that the API server takes as a note; its bytes are counted."""
+    return text.encode()[:_NOTE_BYTES_MAX].decode("utf-8", "ignore")
+
+
 def _micro_time() -> str:
     """Return the time now, as events write it."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-
-
-def _ignore(_: object) -> None:
-    """An event that could not be written is not missed."""

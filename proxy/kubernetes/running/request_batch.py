@@ -1,4 +1,4 @@
-"""What is to be told the scheduler: entries in order, sent as few requests."""
+"""What the scheduler is to know: entries in order, sent as few requests."""
 
 from __future__ import annotations
 

@@ -12,15 +12,23 @@ from ..mapping.asks import release as release_message
 from ..mapping.pod_sizes import pod_resource
 from ..mapping.pods import claim_names, gate_names
 from ..objects import Pod
+from ..predicates.cluster_view import anti_affinity_terms
 from ..predicates.verdicts import PodFilters, predicate_class
 from .applications import Applications
 from .shared_parts import SharedParts
-from .tasks import Task, TaskState
+from .tasks import ApplicationPhase, PodApplication, Task, TaskState
 
 __all__ = ["TaskLife"]
 
 _REJECTED_PAUSE_SECONDS: Final = 10
 _REJECTED_PAUSE_MAX_SECONDS: Final = 300
+_BINDS_IN_A_ROW: Final = 3
+"""After so many failures in a row a pod waits before it is asked for again."""
+_NO_PLACEHOLDERS: Final = frozenset(ApplicationPhase) - {
+    ApplicationPhase.WAITING,
+    ApplicationPhase.SUBMITTED,
+    ApplicationPhase.RESERVING,
+}
 
 
 @final
@@ -36,35 +44,49 @@ class TaskLife:
         self._actions = parts.actions
         self._reporter = parts.reporter
         self._reconsidering = parts.reconsidering
-        self.applications = Applications(parts, self)
         self.tasks: dict[str, Task] = {}
         """All tasks that have not ended, by key."""
         self._blocked: dict[str, Task] = {}
-        """Those that wait for claims or namespaces."""
+        """Those that wait for claims."""
+        self._gated: set[str] = set()
+        """The uids of pods that wait for their scheduling gates, of which people know."""
+        self.applications = Applications(parts, self)
         self._actions.answers = self
 
     # ------------------------------------------------------------------------------------- pods
 
     def pod_seen(self, pod: Pod) -> None:
         """Take a pod of ours that has not ended, new or changed; the cache has it already."""
-        task = self.tasks.get(pod.metadata.uid)
+        uid = pod.metadata.uid
+        task = self.tasks.get(uid)
+        if _ends_unbound(pod) and (task is None or task.state not in _ON_NODES):
+            self._cache.forget_assumption(uid)
+            self.pod_gone(uid)
+            return
         if task is not None:
             before, task.pod = task.pod, pod
             self._pod_changed(task, before)
         elif pod.spec.scheduling_gates and not pod.spec.node_name:
+            self._tell_gates(pod)
+        else:
+            self._gated.discard(uid)
+            self._add(pod)
+
+    def _tell_gates(self, pod: Pod) -> None:
+        if pod.metadata.uid not in self._gated:
+            self._gated.add(pod.metadata.uid)
             names = ", ".join(gate_names(pod))
             self._reporter.event(pod, "Scheduling", "GatesWait", f"waits for scheduling gates: {names}")
-        else:
-            self._add(pod)
 
     def _add(self, pod: Pod) -> None:
         application = self.applications.of_pod(pod)
         task = self.applications.new_task(application, pod)
         self.tasks[task.key] = task
         if pod.spec.node_name:
-            self._take_assigned(task)
+            self._take_assigned(task, pod.spec.node_name)
         else:
             self.ask(task)
+        self.applications.joined(task)
 
     def add_virtual(self, task: Task) -> None:
         """Take a placeholder that has no pod in the cluster, and ask for it."""
@@ -74,37 +96,52 @@ class TaskLife:
 
     def _pod_changed(self, task: Task, before: Pod) -> None:
         node_name = task.pod.spec.node_name
-        if node_name and not (task.state is TaskState.BOUND and node_name == task.node_name):
+        if node_name and (node_name != task.node_name or task.state not in _ON_NODES):
             if task.state is TaskState.BINDING and node_name == task.node_name:
                 self.bound(task)
-            elif task.state is not TaskState.ORPHAN:
-                self._take_assigned(task)
+            else:
+                self._take_assigned(task, node_name)
         elif task.state is TaskState.NEW:
             self.ask(task)
-        elif task.is_in_core and pod_resource(before) != pod_resource(task.pod):
+        if not task.is_in_core:
+            return
+        if pod_resource(before) != pod_resource(task.pod):
             self._send(task)
+        elif task.state is TaskState.ASKED and predicate_class(before) != predicate_class(task.pod):
+            self._ask_anew(task)
 
-    def _take_assigned(self, task: Task) -> None:
+    def _ask_anew(self, task: Task) -> None:
+        """Have the scheduler judge a task as one of another class."""
+        self._release(task, si.STOPPED_BY_RM, "the pod is judged as others now")
+        self._send(task)
+
+    def _take_assigned(self, task: Task, node_name: str) -> None:
         """Tell the scheduler of a pod that is on a node already, bound by us earlier or by others."""
-        node_name = task.pod.spec.node_name
         if task.state in {TaskState.BINDING, TaskState.BOUND} and task.node_name != node_name:
             self._release(task, si.STOPPED_BY_RM, f"the pod is on node {node_name}")
+        self._no_longer_waits(task)
         task.node_name = node_name
         if node_name not in self._cache.nodes:
             if task.state is TaskState.ASKED:
                 self._release(task, si.STOPPED_BY_RM, f"the pod is on node {node_name}, which is not known")
             task.state = TaskState.ORPHAN
             return
+        self.applications.submit_at_once(task.application)
         task.state = TaskState.BOUND
         self._send(task)
         self.applications.task_bound(task)
 
+    def _no_longer_waits(self, task: Task) -> None:
+        self._blocked.pop(task.key, None)
+        self._reconsidering.waiting.pop(task.key, None)
+        self._reporter.forget(task.key)
+
     def adopt(self, node_name: str) -> None:
-        """Tell the scheduler of the pods on a node that it has just been told of."""
+        """Tell the scheduler of the pods on a node that is new to it."""
         for pod in self._cache.pods_on(node_name):
             task = self.tasks.get(pod.metadata.uid)
             if task is not None and task.state is TaskState.ORPHAN:
-                self._take_assigned(task)
+                self._take_assigned(task, node_name)
 
     def is_virtual(self, key: str) -> bool:
         """Return whether a key is of a placeholder that has no pod in the cluster."""
@@ -113,21 +150,22 @@ class TaskLife:
 
     def send_again(self, task: Task) -> None:
         """Tell the scheduler anew of a task that it has lost with its application."""
-        if task.state in {TaskState.BOUND, TaskState.ORPHAN} and not task.is_virtual:
-            self._take_assigned(task)
-        elif task.state is TaskState.ASKED:
-            task.state = TaskState.NEW  # asked for when the application is accepted
+        match task.state:
+            case TaskState.BOUND | TaskState.ORPHAN if not task.is_virtual:
+                self._take_assigned(task, task.node_name)
+            case TaskState.ASKED | TaskState.BINDING | TaskState.BOUND:
+                self._cache.forget_assumption(task.key)
+                task.state, task.node_name = TaskState.NEW, ""  # asked for when the application is accepted
 
     def pod_gone(self, uid: str) -> None:
-        """Take that a pod of ours has ended; the cache does not have it any more."""
+        """Take that a pod has ended, of ours or not; the cache does not have it any more."""
+        self._gated.discard(uid)
         task = self.tasks.pop(uid, None)
         if task is None:
             return
         task.is_gone = True
-        self._blocked.pop(uid, None)
-        self._reconsidering.waiting.pop(uid, None)
-        self._reporter.forget(uid)
-        if task.is_in_core or task.ending is not None:
+        self._no_longer_waits(task)
+        if task.ending is not None or task.state not in {TaskState.NEW, TaskState.FAILED}:
             self._release(task, task.ending or si.STOPPED_BY_RM, "task completed")
         self.applications.task_ended(task)
 
@@ -135,23 +173,21 @@ class TaskLife:
 
     def ask(self, task: Task) -> None:
         """Ask for a task, if its application may ask and nothing else keeps it waiting."""
-        if task.state is not TaskState.NEW or not task.application.may_ask(task):
+        if task.state is not TaskState.NEW or task.ending is not None:
+            return
+        if task.is_placeholder and task.application.phase in _NO_PLACEHOLDERS:
+            self.end(task)
+            return
+        if not task.application.may_ask(task):
             return
         reason = "" if task.is_virtual else self.why_blocked(task.pod)
         if reason:
             self._blocked[task.key] = task
-            self._reporter.condition(task.pod, "Unschedulable", reason)
-            self._reporter.event(task.pod, "FailedScheduling", "Scheduling", reason, is_warning=True)
+            self._tell_waiting(task, "FailedScheduling", reason)
             return
         self._blocked.pop(task.key, None)
         task.state = TaskState.ASKED
-        try:
-            self._send(task)
-        except QuantityError as error:
-            task.state = TaskState.REJECTED
-            self._reporter.condition(task.pod, "Unschedulable", str(error))
-            return
-        task.application.has_asked = True
+        self._send(task)
 
     def ask_blocked(self) -> None:
         """Ask for the tasks whose claims are there now."""
@@ -169,28 +205,56 @@ class TaskLife:
         return ""
 
     def _send(self, task: Task) -> None:
-        """Tell the scheduler of a task, as it is now."""
-        pod = task.pod
-        self._requests.add(
-            ask_message(
-                pod,
-                task.application.application_id,
+        """Tell the scheduler of a task as it is now; what it knows already changes nothing."""
+        application = task.application
+        task.predicate_class = self._class_of(task)
+        try:
+            message = ask_message(
+                task.pod,
+                application.application_id,
                 self._cache.priority_classes,
                 self._settings,
-                originator=task.key == task.application.first.metadata.uid,
-                predicate_class=self._class_of(task),
+                originator=task.key == application.first.metadata.uid,
+                predicate_class=task.predicate_class,
             )
-        )
+        except QuantityError as error:
+            self._pause(task, str(error))
+            return
+        message.nodeID = task.node_name if task.state is TaskState.BOUND else ""
+        self._requests.add(message)
+        application.has_asked = True
 
     def _class_of(self, task: Task) -> str:
         """Return the class of pods that share answers; a task without one is to be asked about by itself."""
+        if task.state is not TaskState.ASKED:
+            return ""
         found = "" if self._filters.is_kept_away(task.pod) else predicate_class(task.pod)
-        if not found and task.state is TaskState.ASKED:
+        if found:
+            self._reconsidering.waiting.pop(task.key, None)
+        else:
             self._reconsidering.waiting[task.key] = task
         return found
 
+    def neighbour_came(self, pod: Pod) -> None:
+        """Take that a pod is on a node now: if it keeps others away, those do not share answers any more."""
+        if anti_affinity_terms(pod):
+            self._reconsidering.kept_away(self._judge_alone)
+
+    def _judge_alone(self) -> None:
+        """Take those out of their classes that a pod keeps away, which others of the class it may not."""
+        for task in list(self.tasks.values()):
+            waits = task.state is TaskState.ASKED and task.ending is None
+            if waits and task.predicate_class and self._filters.is_kept_away(task.pod):
+                self._ask_anew(task)
+
     def _release(self, task: Task, termination: si.TerminationType, message: str) -> None:
         self._requests.add(release_message(task.application.application_id, task.key, termination, message))
+
+    def _tell_waiting(self, task: Task, event_reason: str, reason: str) -> None:
+        """Tell people why a pod waits."""
+        if not task.is_virtual:
+            self._reporter.condition(task.pod, "Unschedulable", reason)
+            self._reporter.event(task.pod, event_reason, "Scheduling", reason, is_warning=True)
 
     # ------------------------------------------------------------------------------- what the scheduler says
 
@@ -198,111 +262,158 @@ class TaskLife:
         """Take a placement: bind the pod, unless a filter refuses the node by now."""
         key, node_name = allocation.allocationKey, allocation.nodeID
         task = self.tasks.get(key)
-        if task is not None and task.state is TaskState.BOUND and task.node_name == node_name:
-            return
-        if task is None or task.state is not TaskState.ASKED:
-            self._requests.add(
-                release_message(
-                    allocation.applicationID, key, si.STOPPED_BY_RM, "the pod has ended meanwhile"
-                )
-            )
-            return
-        self._reconsidering.waiting.pop(key, None)
+        if task is None:
+            message = "the pod has ended meanwhile"
+            self._requests.add(release_message(allocation.applicationID, key, si.STOPPED_BY_RM, message))
+        elif task.node_name == node_name and task.has_node:
+            if node_name in self._cache.nodes and task.state is TaskState.ORPHAN:
+                task.state = TaskState.BOUND
+        elif task.state is not TaskState.ASKED:
+            self._misplaced(task)
+        elif task.ending is None:
+            self._bind(task, node_name)
+
+    def _misplaced(self, task: Task) -> None:
+        """Take a placement of what is elsewhere, or not asked for any more."""
+        self._release(task, si.STOPPED_BY_RM, "the pod is not asked for any more")
+        if task.state is TaskState.BOUND:
+            self._send(task)
+        elif task.state is TaskState.BINDING:
+            self._ask_again(task)
+
+    def _bind(self, task: Task, node_name: str) -> None:
+        self._no_longer_waits(task)
         task.state, task.node_name, task.rejections = TaskState.BINDING, node_name, 0
         task.placement += 1
-        refusal = self._refusal(task)
+        refusal = self.why_not_bind(task) or self._filters.why_refused(
+            task.pod, node_name, allocate=not task.is_virtual
+        )
         if refusal:
             self._put_back(task, refusal)
             return
-        self._cache.assume(key, node_name)
+        self._cache.assume(task.key, node_name)
+        self.neighbour_came(task.pod)
         if task.is_virtual:
             self.bound(task)
         else:
             self._actions.bind(task)
 
-    def _refusal(self, task: Task) -> str | None:
-        """Return why a task may not run on its node, with all that was placed before it."""
-        if task.node_name not in self._cache.nodes:
-            return f"node {task.node_name} is gone"
-        return self._filters.why_refused(task.pod, task.node_name, allocate=not task.is_virtual)
+    def why_not_bind(self, task: Task) -> str:
+        """Return why a pod may not be bound now: the API server takes any name of a node."""
+        return "" if task.node_name in self._cache.nodes else f"node {task.node_name} is gone"
 
     def _put_back(self, task: Task, reason: str) -> None:
         """Have a task wait again in its old place, and avoid the node for a while."""
         self._cache.forget_assumption(task.key)
         task.state, task.node_name = TaskState.ASKED, ""
         self._release(task, si.SCHEDULING_FAILED_ON_RM, reason)
+        self._class_of(task)
+
+    def _ask_again(self, task: Task) -> None:
+        """Ask anew for a task that the scheduler does not have any more."""
+        self._cache.forget_assumption(task.key)
+        task.state, task.node_name = TaskState.NEW, ""
+        self.ask(task)
 
     def released(self, release: si.AllocationRelease) -> None:
         """Take that the scheduler has ended something: end the pod, and confirm when it is gone."""
+        kind = release.terminationType
         task = self.tasks.get(release.allocationKey)
-        if release.terminationType == si.STOPPED_BY_RM:
-            if task is not None and task.node_name and task.node_name not in self._cache.nodes:
-                self._node_removed(task)
-            return
-        if task is None:
-            key, kind = release.allocationKey, release.terminationType
-            self._requests.add(release_message(release.applicationID, key, kind, "task completed"))
-            return
-        is_ending, task.ending = task.ending is not None, release.terminationType
-        if release.terminationType == si.PREEMPTED_BY_SCHEDULER and not is_ending:
-            message = release.message or "it makes room for another pod"
-            self._reporter.event(task.pod, "Preempted", "Preempting", message, is_warning=True)
-        self._end(task, is_ending=is_ending)
+        if kind == si.STOPPED_BY_RM:
+            if task is not None:
+                self._dropped(task)
+        elif task is None:
+            message = release_message(release.applicationID, release.allocationKey, kind, "task completed")
+            self._requests.add(message)
+        elif kind == si.TIMEOUT and task.state is TaskState.ASKED and not task.is_placeholder:
+            self._release(task, kind, "the pod waits again")  # it has never run: it need not end
+            self._ask_again(task)
+        else:
+            self._end_because(task, kind, release.message)
 
-    def end(self, task: Task) -> None:
-        """End a placeholder that nothing will replace any more."""
-        is_ending = task.ending is not None
-        task.ending = task.ending or si.STOPPED_BY_RM
-        self._end(task, is_ending=is_ending)
-
-    def _end(self, task: Task, *, is_ending: bool) -> None:
+    def _end_because(self, task: Task, kind: si.TerminationType, message: str) -> None:
+        is_ending, task.ending = task.ending is not None, kind
+        if kind == si.PREEMPTED_BY_SCHEDULER and not (is_ending or task.is_virtual):
+            note = message or "it makes room for another pod"
+            self._reporter.event(task.pod, "Preempted", "Preempting", note, is_warning=True)
         if task.is_virtual:
             self.found_gone(task)
         elif not is_ending:
             self._actions.end(task)
 
-    def _node_removed(self, task: Task) -> None:
-        """Take that the scheduler has dropped a task with its node."""
-        if task.state is TaskState.BOUND and not task.is_virtual:
-            task.state = TaskState.ORPHAN
-        elif task.state in {TaskState.BINDING, TaskState.BOUND}:
-            self._cache.forget_assumption(task.key)
-            task.state, task.node_name = TaskState.NEW, ""
-            self.ask(task)
+    def end(self, task: Task) -> None:
+        """End a placeholder that nothing will replace."""
+        task.ending = task.ending or si.STOPPED_BY_RM
+        if task.is_virtual:
+            self.found_gone(task)
+        else:
+            self._actions.end(task)
+
+    def _dropped(self, task: Task) -> None:
+        """Take that the scheduler has dropped a task with its node, or confirms a release of ours.
+
+        Which of the two does not matter: to send it again changes nothing if it was sent meanwhile.
+        """
+        match task.state:
+            case TaskState.BOUND if not task.is_virtual:
+                self._take_assigned(task, task.node_name)
+            case TaskState.BINDING | TaskState.BOUND:
+                self._ask_again(task)
+            case TaskState.ASKED:
+                self._send(task)
 
     def rejected(self, rejection: si.RejectedAllocation) -> None:
         """Take that the scheduler has rejected an ask or an allocation."""
         task = self.tasks.get(rejection.allocationKey)
-        if task is None:
+        if task is None or not task.is_in_core or task.state is TaskState.BINDING:
             return
-        if rejection.code == RejectionCode.APPLICATION_UNKNOWN.value:
-            task.state = TaskState.ORPHAN if task.state is TaskState.BOUND else TaskState.NEW
+        if rejection.code == RejectionCode.APPLICATION_UNKNOWN.value and task.state is TaskState.ASKED:
+            task.state = TaskState.NEW
             self.applications.submit_again(task.application)
             return
-        if task.state is TaskState.BOUND:
-            task.state = TaskState.ORPHAN
-        else:
-            task.state = TaskState.REJECTED
-        task.rejections += 1
-        self._reporter.event(task.pod, "TaskRejected", "Scheduling", rejection.reason, is_warning=True)
-        self._reporter.condition(task.pod, "Unschedulable", rejection.reason)
-        pause = min(_REJECTED_PAUSE_SECONDS * 2 ** (task.rejections - 1), _REJECTED_PAUSE_MAX_SECONDS)
-        self._loop.later(pause, self._try_rejected, task)
+        self._pause(task, rejection.reason)
+        if rejection.code == RejectionCode.APPLICATION_UNKNOWN.value:
+            self.applications.submit_again(task.application)
 
-    def _try_rejected(self, task: Task) -> None:
+    def refused(self, entry: object, reason: str) -> None:
+        """Take that a request could not be made: it is made again in a while."""
+        if isinstance(entry, si.AddApplicationRequest):
+            application = self.applications.by_id.get(entry.applicationID)
+            if application is not None:
+                self.applications.refused(application)
+        elif isinstance(entry, si.Allocation):
+            task = self.tasks.get(entry.allocationKey)
+            if task is not None and task.is_in_core:
+                self._pause(task, reason)
+
+    def _pause(self, task: Task, reason: str) -> None:
+        """Have a task wait that the scheduler does not take, and try it again later."""
+        if task.state is TaskState.BOUND and not task.is_virtual:
+            task.state = TaskState.ORPHAN
+            self._reporter.event(task.pod, "TaskRejected", "Scheduling", reason, is_warning=True)
+        else:
+            self._cache.forget_assumption(task.key)
+            task.state, task.node_name = TaskState.REJECTED, ""
+            self._tell_waiting(task, "TaskRejected", reason)
+        self._reconsidering.waiting.pop(task.key, None)
+        task.rejections += 1
+        pause = min(_REJECTED_PAUSE_SECONDS * 2 ** (task.rejections - 1), _REJECTED_PAUSE_MAX_SECONDS)
+        self._loop.later(pause, self._try_again, task)
+
+    def _try_again(self, task: Task) -> None:
         if task.is_gone:
             return
         if task.state is TaskState.REJECTED:
             task.state = TaskState.NEW
             self.ask(task)
         elif task.state is TaskState.ORPHAN:
-            self._take_assigned(task)
+            self._take_assigned(task, task.node_name)
 
     # ------------------------------------------------------------------------------- what actions have led to
 
     def bound(self, task: Task) -> None:
         """Take that the pod of a task is on its node."""
-        task.state = TaskState.BOUND
+        task.state, task.bind_failures = TaskState.BOUND, 0
         if not task.is_virtual:
             note = f"Successfully assigned {task.pod.full_name} to node {task.node_name}"
             self._reporter.event(task.pod, "Scheduled", "Binding", note)
@@ -312,7 +423,19 @@ class TaskLife:
         """Take that a bind has failed: the task waits again, and avoids the node for a while."""
         note = f"the pod could not be assigned to node {task.node_name}: {reason}"
         self._reporter.event(task.pod, "PodBindFailure", "Binding", note, is_warning=True)
-        self._put_back(task, note)
+        task.bind_failures += 1
+        if task.bind_failures < _BINDS_IN_A_ROW:
+            self._put_back(task, note)
+            return
+        self._release(task, si.STOPPED_BY_RM, note)
+        task.rejections = task.bind_failures - _BINDS_IN_A_ROW
+        self._pause(task, note)
+
+    def found_assigned(self, task: Task, seen: Pod) -> None:
+        """Take that a pod is on another node than it was to be bound to; the watch says so, too."""
+        self._cache.put_pod(seen)
+        task.pod = seen
+        self._take_assigned(task, seen.spec.node_name)
 
     def found_gone(self, task: Task) -> None:
         """Take that the API server has no such pod any more; the watch says so, too, sooner or later."""
@@ -320,6 +443,26 @@ class TaskLife:
             self._cache.remove_pod(task.key)
             self.pod_gone(task.key)
 
-    def placeholder_refused(self, application_id: str, reason: str) -> None:
+    def fail(self, task: Task, reason: str, message: str) -> None:
+        """Write that the pod of a task has failed, which was never on a node."""
+        if task.state is not TaskState.FAILED:
+            self._no_longer_waits(task)
+            task.state = TaskState.FAILED
+            self._reporter.event(task.pod, "TaskFailed", "Scheduling", message, is_warning=True)
+            self._actions.fail(task, reason, message)
+
+    def placeholder_created(self, application: PodApplication, name: str) -> None:
+        """Take that a placeholder is created."""
+        self.applications.gangs.placeholder_created(application, name)
+
+    def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
         """Take that a placeholder cannot be created."""
-        self.applications.placeholder_refused(application_id, reason)
+        self.applications.gangs.placeholder_refused(application, name, reason)
+
+
+_ON_NODES: Final = frozenset({TaskState.BOUND, TaskState.ORPHAN})
+
+
+def _ends_unbound(pod: Pod) -> bool:
+    """Return whether a pod is being deleted before it was on a node: the API server does not bind it."""
+    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name

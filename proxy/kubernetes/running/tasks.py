@@ -27,12 +27,16 @@ class TaskState(Enum):
     REJECTED = "Rejected"
     """The next attempt: the scheduler has rejected it."""
     ORPHAN = "Orphan"
-    """Its node: the pod is assigned to one that the cluster does not have."""
+    """Its node: the pod is assigned to one that the cluster, or the scheduler, does not have."""
+    FAILED = "Failed"
+    """Its end: it is being written that the pod has failed."""
 
 
 class ApplicationPhase(Enum):
     """How far an application is."""
 
+    WAITING = "Waiting"
+    """It is not submitted yet: its namespace is not known, or it was rejected a short time ago."""
     SUBMITTED = "Submitted"
     RESERVING = "Reserving"
     """It is accepted, and its placeholders are asked for; its other pods wait."""
@@ -40,6 +44,8 @@ class ApplicationPhase(Enum):
     RESUMING = "Resuming"
     """Its gang has timed out; when the last placeholder has ended, it runs without."""
     FAILING = "Failing"
+    FAILED = "Failed"
+    """The scheduler has ended it; with the next pod it begins anew."""
     REJECTED = "Rejected"
 
 
@@ -68,11 +74,20 @@ class Task:
     is_gone: bool = False
     rejections: int = 0
     """How often the scheduler has rejected it in a row."""
+    bind_failures: int = 0
+    """How often it could not be bound in a row."""
+    predicate_class: str = ""
+    """As it was asked for last."""
 
     @property
     def is_in_core(self) -> bool:
         """Whether the scheduler knows it."""
         return self.state in {TaskState.ASKED, TaskState.BINDING, TaskState.BOUND}
+
+    @property
+    def has_node(self) -> bool:
+        """Whether it is on a node, or about to be."""
+        return self.state in {TaskState.BINDING, TaskState.BOUND, TaskState.ORPHAN}
 
 
 @final
@@ -84,12 +99,20 @@ class PodApplication:
     first: Pod
     """The pod that was seen first: queue, user and gang are as it says."""
     groups: tuple[DeclaredTaskGroup, ...] = ()
-    phase: ApplicationPhase = ApplicationPhase.SUBMITTED
+    phase: ApplicationPhase = ApplicationPhase.WAITING
     tasks: dict[str, Task] = field(default_factory=dict)
     reason: str = ""
     """Why it is rejected or fails."""
     has_asked: bool = False
-    """Whether the scheduler was asked for any of its tasks."""
+    """Whether the scheduler has got any of its tasks."""
+    has_given_up_gang: bool = False
+    """Whether it runs without a gang, although it has task groups."""
+    is_miscounted: bool = False
+    """Whether the scheduler counts placeholders that will never be placed: members would wait for them."""
+    creating: dict[str, str] = field(default_factory=dict)
+    """The task groups of the placeholders that are being created, by the names of the pods."""
+    emptied: int = 0
+    """How often its last task has ended."""
 
     @property
     def placeholders(self) -> list[Task]:
@@ -105,8 +128,13 @@ class PodApplication:
         """Return whether a task may be asked for now."""
         match self.phase:
             case ApplicationPhase.RUNNING:
-                return True
+                return not task.is_placeholder
             case ApplicationPhase.RESERVING:
                 return task.is_placeholder
             case _:
                 return False
+
+    def has_assigned(self) -> bool:
+        """Return whether a pod of it is on a node."""
+        tasks = (task for task in self.tasks.values() if not task.is_virtual)
+        return any(task.pod.spec.node_name or task.has_node for task in tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
@@ -15,6 +16,8 @@ __all__ = ["WaitingReports"]
 _AT_ONCE: Final = 4
 _PAUSE_SECONDS: Final = 0.05
 _AGAIN_SECONDS: Final = 30.0
+_AGAIN_PAUSE_SECONDS: Final = 0.2
+"""Between two pods that are asked about again: with many of them each is asked about less often."""
 
 
 @final
@@ -41,13 +44,28 @@ class WaitingReports:
         self._explain = explain
         self._due: dict[str, str] = {}
         """The reason of the condition to be written, by key, in the order in which they came."""
+        self._again: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        """When to ask again, and the reason, by key, in the order of the times."""
         self._open_count = 0
         self._is_planned = False
+        self._is_again_planned = False
+
+    @property
+    def count(self) -> int:
+        """How many pods are asked about, now or later."""
+        return len(self._due) + len(self._again)
 
     def waits(self, key: str, reason: str) -> None:
         """Take that a task waits, `Unschedulable` or `SchedulingSkipped`."""
-        self._due[key] = reason
-        self._plan(_PAUSE_SECONDS)
+        if self._waiting(key) is not None:
+            self._again.pop(key, None)
+            self._due[key] = reason
+            self._plan(_PAUSE_SECONDS)
+
+    def _waiting(self, key: str) -> Task | None:
+        """Return a task that people want to know about: it waits for a node, and has a pod."""
+        task = self._tasks.get(key)
+        return task if task is not None and task.state is TaskState.ASKED and not task.is_virtual else None
 
     def _plan(self, seconds: float) -> None:
         if not self._is_planned:
@@ -59,8 +77,8 @@ class WaitingReports:
         while self._due and self._open_count < _AT_ONCE:
             key = next(iter(self._due))
             reason = self._due.pop(key)
-            task = self._tasks.get(key)
-            if task is not None and task.state is TaskState.ASKED:
+            task = self._waiting(key)
+            if task is not None:
                 self._open_count += 1
                 self._explain_one(task, reason)
         if self._due:
@@ -71,17 +89,35 @@ class WaitingReports:
 
         def then(answer: str | Exception) -> None:
             self._open_count -= 1
-            if task.is_gone or task.state is not TaskState.ASKED:
+            if self._waiting(task.key) is not task:
                 return
-            if isinstance(answer, str) and not task.is_virtual:
+            if task.key not in self._due:
+                self._again[task.key] = (self._loop.now() + _AGAIN_SECONDS, reason)
+                self._plan_again(_AGAIN_SECONDS)
+            if isinstance(answer, str):
                 self._reporter.condition(task.pod, reason, answer)
                 self._reporter.event(task.pod, "PodUnschedulable", "Scheduling", answer)
-            elif not isinstance(answer, LicorneError | str):
+            elif not isinstance(answer, LicorneError):
                 raise answer
-            self._loop.later(_AGAIN_SECONDS, self._again, task, reason)
 
         self._loop.work(lambda: self._explain(application_id, task.key), then, is_urgent=False)
 
-    def _again(self, task: Task, reason: str) -> None:
-        if not task.is_gone and task.state is TaskState.ASKED and task.key not in self._due:
-            self.waits(task.key, reason)
+    def _plan_again(self, seconds: float) -> None:
+        if not self._is_again_planned:
+            self._is_again_planned = True
+            self._loop.later(seconds, self._ask_again)
+
+    def _ask_again(self) -> None:
+        """Ask about the pod that was asked about longest ago, and drop those that do not wait any more."""
+        self._is_again_planned = False
+        while self._again:
+            key, (due, reason) = next(iter(self._again.items()))
+            if self._waiting(key) is None:
+                del self._again[key]
+            elif due > self._loop.now():
+                self._plan_again(due - self._loop.now())
+                return
+            else:
+                self.waits(key, reason)
+                self._plan_again(_AGAIN_PAUSE_SECONDS)
+                return

@@ -66,7 +66,7 @@ class StubApiServer:
         self._server: SmallHttpServer | None = None
 
     def __enter__(self) -> Self:
-        self._server = SmallHttpServer(self._respond, self._tls)
+        self._server = SmallHttpServer(self.respond, self._tls)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -218,7 +218,8 @@ class StubApiServer:
 
     # The answers.
 
-    def _respond(self, request: HttpRequest) -> HttpResponse:
+    def respond(self, request: HttpRequest) -> HttpResponse:
+        """Return the answer to a request, or raise `LostConnectionError`; tests without HTTP call it."""
         self.requests.append(request)
         fault = self._fault_for(request)
         if fault is not None:

@@ -1,0 +1,268 @@
+"""The life of a gang: its placeholders are created and asked for, and then its members."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Final, Protocol, final
+
+import msgspec
+
+from ...si import si_pb2 as si
+from ..mapping.gangs import DeclaredTaskGroup, missing_placeholders, scheduling_policy
+from ..mapping.placeholders import placeholder_manifest
+from ..mapping.pod_sizes import pod_resource
+from ..mapping.pods import creation_seconds
+from ..objects import Pod
+from .shared_parts import SharedParts
+from .tasks import ApplicationPhase, PodApplication, Task, TaskState
+
+__all__ = ["GANG_TIMEOUT", "GANG_TIMEOUT_TEXT", "GangApplications", "GangLife", "GangTasks"]
+
+GANG_TIMEOUT: Final = "ResourceReservationTimeout"
+GANG_TIMEOUT_TEXT: Final = "Scheduling has timed out due to insufficient resources"
+_TIMEOUT_SECONDS: Final = 15 * 60
+"""How long the scheduler waits for a gang that does not say so itself."""
+_AGAIN_SECONDS: Final = 5.0
+"""When placeholders are created in place of those that have ended before the gang was complete."""
+_SEEN_SECONDS: Final = 60.0
+"""When a placeholder counts as lost that was created, and that the watch has not shown."""
+_WAITS: Final = "the pod waits until the placeholders of its gang are on nodes"
+
+
+class GangTasks(Protocol):
+    """What a gang needs of the life of its tasks."""
+
+    def ask(self, task: Task) -> None:
+        """Ask for a task, if that is possible now."""
+        ...
+
+    def add_virtual(self, task: Task) -> None:
+        """Take a placeholder that has no pod in the cluster."""
+        ...
+
+    def end(self, task: Task) -> None:
+        """End a task, and its pod if it has one."""
+        ...
+
+
+class GangApplications(Protocol):
+    """What a gang needs of the life of its application."""
+
+    def run(self, application: PodApplication) -> None:
+        """Ask for the members."""
+        ...
+
+    def begin_anew(self, application: PodApplication) -> None:
+        """Have the scheduler forget what it has counted of an application, and tell it again."""
+        ...
+
+    def end_without(self, application: PodApplication, reason: str, message: str) -> None:
+        """Have the pods of an application fail."""
+        ...
+
+
+@final
+class GangLife:
+    """The gangs of applications; used by one thread."""
+
+    def __init__(self, parts: SharedParts, tasks: GangTasks, applications: GangApplications) -> None:
+        self._settings = parts.settings
+        self._loop = parts.loop
+        self._actions = parts.actions
+        self._reporter = parts.reporter
+        self._tasks = tasks
+        self._applications = applications
+        self._random = random.Random()  # noqa: S311 - ends of names
+
+    # ------------------------------------------------------------------------------------- reserving
+
+    def begin(self, application: PodApplication) -> None:
+        """Reserve the room of an application that was accepted, as far as its placeholders do not yet."""
+        if not application.members:
+            application.phase = ApplicationPhase.RUNNING
+            self.end_placeholders(application)
+            return
+        if not application.placeholders and self._is_too_late(application.first):
+            self._give_up_late(application)
+            return
+        application.phase = ApplicationPhase.RESERVING
+        for task in application.placeholders:
+            self._end_if_surplus(task)
+        self._reserve(application)
+        for task in application.placeholders:
+            self._tasks.ask(task)
+        for task in application.members:
+            self._reporter.condition(task.pod, "SchedulingSkipped", _WAITS)
+        self._look(application)
+
+    def _is_too_late(self, first: Pod) -> bool:
+        """Return whether placeholders would time out at once, since the gang has begun so long ago."""
+        if not first.metadata.creation_timestamp:
+            return False
+        seconds = scheduling_policy(first).placeholder_timeout_seconds or _TIMEOUT_SECONDS
+        return self._loop.unix_seconds() - creation_seconds(first.metadata.creation_timestamp) > seconds
+
+    def _give_up_late(self, application: PodApplication) -> None:
+        if scheduling_policy(application.first).style == "Hard":
+            self._applications.end_without(application, GANG_TIMEOUT, GANG_TIMEOUT_TEXT)
+            return
+        self._event(application, "GangSchedulingFailed", "the time for its placeholders is over already")
+        application.has_given_up_gang = True
+        self._applications.run(application)
+
+    def _reserve(self, application: PodApplication) -> None:
+        """Create the placeholders that a gang lacks; they belong to a pod that is there."""
+        owner = _owner(application)
+        if application.phase is not ApplicationPhase.RESERVING or owner is None:
+            return
+        existing = [task.pod for task in application.placeholders if task.ending is None]
+        creating = Counter(application.creating.values())
+        for group, count in missing_placeholders(application.groups, existing):
+            for _ in range(count - creating[group.name]):
+                manifest = placeholder_manifest(owner, group, self._settings, self._random)
+                if self._settings.placeholder_pods:
+                    self._create(application, group, manifest)
+                else:
+                    self._add_virtual(application, group, manifest)
+
+    def _create(
+        self, application: PodApplication, group: DeclaredTaskGroup, manifest: dict[str, object]
+    ) -> None:
+        name = msgspec.convert(manifest, Pod).metadata.name
+        application.creating[name] = group.name
+        self._actions.create_placeholder(application, name, manifest)
+
+    def _add_virtual(self, application: PodApplication, group: DeclaredTaskGroup, manifest: object) -> None:
+        pod = msgspec.convert(manifest, Pod)
+        key = f"{application.first.metadata.uid}-{pod.metadata.name}"
+        pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=key))
+        task = Task(key, application, pod, group=group.name, is_placeholder=True, is_virtual=True)
+        application.tasks[key] = task
+        self._tasks.add_virtual(task)
+
+    def placeholder_created(self, application: PodApplication, name: str) -> None:
+        """Take that the API server has a placeholder; the watch is to show it."""
+        self._loop.later(_SEEN_SECONDS, self._miss, application, name)
+
+    def _miss(self, application: PodApplication, name: str) -> None:
+        if application.creating.pop(name, None) is not None:
+            self._reserve(application)
+
+    def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
+        """Take that a placeholder cannot be created: the application runs without a gang."""
+        application.creating.pop(name, None)
+        if application.phase is ApplicationPhase.RESERVING:
+            self._resume(application, "PlaceholderCreateFailed", reason)
+
+    def joined(self, task: Task) -> None:
+        """Take that a pod of an application has come: a placeholder, or a member of a gang."""
+        application = task.application
+        if task.is_placeholder:
+            application.creating.pop(task.pod.metadata.name, None)
+            if application.phase is ApplicationPhase.RESERVING:
+                self._end_if_surplus(task)
+        elif application.groups:
+            if application.phase is ApplicationPhase.RESERVING and not task.has_node:
+                self._reporter.condition(task.pod, "SchedulingSkipped", _WAITS)
+            self._compare(task)
+
+    def _end_if_surplus(self, task: Task) -> None:
+        """End a placeholder that its task group has too many of; one that is on a node stays."""
+        application = task.application
+        if task.has_node or task.ending is not None:
+            return
+        wanted = {group.name: group.min_member for group in application.groups}
+        there = sum(each.group == task.group and each.ending is None for each in application.placeholders)
+        if there > wanted.get(task.group, 0):
+            self._tasks.end(task)
+
+    def _compare(self, task: Task) -> None:
+        """Tell people if a member is of another size than its placeholders."""
+        group = next((each for each in task.application.groups if each.name == task.group), None)
+        if group is None:
+            if task.group:
+                self._tell(task, f"the application has no task group {task.group!r}")
+            return
+        own, declared = pod_resource(task.pod), group.resource
+        names = sorted(name for name in {*own, *declared} if own.get(name, 0) != declared.get(name, 0))
+        if names:
+            parts = (f"{name} {own.get(name, 0)} and not {declared.get(name, 0)}" for name in names)
+            self._tell(task, f"the pod needs other resources than its task group says: {', '.join(parts)}")
+
+    def _tell(self, task: Task, note: str) -> None:
+        self._reporter.event(task.pod, "GangScheduling", "TaskGroupMatch", note, is_warning=True)
+
+    # ------------------------------------------------------------------------------------- how it goes on
+
+    def task_bound(self, task: Task) -> None:
+        """Take that a task is on a node: with the last placeholder the gang is complete."""
+        if task.is_placeholder and task.application.phase is ApplicationPhase.RESERVING:
+            self._look(task.application)
+
+    def _look(self, application: PodApplication) -> None:
+        """Let the members of a gang be asked for once all of its placeholders are on nodes."""
+        placed = Counter(task.group for task in application.placeholders if task.state is TaskState.BOUND)
+        if all(placed[group.name] >= group.min_member for group in application.groups):
+            self._event(application, "GangReservationComplete", "all placeholders are on nodes")
+            self._applications.run(application)
+
+    def placeholder_ended(self, task: Task) -> None:
+        """Take that a placeholder has ended: the last one of a gang that has timed out, or one too early."""
+        application = task.application
+        if task.state is TaskState.ASKED and task.ending != si.TIMEOUT:
+            application.is_miscounted = True
+        if application.phase is ApplicationPhase.RESUMING and not application.placeholders:
+            self._run_without(application)
+        elif application.phase is ApplicationPhase.RESERVING and application.members:
+            self._loop.later(_AGAIN_SECONDS, self._reserve_again, application)
+
+    def _reserve_again(self, application: PodApplication) -> None:
+        if application.phase is not ApplicationPhase.RESERVING or not application.members:
+            return
+        if application.is_miscounted:
+            self._applications.begin_anew(application)
+        else:
+            self._reserve(application)
+
+    def timed_out(self, application: PodApplication, message: str) -> None:
+        """Take that the gang was not complete in time, and is to run without."""
+        if application.phase is ApplicationPhase.RESERVING:
+            self._resume(application, "GangSchedulingFailed", message or "the gang has timed out")
+
+    def _resume(self, application: PodApplication, action: str, note: str) -> None:
+        """End the placeholders; without them the members are pods like others."""
+        self._event(application, action, note)
+        application.phase = ApplicationPhase.RESUMING
+        application.has_given_up_gang = True
+        if application.placeholders:
+            self.end_placeholders(application)
+        else:
+            self._run_without(application)
+
+    def _run_without(self, application: PodApplication) -> None:
+        if application.is_miscounted:
+            self._applications.begin_anew(application)
+        else:
+            self._applications.run(application)
+
+    def end_placeholders(self, application: PodApplication) -> None:
+        """End the placeholders that nothing will replace any more."""
+        ending = [task for task in application.placeholders if task.ending is None]
+        for task in ending:
+            task.ending = si.STOPPED_BY_RM
+        for task in ending:
+            self._tasks.end(task)
+
+    def _event(self, application: PodApplication, action: str, note: str) -> None:
+        is_warning = action != "GangReservationComplete"
+        self._reporter.event(application.first, "GangScheduling", action, note, is_warning=is_warning)
+
+
+def _owner(application: PodApplication) -> Pod | None:
+    """Return the pod that placeholders belong to: the first one as long as it is there."""
+    first = application.tasks.get(application.first.metadata.uid)
+    members = application.members
+    if first is not None and not first.is_placeholder:
+        return first.pod
+    return members[0].pod if members else None
