@@ -66,6 +66,8 @@ class Applications:
         self._tasks = tasks
         self._by_id: dict[str, PodApplication] = {}
         self._rejected: dict[str, _Rejected] = {}
+        self.has_begun = False
+        """Whether more may come than was listed at the start: a namespace that is not known, for example."""
         self.gangs = GangLife(parts, tasks, self)
 
     @property
@@ -123,7 +125,7 @@ class Applications:
 
     def _submit_when_possible(self, application: PodApplication) -> None:
         pause = self._pause(application)
-        if not pause and self._namespace(application.first) is None:
+        if not pause and self.has_begun and self._namespace(application.first) is None:
             pause = _NAMESPACE_SECONDS
         if pause:
             self._loop.later(pause, self._submit_waiting, application)

@@ -176,6 +176,7 @@ class Coordinator:
         for kind, _ in CLUSTER_KINDS:
             items = [] if kind is KubernetesNode else self._lists[kind]
             self._each(running.events.seen, sorted(items, key=lambda item: item.metadata.creation_timestamp))
+        running.tasks.applications.has_begun = True
         entries = running.requests.take()
         actions = (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN)
         recovery = Recovery(

@@ -16,7 +16,7 @@ from ...scheduler.scheduler import Scheduler
 from ..client.api_calls import ApiCalls
 from ..client.api_client import ApiClient
 from ..client.list_watch import ListWatch, WatchChange, WatchedResource
-from ..objects import ConfigMap, Pod, PriorityClass
+from ..objects import ConfigMap, Namespace, ObjectMeta, Pod, PriorityClass
 from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
 from .tasks import ApplicationPhase, Task, TaskState
 
@@ -89,6 +89,7 @@ class ClusterPicture:
         lists = {kind: _read_list(client, kind, path) for kind, path in kinds}
         self._pods = {pod.full_name: pod for pod in lists[Pod]}
         self._classes: dict[str, PriorityClass] = {item.metadata.name: item for item in lists[PriorityClass]}
+        self._namespaces = {item.metadata.name for item in lists[Namespace]}
         for kind, items in lists.items():
             self._coordinator.listed(kind, items)
         self._come_to_rest()
@@ -122,6 +123,9 @@ class ClusterPicture:
             priority = self._classes[spec.priority_class_name].value
             spec = msgspec.structs.replace(spec, priority=priority)
         new = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+        if metadata.namespace not in self._namespaces:
+            namespace = Namespace(metadata=ObjectMeta(name=metadata.namespace))
+            self._coordinator.changed(Namespace, [(WatchChange.ADDED, namespace)])
         self._coordinator.changed(Pod, [(WatchChange.ADDED, new)])
         self._come_to_rest()
         yield from self._lines(new)
@@ -166,7 +170,7 @@ class ClusterPicture:
         match phase:
             case ApplicationPhase.RESERVING:
                 return f"the gang of {named} is not complete"
-            case ApplicationPhase.REJECTED | ApplicationPhase.FAILING:
+            case ApplicationPhase.REJECTED | ApplicationPhase.FAILING | ApplicationPhase.FAILED:
                 return f"{named} is {phase.value}: {task.application.reason}"
             case _:
                 return self._coordinator.why_blocked(task) or "its application is not accepted yet"

@@ -158,7 +158,12 @@ class SteppedCluster:
             version, self._versions[path] = self._versions[path], str(self.stub.store.version)
             try:
                 lines = self.stub.store.changes(
-                    ObjectPath.of(path), lambda _: True, version, 0.0, lambda: False
+                    ObjectPath.of(path),
+                    lambda _: True,
+                    version,
+                    bookmarks=False,
+                    seconds=0.0,
+                    stopped=lambda: False,
                 )
                 read = [msgspec.json.decode(line) for batch in lines for line in batch]
             except StatusError:
