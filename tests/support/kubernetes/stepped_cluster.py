@@ -38,13 +38,16 @@ partitions:
   preemption: {enabled: true}
   placementrules: [{name: provided, create: false}, {name: tag, value: namespace, create: true}]
   queues:
-  - {name: root, submitacl: "*", queues: [{name: small, resources: {max: {vcore: "2"}}}]}
+  - {name: root, submitacl: "*", queues: [
+      {name: low}, {name: small, resources: {max: {vcore: "2"}}},
+      {name: high, resources: {guaranteed: {vcore: "1"}}, properties: {preemption.delay: 10s}}]}
 """
 SETTINGS: Final = KubernetesSettings(scheduler_name="licorne")
 _KINDS: Final[tuple[tuple[type[Any], str], ...]] = (
     (ConfigMap, "/api/v1/namespaces/default/configmaps"),
     *CLUSTER_KINDS,
 )
+_ENDED: Final = {"Completed", "Failed", "Rejected", "Expired"}
 _ROUNDS_MAX: Final = 300
 
 
@@ -305,8 +308,12 @@ class SteppedCluster:
 
     @property
     def states(self) -> dict[str, str]:
-        """The states of the applications that the scheduler has."""
-        return {each["applicationID"]: each["applicationState"] for each in self.snapshot("applications")}
+        """The states of the applications that the scheduler has, without those that have ended."""
+        return {
+            each["applicationID"]: each["applicationState"]
+            for each in self.snapshot("applications")
+            if each["applicationState"] not in _ENDED
+        }
 
     @property
     def core_places(self) -> dict[str, str]:
