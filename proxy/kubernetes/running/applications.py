@@ -120,7 +120,7 @@ class Applications:
         """Take that a task has been added, and asked for if that is possible."""
         application = task.application
         if application.phase is ApplicationPhase.FAILED:
-            self._resubmit(application)
+            self._begin_failed(application)
         self.gangs.joined(task)
 
     def _submit_when_possible(self, application: PodApplication) -> None:
@@ -337,7 +337,14 @@ class Applications:
     def _failed(self, application: PodApplication) -> None:
         """Take that the scheduler has ended an application: pods that are left begin it anew."""
         application.phase = ApplicationPhase.FAILED
-        if any(_is_left(task) for task in application.tasks.values()):
+        self._begin_failed(application)
+
+    def _begin_failed(self, application: PodApplication) -> None:
+        """Begin an application that has failed anew, with the first pod that is left."""
+        left = [task for task in application.tasks.values() if _is_left(task)]
+        if left:
+            self._set_first(application, left[0].pod)
+            application.has_given_up_gang = False
             self._resubmit(application)
 
     def _fail(self, application: PodApplication, reason: str, message: str) -> None:

@@ -23,7 +23,7 @@ def release(uid: str, kind: si.TerminationType) -> si.AllocationResponse:
     return si.AllocationResponse(released=[ended])
 
 
-# -------------------------------------------------------------------------------------- before it is asked for
+# ------------------------------------------------------------------------------- before it is asked for
 
 
 def test_a_gated_pod_is_asked_for_when_its_gates_are_lifted(cluster: SteppedCluster) -> None:
