@@ -188,7 +188,7 @@ class ClusterEvents:
         self._reconsidering.neighbours_changed()
 
     def _storage_changed(self) -> None:
-        self._tasks.ask_blocked()
+        self._tasks.storage_changed()
         self._reconsidering.everything_changed()
 
 

@@ -109,6 +109,7 @@ class Coordinator:
         self._scheduler = scheduler
         self._log = log
         self._loop = loop
+        self._calls = calls
         self._reporter = Reporter(
             self._loop, calls, controller=options.defaults.scheduler_name, instance=options.identity
         )
@@ -322,6 +323,7 @@ class Coordinator:
             self._cache,
             loop,
             requests,
+            self._calls,
             self._actions,
             reporter,
             Reconsidering(loop, self._reconsider),

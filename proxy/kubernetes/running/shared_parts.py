@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from ..client.api_calls import ApiCalls
 from ..mapping.settings import KubernetesSettings
 from .cache import ClusterCache
 from .event_loop import EventLoop
@@ -25,6 +26,7 @@ class SharedParts:
     cache: ClusterCache
     loop: EventLoop
     requests: RequestBatch
+    calls: ApiCalls
     actions: PodActions
     reporter: Reporter
     reconsidering: Reconsidering

@@ -17,6 +17,7 @@ from ..predicates.verdicts import PodFilters, predicate_class
 from .applications import Applications
 from .shared_parts import SharedParts
 from .tasks import ApplicationPhase, PodApplication, Task, TaskState
+from .volume_binding import VolumeBinding
 
 __all__ = ["TaskLife"]
 
@@ -44,6 +45,9 @@ class TaskLife:
         self._actions = parts.actions
         self._reporter = parts.reporter
         self._reconsidering = parts.reconsidering
+        self._volumes = VolumeBinding(
+            parts.loop, parts.cache, parts.calls, parts.settings.volume_bind_timeout_ns, self
+        )
         self.tasks: dict[str, Task] = {}
         """All tasks that have not ended, by key."""
         self._blocked: dict[str, Task] = {}
@@ -189,8 +193,9 @@ class TaskLife:
         task.state = TaskState.ASKED
         self._send(task)
 
-    def ask_blocked(self) -> None:
-        """Ask for the tasks whose claims are there now."""
+    def storage_changed(self) -> None:
+        """Go on with the tasks whose claims are there now, or are bound."""
+        self._volumes.claims_changed()
         for task in list(self._blocked.values()):
             self.ask(task)
 
@@ -295,7 +300,7 @@ class TaskLife:
         self.neighbour_came(task.pod)
         if task.is_virtual:
             self.bound(task)
-        else:
+        elif not self._volumes.bind(task):
             self._actions.bind(task)
 
     def why_not_bind(self, task: Task) -> str:
@@ -419,10 +424,18 @@ class TaskLife:
             self._reporter.event(task.pod, "Scheduled", "Binding", note)
         self.applications.task_bound(task)
 
-    def bind_failed(self, task: Task, reason: str) -> None:
+    def volumes_bound(self, task: Task) -> None:
+        """Take that all claims of a pod have volumes."""
+        self._actions.bind(task)
+
+    def volumes_failed(self, task: Task, reason: str) -> None:
+        """Take that a claim of a pod gets no volume on its node."""
+        self.bind_failed(task, reason, "PodVolumesBindFailure")
+
+    def bind_failed(self, task: Task, reason: str, event: str = "PodBindFailure") -> None:
         """Take that a bind has failed: the task waits again, and avoids the node for a while."""
         note = f"the pod could not be assigned to node {task.node_name}: {reason}"
-        self._reporter.event(task.pod, "PodBindFailure", "Binding", note, is_warning=True)
+        self._reporter.event(task.pod, event, "Binding", note, is_warning=True)
         task.bind_failures += 1
         if task.bind_failures < _BINDS_IN_A_ROW:
             self._put_back(task, note)
