@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ....model.errors import LicorneError
 from ...si import constants
 from ...si import si_pb2 as si
 from ..objects import Namespace, Pod
@@ -39,11 +40,15 @@ from .settings import KubernetesSettings
 
 __all__ = [
     "UserAndGroups",
+    "UserInfoError",
     "add_application_request",
     "application_id",
     "application_tags",
     "application_warnings",
+    "generated_id",
+    "given_id",
     "ignored_sources",
+    "parsed_user_info",
     "queue_name",
     "user_and_groups",
 ]
@@ -89,6 +94,10 @@ class UserAndGroups(NamedTuple):
     groups: tuple[str, ...]
 
 
+class UserInfoError(LicorneError):
+    """The annotation of a user cannot be read."""
+
+
 class _UserRead(msgspec.Struct, frozen=True):
     user: str = ""
     groups: tuple[str, ...] | None = None
@@ -99,16 +108,30 @@ _USER: Final = msgspec.json.Decoder(_UserRead)
 
 def application_id(pod: Pod, settings: KubernetesSettings) -> str:
     """Return the application that a pod belongs to: what it says, or one that is generated."""
-    given = _first(pod, _ID_SOURCES)
+    given = given_id(pod)
     uid = pod.metadata.uid
     if given.endswith(UNIQUE_ID_SUFFIX):
         return f"{given.removesuffix(UNIQUE_ID_SUFFIX)}-{uid}"
-    if given:
-        return given
-    namespace = _namespace_name(pod)
-    if settings.generate_unique_app_id:
-        return f"{namespace[:_NAMESPACE_LENGTH_MAX]}-{uid}"[:_ID_LENGTH_MAX]
-    return f"yunikorn-{namespace}-autogen"[:_ID_LENGTH_MAX]
+    return given or generated_id(_namespace_name(pod), uid, is_unique=settings.generate_unique_app_id)
+
+
+def given_id(pod: Pod) -> str:
+    """Return the application that a pod names, the empty text if it names none."""
+    return _first(pod, _ID_SOURCES)
+
+
+def generated_id(namespace: str, uid: str, *, is_unique: bool) -> str:
+    """Return the application of a pod that names none.
+
+    Args:
+        namespace: The namespace of the pod.
+        uid: The uid of the pod; empty if it does not have one yet, and then the id says so.
+        is_unique: Whether each such pod is an application, not all of a namespace together.
+    """
+    if not is_unique:
+        return f"yunikorn-{namespace}-autogen"[:_ID_LENGTH_MAX]
+    ending = f"-{uid}" if uid else UNIQUE_ID_SUFFIX
+    return f"{namespace[:_NAMESPACE_LENGTH_MAX]}{ending}"[:_ID_LENGTH_MAX]
 
 
 def queue_name(pod: Pod) -> str:
@@ -125,10 +148,23 @@ def user_and_groups(pod: Pod) -> UserAndGroups:
     """Return whom a pod runs for; `nobody` if it does not say so in a way that can be read."""
     text = pod.metadata.annotations.get(USER_INFO, "")
     try:
-        read = _USER.decode(text) if text else _UserRead()
-    except (msgspec.DecodeError, RecursionError):
-        read = _UserRead()
-    return UserAndGroups(read.user or DEFAULT_USER, read.groups or ())
+        user, groups = parsed_user_info(text)
+    except UserInfoError:
+        user, groups = "", ()
+    return UserAndGroups(user or DEFAULT_USER, groups)
+
+
+def parsed_user_info(text: str) -> UserAndGroups:
+    """Return the user and the groups that the JSON of an annotation names; the user may be empty.
+
+    Raises:
+        UserInfoError: It is not JSON of a user and groups.
+    """
+    try:
+        read = _USER.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UserInfoError(f"{text!r} is no JSON of a user and groups: {error}") from error
+    return UserAndGroups(read.user, read.groups or ())
 
 
 def application_tags(pod: Pod, namespace: Namespace | None) -> dict[str, str]:

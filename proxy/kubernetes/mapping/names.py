@@ -23,6 +23,8 @@ __all__ = [
     "LABEL_TAG_PREFIX",
     "LEGACY_APPLICATION_ID",
     "LEGACY_QUEUE",
+    "NAMESPACE_ENABLED",
+    "NAMESPACE_GENERATES_ID",
     "NAMESPACE_GUARANTEED",
     "NAMESPACE_MAX_APPLICATIONS",
     "NAMESPACE_MAX_CPU",
@@ -74,6 +76,10 @@ ALLOW_PREEMPTION: Final = f"{_DOMAIN}allow-preemption"
 # Annotations of namespaces.
 NAMESPACE_QUOTA: Final = f"{_DOMAIN}namespace.quota"
 NAMESPACE_GUARANTEED: Final = f"{_DOMAIN}namespace.guaranteed"
+NAMESPACE_ENABLED: Final = f"{_DOMAIN}namespace.enableYuniKorn"
+"""Whether the pods of the namespace are given to the scheduler when they are created."""
+NAMESPACE_GENERATES_ID: Final = f"{_DOMAIN}namespace.generateAppId"
+"""Whether such pods get the id of an application if they have none."""
 NAMESPACE_MAX_APPLICATIONS: Final = f"{_DOMAIN}namespace.maxApps"
 NAMESPACE_MAX_CPU: Final = f"{_DOMAIN}namespace.max.cpu"
 NAMESPACE_MAX_MEMORY: Final = f"{_DOMAIN}namespace.max.memory"

@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeVar, final
 
 from ....model.configuration.durations import DurationError, parse_duration_ns
 from ....model.configuration.flags import flag_of
@@ -24,9 +24,12 @@ from .names import CONFIGS_NAME, DEFAULTS_NAME
 __all__ = [
     "ConfigMapError",
     "ConfigMapsRead",
+    "ConfigValue",
     "KubernetesSettings",
+    "parsed_flag",
     "reloaded",
     "settings_from_config_maps",
+    "values_of_config_maps",
 ]
 
 _INT32_MAX: Final = 2**31 - 1
@@ -84,9 +87,28 @@ class ConfigMapsRead(NamedTuple):
     """Every key that is no file, for the extra configuration of the scheduler."""
 
 
-class _Value(NamedTuple):
+_Parsed = TypeVar("_Parsed")
+
+
+class ConfigValue(NamedTuple):
+    """A value of the configuration in the cluster, and where it is."""
+
     map_name: str
+    key: str
     text: str
+
+    def parsed(self, parse: Callable[[str], _Parsed]) -> _Parsed:
+        """Return what a function reads from the text.
+
+        Raises:
+            ConfigMapError: The function raises a `ValueError`, whose text says what the value is instead.
+        """
+        try:
+            return parse(self.text)
+        except ValueError as error:
+            raise ConfigMapError(
+                f"ConfigMap {self.map_name}: {self.key}: {self.text!r} is {error}"
+            ) from error
 
 
 def settings_from_config_maps(
@@ -104,25 +126,30 @@ def settings_from_config_maps(
     Raises:
         ConfigMapError: One value cannot be read; then nothing is to be taken.
     """
-    values: dict[str, _Value] = {}
-    for name, read in ((DEFAULTS_NAME, defaults), (CONFIGS_NAME, configs)):
-        if read is not None:
-            values |= {key: _Value(name, text) for key, text in _texts(name, read).items()}
+    values = values_of_config_maps(defaults, configs)
     found: dict[str, Any] = {}
     for key, (field, parse) in _READERS.items():
-        if key not in values:
-            continue
-        map_name, text = values[key]
-        try:
-            setting = parse(text)
-        except ValueError as error:
-            raise ConfigMapError(f"ConfigMap {map_name}: {key}: {text!r} is {error}") from error
-        if field:
-            found[field] = setting
+        if key in values:
+            setting = values[key].parsed(parse)
+            if field:
+                found[field] = setting
     settings = replace(base, **found)
     queue_file = values.get(f"{settings.policy_group}.yaml")
     extra = {key: value.text for key, value in values.items() if not key.endswith(".yaml")}
     return ConfigMapsRead(settings, queue_file.text if queue_file else "", extra)
+
+
+def values_of_config_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> dict[str, ConfigValue]:
+    """Return the values of both objects by key, those of the second where both have a key.
+
+    Raises:
+        ConfigMapError: A compressed value cannot be decompressed.
+    """
+    values: dict[str, ConfigValue] = {}
+    for name, read in ((DEFAULTS_NAME, defaults), (CONFIGS_NAME, configs)):
+        if read is not None:
+            values |= {key: ConfigValue(name, key, text) for key, text in _texts(name, read).items()}
+    return values
 
 
 def reloaded(
@@ -172,7 +199,12 @@ def _name(text: str) -> str:
     return text
 
 
-def _flag(text: str) -> bool:
+def parsed_flag(text: str) -> bool:
+    """Return what a word for true or false says.
+
+    Raises:
+        ValueError: It is another word; the text goes on behind "is".
+    """
     flag = flag_of(text)
     if flag is None:
         raise ValueError("neither true nor false")
@@ -205,10 +237,10 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "service.clusterId": ("rm_id", _name),
     "service.policyGroup": ("policy_group", _name),
     "service.volumeBindTimeout": ("volume_bind_timeout_ns", _duration_ns),
-    "service.disableGangScheduling": ("gangs_disabled", _flag),
-    "service.placeholderPods": ("placeholder_pods", _flag),
-    "service.evictPreempted": ("evict_preempted", _flag),
-    "service.enableConfigHotRefresh": ("hot_reload", _flag),
+    "service.disableGangScheduling": ("gangs_disabled", parsed_flag),
+    "service.placeholderPods": ("placeholder_pods", parsed_flag),
+    "service.evictPreempted": ("evict_preempted", parsed_flag),
+    "service.enableConfigHotRefresh": ("hot_reload", parsed_flag),
     "service.placeholderImage": ("placeholder_image", _name),
     "service.placeholderRunAsUser": ("placeholder_user_id", _id),
     "service.placeholderRunAsGroup": ("placeholder_group_id", _id),
@@ -218,7 +250,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "service.instanceTypeNodeLabelKey": ("instance_type_label", _name),
     "kubernetes.qps": ("queries_per_second", _count),
     "kubernetes.burst": ("query_burst", _count),
-    "admissionController.filtering.generateUniqueAppId": ("generate_unique_app_id", _flag),
+    "admissionController.filtering.generateUniqueAppId": ("generate_unique_app_id", parsed_flag),
     # These are checked and have no effect: nothing here is polled, and no channel can fill.
     "service.schedulingInterval": ("", _duration_ns),
     "service.eventChannelCapacity": ("", _count),

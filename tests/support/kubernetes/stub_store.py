@@ -15,7 +15,13 @@ import msgspec
 
 __all__ = ["Document", "ObjectPath", "ObjectStore", "StatusError", "merged"]
 
-_MERGE_KEYS: Final = {"conditions": "type", "containers": "name", "env": "name", "ports": "containerPort"}
+_MERGE_KEYS: Final = {
+    "webhooks": "name",
+    "conditions": "type",
+    "containers": "name",
+    "env": "name",
+    "ports": "containerPort",
+}
 """The lists that a strategic merge joins by a key of their items; any other list is replaced."""
 
 # A document has any shape: tests write what Kubernetes has.

@@ -1,0 +1,179 @@
+"""What the webhook knows of the cluster: namespaces, priority classes and the configuration.
+
+Watches bring them. An API server may ask about an object of a namespace that was created a moment ago: what
+no watch has brought yet is asked for once, and if there is no answer in time it counts as not there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeVar, final
+from urllib.parse import quote
+
+import msgspec
+
+from ....actors.services.log import Log
+from ....model.errors import LicorneError
+from ..client.api_client import ApiClient
+from ..client.list_watch import ChangeType, ListWatch, WatchedResource
+from ..mapping.names import CONFIGS_NAME, DEFAULTS_NAME
+from ..mapping.settings import ConfigMapError
+from ..objects import ConfigMap, Namespace, ObjectMeta, PriorityClass
+from .queue_files import ConfigMapPair
+from .settings import AdmissionSettings, admission_settings
+
+__all__ = ["AdmissionObjects", "UnlistedError"]
+
+_NAMESPACES: Final = "/api/v1/namespaces"
+_PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_ASK_SECONDS: Final = 2.0
+"""How long an object that is not known yet is asked for; the API server waits for ten in all."""
+
+
+class UnlistedError(LicorneError):
+    """The API server has not listed what has to be known in time."""
+
+
+class _Named(Protocol):
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+_Object = TypeVar("_Object", bound=_Named)
+
+
+@final
+class AdmissionObjects:
+    """Follows the cluster from `start` to `stop`. Threads share it.
+
+    Args:
+        client: The API server.
+        namespace: Where the configuration is kept.
+        log: Where failures are logged.
+    """
+
+    def __init__(self, client: ApiClient, namespace: str, log: Log) -> None:
+        self._client = client
+        self._log = log
+        self._namespaces: dict[str, Namespace] = {}
+        self._classes: dict[str, PriorityClass] = {}
+        self._pair = ConfigMapPair()
+        self._settings = AdmissionSettings()
+        self._bad_start: ConfigMapError | None = None
+        maps = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+        self._listed = [threading.Event() for _ in range(3)]
+        self._watches = (
+            self._followed(WatchedResource(_NAMESPACES, Namespace), self._namespaces, self._listed[0]),
+            self._followed(WatchedResource(_PRIORITY_CLASSES, PriorityClass), self._classes, self._listed[1]),
+            ListWatch(
+                client,
+                WatchedResource(maps, ConfigMap),
+                on_list=self._maps_listed,
+                on_events=self._maps_changed,
+                log=log,
+            ),
+        )
+
+    def _followed(
+        self, resource: WatchedResource[_Object], held: dict[str, _Object], listed: threading.Event
+    ) -> ListWatch[_Object]:
+        """Return a watch that keeps objects by their names."""
+
+        def replace(items: Sequence[_Object], _: str) -> None:
+            # In this order a reader finds each object that was there and still is.
+            held.update({item.metadata.name: item for item in items})
+            for name in held.keys() - {item.metadata.name for item in items}:
+                held.pop(name, None)
+            listed.set()
+
+        def change(changes: Sequence[tuple[ChangeType, _Object]]) -> None:
+            for kind, item in changes:
+                if kind is ChangeType.DELETED:
+                    held.pop(item.metadata.name, None)
+                else:
+                    held[item.metadata.name] = item
+
+        return ListWatch(self._client, resource, on_list=replace, on_events=change, log=self._log)
+
+    def start(self, timeout_seconds: float) -> None:
+        """Begin to follow, and return when everything is listed.
+
+        Raises:
+            UnlistedError: Not everything was listed in time.
+            ConfigMapError: A value of the configuration cannot be read.
+        """
+        for watch in self._watches:
+            watch.start()
+        for listed in self._listed:
+            if not listed.wait(timeout_seconds):
+                failures = [str(watch.failure) for watch in self._watches if watch.failure is not None]
+                raise UnlistedError(
+                    f"the API server has not listed namespaces, priority classes and the configuration "
+                    f"within {timeout_seconds} s: {'; '.join(failures) or 'no answer'}"
+                )
+        if self._bad_start is not None:
+            raise self._bad_start
+
+    def stop(self) -> None:
+        """Follow nothing any more."""
+        for watch in self._watches:
+            watch.stop()
+
+    # ------------------------------------------------------------------------------------- what is known
+
+    @property
+    def settings(self) -> AdmissionSettings:
+        """The settings that are in force."""
+        return self._settings
+
+    @property
+    def config_maps(self) -> ConfigMapPair:
+        """The configuration as it is, whether it can be used or not."""
+        return self._pair
+
+    def namespace(self, name: str) -> Namespace | None:
+        """Return a namespace, `None` if nothing is known about it."""
+        return self._namespaces.get(name) or self._asked(_NAMESPACES, name, Namespace)
+
+    def priority_class(self, name: str) -> PriorityClass | None:
+        """Return a priority class, `None` if nothing is known about it."""
+        return self._classes.get(name) or self._asked(_PRIORITY_CLASSES, name, PriorityClass)
+
+    def _asked(self, path: str, name: str, kind: type[_Object]) -> _Object | None:
+        """Ask for an object that no watch has brought."""
+        try:
+            body = self._client.request(
+                "GET", f"{path}/{quote(name, safe='')}", timeout_seconds=_ASK_SECONDS, patience_seconds=0.0
+            )
+            return msgspec.json.decode(body, type=kind)
+        except (LicorneError, msgspec.DecodeError) as error:
+            self._log.warning("nothing is known of {}/{}: {}", path, name, error)
+            return None
+
+    # --------------------------------------------------------------------------------- the configuration
+
+    def _maps_listed(self, items: Sequence[ConfigMap], _: str) -> None:
+        by_name = {item.metadata.name: item for item in items}
+        self._take(ConfigMapPair(by_name.get(DEFAULTS_NAME), by_name.get(CONFIGS_NAME)))
+        self._listed[2].set()
+
+    def _maps_changed(self, changes: Sequence[tuple[ChangeType, ConfigMap]]) -> None:
+        pair = self._pair
+        for kind, item in changes:
+            pair = pair.with_one(item.metadata.name, None if kind is ChangeType.DELETED else item)
+        if pair != self._pair:
+            self._take(pair)
+
+    def _take(self, pair: ConfigMapPair) -> None:
+        """Put a configuration into force if its values can be read, and changes are to be taken."""
+        self._pair = pair
+        is_first = not self._listed[2].is_set()
+        if not is_first and not self._settings.hot_reload:
+            return
+        try:
+            self._settings = admission_settings(*pair)
+        except ConfigMapError as error:
+            self._log.error("the settings of the admission webhook stay as they are: {}", error)
+            if is_first:
+                self._bad_start = error

@@ -1,0 +1,206 @@
+"""The admission webhook as a whole: what it knows of the cluster, its certificate, and its port."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Self, final
+
+import uvicorn
+
+from ....actors.services.log import Log
+from ....model.errors import LicorneError
+from ...rest.closing import ConnectionTimes
+from ...rest.connections import bounded_connections
+from ...rest.limits import LimitsSettings
+from ...rest.serving import BACKLOG, AsgiServer, ServingThread
+from ..client.api_client import ApiClient
+from .application import admission_app
+from .certificate_keeper import CertificateKeeper
+from .certificates import ServingCertificate
+from .cluster_objects import AdmissionObjects
+from .marking import Marking
+from .queue_files import configuration_verdict
+from .reviews import AdmissionRequest, AdmissionVerdict
+
+__all__ = ["AdmissionServer", "AdmissionServerOptions"]
+
+_NAME: Final = "admission"
+_LISTED_SECONDS: Final = 30.0
+"""How long the API server may take to list what has to be known."""
+_CHECK_SECONDS: Final = 60.0
+"""How often the certificate is looked at."""
+_TRUST_TIME: Final = timedelta(seconds=45)
+"""From when a certificate is made to when it is presented: API servers learn of its authority meanwhile."""
+_IDLE_SECONDS: Final = 120
+"""How long a connection may be idle: longer than an API server keeps it, so that no question is lost."""
+_DRAIN_SECONDS: Final = 10
+"""How long questions that are under way may take when the server stops: as long as they may at all."""
+_CONNECTIONS_MAX: Final = 1_000
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionServerOptions:
+    """What the command line says."""
+
+    namespace: str = "default"
+    """Where the configuration, the secret and the service are."""
+    scheduler_name: str = "yunikorn"
+    """What pods get as the name of their scheduler."""
+    service: str = "licorne-admission"
+    """The name of the service by which API servers reach the webhook."""
+    secret: str = "licorne-admission"  # noqa: S105 - the name of an object
+    """The name of the secret that keeps the certificate."""
+    registration: str = "licorne-admission"
+    """The name of the configurations of mutating and validating webhooks."""
+    extra_names: tuple[str, ...] = ()
+    """Further names and addresses by which API servers reach it."""
+    host: str = "0.0.0.0"  # noqa: S104 - API servers are on other machines
+    port: int = 8443
+    """The port 0 stands for one that is free."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names and addresses that the certificate is for."""
+        service = f"{self.service}.{self.namespace}"
+        return (f"{service}.svc", service, *self.extra_names)
+
+
+@final
+class AdmissionServer:
+    """Answers API servers, from `start` to `stop`; `with` does both.
+
+    It needs the API server to start. Afterwards it answers with what it knows, also while the API server
+    cannot be reached.
+
+    Args:
+        client: The API server; it is not closed at the end.
+        options: What the command line says.
+        log: Where failures are logged.
+        now: Returns the time, with a time zone.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        options: AdmissionServerOptions,
+        log: Log | None = None,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._options = options
+        self._log = log if log is not None else Log()
+        self._now = now
+        self._objects = AdmissionObjects(client, options.namespace, self._log)
+        self._keeper = CertificateKeeper(
+            client,
+            namespace=options.namespace,
+            secret=options.secret,
+            registration=options.registration,
+            names=options.names,
+            log=self._log,
+            now=now,
+        )
+        self._presented: ServingCertificate | None = None
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._serving = ServingThread(_NAME, self._made)
+        self._stopping = threading.Event()
+        self._checks = threading.Thread(target=self._check_always, name="licorne-certificate", daemon=True)
+
+    def start(self) -> None:
+        """Learn what has to be known, take or make the certificate, and return when it answers.
+
+        Raises:
+            ConfigMapError: A value of the configuration cannot be read.
+            UnlistedError: The API server has not listed what has to be known in time.
+            ApiError, ApiUnreachable: The certificate cannot be read or kept.
+            LicorneError: The address cannot be listened on.
+        """
+        try:
+            self._objects.start(_LISTED_SECONDS)
+            self.check_certificate()
+            self._serving.start(self._options.host, self._options.port)
+        except LicorneError:
+            self._objects.stop()
+            raise
+        self._checks.start()
+
+    def stop(self) -> None:
+        """Let questions that are under way be answered, and end."""
+        self._stopping.set()
+        self._serving.end()
+        self._checks.join(_DRAIN_SECONDS)
+        self._objects.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return self._serving.port
+
+    def check_certificate(self) -> None:
+        """Take the certificate of all replicas, or make one if its time has come; called each minute.
+
+        A new one is presented a while after API servers were told to trust it, so that none of their
+        questions is lost.
+
+        Raises:
+            ApiError, ApiUnreachable: The certificate cannot be read or kept.
+        """
+        kept = self._keeper.certificate()
+        is_trusted = self._keeper.publish(kept.bundle)
+        presented = self._presented
+        if presented == kept:
+            return
+        is_known = is_trusted and self._now() >= kept.made_at + _TRUST_TIME
+        if presented is None or is_known or self._now() >= presented.ends_at:
+            self._presented = kept
+            self._serving.call(lambda: kept.load_into(self._tls))
+
+    def _check_always(self) -> None:
+        while not self._stopping.wait(_CHECK_SECONDS):
+            try:
+                self.check_certificate()
+            except LicorneError as error:
+                self._log.error("the certificate of the admission webhook cannot be checked: {}", error)
+
+    # ---------------------------------------------------------------------------------------------- answers
+
+    def _made(self) -> AsgiServer:
+        application = admission_app(self._mutated, self._validated)
+        config = uvicorn.Config(
+            application,
+            http=bounded_connections(ConnectionTimes()),
+            h11_max_incomplete_event_size=LimitsSettings().head_bytes_max,
+            limit_concurrency=_CONNECTIONS_MAX,
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=_IDLE_SECONDS,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
+        )
+        return AsgiServer(_NAME, config, tls=self._tls)
+
+    def _mutated(self, request: AdmissionRequest) -> AdmissionVerdict:
+        return Marking(self._options.scheduler_name, self._objects.settings, self._objects).verdict(request)
+
+    def _validated(self, request: AdmissionRequest) -> AdmissionVerdict:
+        return configuration_verdict(request, self._objects.config_maps, self._options.namespace)
