@@ -1,9 +1,9 @@
-"""Where the certificate is kept, and who is told to trust it: a secret, and the registrations of the webhook.
+"""Where the certificate is kept, and who is to trust it: a secret, and the registrations of the webhook.
 
 Replicas share the secret. Who finds none, or one whose certificate is to be replaced, writes a new one; if
 another replica was quicker, its certificate is taken. The registrations are a configuration of mutating and
-one of validating webhooks, of one name. Authorities are only added to them, and left out once they have ended:
-a replica that has read an older secret takes nothing back.
+one of validating webhooks, of one name. Authorities are only added to them, and left out once they have
+ended: a replica that has read an older secret takes nothing back.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class _Trust(msgspec.Struct, frozen=True, rename="camel"):
     ca_bundle: str = ""
 
 
-class _Registered(msgspec.Struct, frozen=True, rename="camel"):
+class _RegisteredHook(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     client_config: _Trust = _Trust()
 
 
 class _Registration(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
-    webhooks: tuple[_Registered, ...] = ()
+    webhooks: tuple[_RegisteredHook, ...] = ()
 
 
 @final
@@ -199,11 +199,11 @@ class CertificateKeeper:
                     patience_seconds=_PATIENCE_SECONDS,
                 )
         except (ApiError, ApiUnreachable) as error:
-            self._log.warning("{} cannot be told which certificate to trust: {}", path, error)
+            self._log.warning("{} does not get the authorities of the webhook: {}", path, error)
             return False
         return True
 
-    def _joined(self, hook: _Registered, bundle: bytes) -> bytes:
+    def _joined(self, hook: _RegisteredHook, bundle: bytes) -> bytes:
         return joined_bundle((_decoded(hook.client_config.ca_bundle), bundle), self._now())
 
 

@@ -1,7 +1,7 @@
 """What is added to pods and workloads when they are created, and which writes are denied.
 
 A pod gets the user who creates it, the name of the scheduler, an application and whether it may be preempted.
-A workload gets the user in the template of its pods, since a controller creates those. Whoever names another
+A workload gets the user in the template of its pods, since a controller creates those. Who names another
 user has to be allowed to, in every namespace: a pod can name the scheduler itself where nothing is marked.
 """
 

@@ -154,7 +154,7 @@ class AdmissionServer:
     def check_certificate(self) -> None:
         """Take the certificate of all replicas, or make one if its time has come; called each minute.
 
-        A new one is presented a while after API servers were told to trust it, so that none of their
+        A new one is presented a while after it was made known to API servers, so that none of their
         questions is lost.
 
         Raises:
