@@ -1,0 +1,232 @@
+"""What the templates of workloads get, which updates are denied, and questions that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import pytest
+from support.kubernetes.reviews import a_review, patched
+
+from licorne.proxy.kubernetes.admission.marking import Marking
+from licorne.proxy.kubernetes.admission.reviews import (
+    ADMITTED,
+    AdmissionVerdict,
+    UnreadableReviewError,
+    denied,
+    encoded_review,
+    request_of,
+)
+from licorne.proxy.kubernetes.admission.settings import admission_settings
+from licorne.proxy.kubernetes.objects import ConfigMap, ObjectMeta
+
+USER: Final = "yunikorn.apache.org/user.info"
+ANN: Final = {USER: '{"user":"ann","groups":["dev"]}'}
+BOB: Final = {USER: '{"user":"bob"}'}
+CONTROLLER: Final = "system:serviceaccount:kube-system:deployment-controller"
+FILTERING: Final = "admissionController.filtering."
+BYPASS: Final = {"admissionController.accessControl.bypassAuth": "true"}
+REFUSED: Final = f"user ann with groups [dev] may not set the annotation {USER}"
+
+
+class Unknown:
+    """A cluster of which nothing is known."""
+
+    def namespace(self, _: str) -> None:
+        return None
+
+    def priority_class(self, _: str) -> None:
+        return None
+
+
+def answered(review: Mapping[str, Any], data: Mapping[str, str]) -> AdmissionVerdict:
+    """Return the verdict under some settings."""
+    maps = ConfigMap(metadata=ObjectMeta(name="yunikorn-configs"), data=dict(data))
+    marking = Marking("yunikorn", admission_settings(None, maps), Unknown())
+    return marking.verdict(request_of(json.dumps(review).encode()))
+
+
+def a_workload(kind: str, template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a workload with a template of pods."""
+    spec: dict[str, Any] = {"template": {**template, "spec": {"containers": []}}}
+    if kind == "CronJob":
+        spec = {"schedule": "@daily", "jobTemplate": {"spec": spec}}
+    return {"metadata": {"name": "w"}, "spec": spec}
+
+
+class Row(NamedTuple):
+    """A workload that is created, and the annotations of its template then."""
+
+    template: Mapping[str, Any] = {"metadata": {"labels": {"app": "w"}}}
+    kind: str = "Deployment"
+    data: Mapping[str, str] = {}
+    asked: Mapping[str, Any] = {}
+    expected: Mapping[str, str] | None = ANN
+    reason: str = ""
+
+
+WORKLOADS: Final = {
+    **{
+        f"the pods of a {kind} run for who creates it": Row(kind=kind)
+        for kind in ("Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob")
+    },
+    "other annotations stay": Row(
+        {"metadata": {"annotations": {"note": "x"}}}, expected={"note": "x", **ANN}
+    ),
+    "a template without metadata gets them": Row({}),
+    "a template of a CronJob without metadata gets them": Row({}, "CronJob"),
+    "a template with empty metadata gets annotations": Row({"metadata": {}}),
+    "a replica set of a controller passes": Row(kind="ReplicaSet", asked={"user": CONTROLLER}, expected=None),
+    "it passes also where controllers are not trusted": Row(
+        kind="ReplicaSet",
+        data={"admissionController.accessControl.trustControllers": "false"},
+        asked={"user": CONTROLLER},
+        expected=None,
+    ),
+    "a job of a controller runs for the controller": Row(
+        kind="Job",
+        asked={"user": CONTROLLER, "groups": ()},
+        expected={USER: json.dumps({"user": CONTROLLER, "groups": []}, separators=(",", ":"))},
+    ),
+    "a controller may name a user": Row(
+        {"metadata": {"annotations": BOB}}, "Job", asked={"user": CONTROLLER}, expected=BOB
+    ),
+    "a user may not": Row({"metadata": {"annotations": BOB}}, reason=REFUSED),
+    "a user may not in a namespace that passes either": Row(
+        {"metadata": {"annotations": BOB}}, asked={"namespace": "kube-system"}, reason=REFUSED
+    ),
+    "everybody may where nothing is checked": Row(
+        {"metadata": {"annotations": BOB}}, data=BYPASS, expected=BOB
+    ),
+    "no user is added where nothing is checked": Row(data=BYPASS, expected=None),
+    "workloads of the system's namespace pass": Row(asked={"namespace": "kube-system"}, expected=None),
+    "without an application they pass where nothing is labelled": Row(
+        data={f"{FILTERING}noLabelNamespaces": "team"}, expected=None
+    ),
+    "with one they do not": Row(
+        {"metadata": {"labels": {"applicationId": "etl"}}}, data={f"{FILTERING}noLabelNamespaces": "team"}
+    ),
+    "with an application of spark they do not": Row(
+        {"metadata": {"labels": {"spark-app-selector": "s"}}},
+        data={f"{FILTERING}noLabelNamespaces": "team"},
+    ),
+    "with one in a namespace that is not processed they pass": Row(
+        {"metadata": {"labels": {"applicationId": "etl"}}},
+        data={f"{FILTERING}processNamespaces": "^other$"},
+        expected=None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WORKLOADS.values(), ids=WORKLOADS)
+def test_the_template_of_a_workload_names_its_user(case: Row) -> None:
+    """So that its pods do, which a controller creates."""
+    workload = a_workload(case.kind, case.template)
+
+    verdict = answered(a_review(case.kind, workload, **case.asked), case.data)
+
+    assert (not case.reason, case.reason) == (verdict.is_allowed, verdict.reason)
+    if verdict.is_allowed:
+        spec = patched(workload, [dict(each) for each in verdict.patch])["spec"]
+        template = spec["jobTemplate"]["spec"]["template"] if case.kind == "CronJob" else spec["template"]
+        assert case.expected == template.get("metadata", {}).get("annotations")
+
+
+def pod(annotations: Mapping[str, str], **labels: str) -> dict[str, Any]:
+    return {"metadata": {"annotations": dict(annotations), "labels": labels}, "spec": {"containers": []}}
+
+
+FIXED: Final = denied(f"the annotation {USER} of a pod cannot be changed")
+UPDATES: Final = {
+    "the user of a pod cannot be changed": ("Pod", pod(ANN), pod(BOB), {}, FIXED),
+    "nor taken away": ("Pod", pod(ANN), pod({}), {}, FIXED),
+    "nor added": ("Pod", pod({}), pod(ANN), {}, FIXED),
+    "nor by a controller": ("Pod", pod(ANN), pod(BOB), {"user": CONTROLLER}, FIXED),
+    "nor in a namespace that passes": ("Pod", pod(ANN), pod(BOB), {"namespace": "kube-system"}, FIXED),
+    "nor in a pod of the scheduler": ("Pod", pod(ANN), pod(BOB, app="yunikorn"), {}, FIXED),
+    "other annotations can be changed": ("Pod", pod(ANN), pod({**ANN, "note": "x"}), {}, ADMITTED),
+    "a pod that is not marked stays so": ("Pod", pod({}), pod({"note": "x"}), {}, ADMITTED),
+    "an update of a workload passes": (
+        "Deployment",
+        a_workload("Deployment", pod(ANN)),
+        a_workload("Deployment", pod(BOB)),
+        {},
+        ADMITTED,
+    ),
+    "so does one of any other kind": ("Widget", {}, {}, {}, ADMITTED),
+}
+
+
+@pytest.mark.parametrize("case", UPDATES.values(), ids=UPDATES)
+def test_an_update_passes_unless_it_changes_the_user_of_a_pod(
+    case: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], AdmissionVerdict],
+) -> None:
+    """Nothing is added then."""
+    kind, old, new, asked, expected = case
+
+    assert expected == answered(a_review(kind, new, old=old, **asked), {})
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
+def test_other_operations_pass(operation: str) -> None:
+    """A registration that asks about more than it needs does no harm."""
+    review = a_review("Pod", pod({}))
+    review["request"]["operation"] = operation
+
+    assert answered(review, {}) == ADMITTED
+
+
+def test_the_creation_of_another_kind_passes() -> None:
+    """It may have any shape."""
+    assert answered(a_review("Widget", {"spec": 1}), {}) == ADMITTED
+
+
+UNREADABLE: Final = {
+    "no JSON": (b"{", "the body is no AdmissionReview"),
+    "no request": (b'{"apiVersion":"admission.k8s.io/v1"}', "missing required field `request`"),
+    "another version": (
+        json.dumps({**a_review("Pod", pod({})), "apiVersion": "admission.k8s.io/v1beta1"}).encode(),
+        "the review is of 'admission.k8s.io/v1beta1', not of admission.k8s.io/v1",
+    ),
+    "deeper than can be read": (b'{"request":' + b"[" * 100_000, "the body is no AdmissionReview"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_question_that_cannot_be_read_has_no_answer(case: tuple[bytes, str]) -> None:
+    """The failure policy decides."""
+    body, text = case
+
+    with pytest.raises(UnreadableReviewError) as caught:
+        request_of(body)
+
+    assert text in str(caught.value)
+
+
+OBJECTS: Final = {
+    "a pod that is a list": ("Pod", []),
+    "a workload whose template is a list": ("Job", {"spec": {"template": []}}),
+    "a workload whose specification is a text": ("Job", {"spec": "x"}),
+    "a pod whose labels are numbers": ("Pod", {"metadata": {"labels": {"a": 1}}}),
+}
+
+
+@pytest.mark.parametrize("case", OBJECTS.values(), ids=OBJECTS)
+def test_an_object_that_cannot_be_read_has_no_answer(case: tuple[str, Any]) -> None:
+    """An API server sends none: it has checked the shape."""
+    kind, document = case
+
+    with pytest.raises(UnreadableReviewError, match="the object cannot be read as"):
+        answered(a_review(kind, document), {})
+
+
+def test_an_answer_has_the_uid_of_its_question_and_the_reason() -> None:
+    """Warnings are cut where the API server would cut them."""
+    verdict = AdmissionVerdict(is_allowed=False, reason="no", warnings=("w" * 300,))
+
+    answer = json.loads(encoded_review("question-1", verdict))
+
+    expected = {"uid": "question-1", "allowed": False, "status": {"message": "no"}, "warnings": ["w" * 256]}
+    assert expected == answer["response"]
+    assert ("admission.k8s.io/v1", "AdmissionReview") == (answer["apiVersion"], answer["kind"])
