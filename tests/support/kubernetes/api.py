@@ -67,8 +67,15 @@ class Api:
     def __init__(self, host: str, port: int, *, context: ssl.SSLContext, token: str) -> None:
         self._address = (host, port)
         self._context = context
+        self._token = token
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         self._connection = self._new_connection()
+
+    def impersonating(self, user: str, group: str) -> Api:
+        """Return a client, of its own connection, whose requests are those of another user in a group."""
+        other = Api(*self._address, context=self._context, token=self._token)
+        other._headers |= {"Impersonate-User": user, "Impersonate-Group": group}
+        return other
 
     def request(
         self,

@@ -203,9 +203,9 @@ def test_another_bad_value_is_a_warning() -> None:
 
     verdict = judged(Write({"metadata": {"name": "yunikorn-configs"}, "data": data}))
 
+    problem = "'soon' is no duration, such as 1m30s or 300ms"
     expected = (
-        "ConfigMap yunikorn-configs: service.volumeBindTimeout: 'soon' is no duration, "
-        "such as 1m30s or 300ms",
+        f"ConfigMap yunikorn-configs: service.volumeBindTimeout: {problem}",
         f"ConfigMap yunikorn-configs: {ACCESS}bypassAuth: 'maybe' is neither true nor false",
     )
     assert AdmissionVerdict(warnings=expected) == verdict
