@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -262,6 +263,10 @@ def test_a_renewed_certificate_is_presented_once_its_authority_is_known(
         ask(server.port, before, "/health", None)
 
 
+def is_longer(items: list[object], count: int) -> bool:
+    return len(items) > count
+
+
 def test_no_question_is_lost_while_certificates_are_renewed(
     stub: StubApiServer, server: AdmissionServer, clock: ManualClock
 ) -> None:
@@ -281,8 +286,7 @@ def test_no_question_is_lost_while_certificates_are_renewed(
     for _ in range(10):
         clock.add(timedelta(days=61))
         server.check_certificate()
-        count = len(statuses)
-        wait_until(lambda count=count: len(statuses) > count + 1)
+        wait_until(partial(is_longer, statuses, len(statuses) + 1))
         clock.add(timedelta(minutes=1))
         server.check_certificate()
     enough.set()

@@ -88,7 +88,7 @@ def webhook(cluster: Cluster, api: Api, namespace: str, clock: Now) -> Iterator[
 def register(api: Api, name: str, namespace: str, port: int) -> None:
     """Register the webhook for a namespace, as the manifests of a deployment do."""
     address = f"https://127.0.0.1:{port}"
-    scope = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    scope: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     marked = [
         {"apiGroups": ["", "apps", "batch"], "apiVersions": ["v1"], "operations": WRITES,
          "resources": ["pods", *WORKLOADS]}
@@ -136,8 +136,11 @@ def test_a_pod_of_a_user_is_stored_with_all_marks(ann: Api, namespace: str) -> N
         {"metadata": {"name": name, "annotations": {key: "false"}}, "value": 1},
     )
     document = pod("p", scheduler="default-scheduler", priorityClassName=name)
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    # The API server refuses pods of a class for a moment after it has stored the class.
+    ann.until(pods, lambda _: ann.request("POST", f"{pods}?dryRun=All", document)[0] == 201)
 
-    stored = ann.ok("POST", f"/api/v1/namespaces/{namespace}/pods", document)
+    stored = ann.ok("POST", pods, document)
 
     metadata = stored["metadata"]
     application = f"yunikorn-{namespace}-autogen"
