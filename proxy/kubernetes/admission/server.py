@@ -112,6 +112,7 @@ class AdmissionServer:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._serving = ServingThread(_NAME, self._made)
         self._stopping = threading.Event()
+        self._is_running = False
         self._checks = threading.Thread(target=self._check_always, name="licorne-certificate", daemon=True)
 
     def start(self) -> None:
@@ -131,9 +132,13 @@ class AdmissionServer:
             self._objects.stop()
             raise
         self._checks.start()
+        self._is_running = True
 
     def stop(self) -> None:
-        """Let questions that are under way be answered, and end."""
+        """Let questions that are under way be answered, and end; nothing happens if it does not run."""
+        if not self._is_running:
+            return
+        self._is_running = False
         self._stopping.set()
         self._serving.end()
         self._checks.join(_DRAIN_SECONDS)

@@ -221,8 +221,13 @@ def test_with_a_bad_configuration_it_does_not_start(stub: StubApiServer) -> None
     """The error names object, key and value."""
     configure(stub, **{BYPASS: "("})
 
-    with client_of(stub) as client, pytest.raises(ConfigMapError, match=f"yunikorn-configs: {BYPASS}: '\\('"):
-        AdmissionServer(client, OPTIONS).start()
+    with client_of(stub) as client:
+        server = AdmissionServer(client, OPTIONS)
+        with pytest.raises(ConfigMapError, match=f"yunikorn-configs: {BYPASS}: '\\('"):
+            server.start()
+        server.stop()
+
+    assert [] == [each.name for each in threading.enumerate() if each.name.startswith("watch ")]
 
 
 def test_with_a_port_of_another_program_it_does_not_start(stub: StubApiServer) -> None:
