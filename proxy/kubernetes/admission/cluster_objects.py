@@ -16,7 +16,7 @@ import msgspec
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
 from ..client.api_client import ApiClient
-from ..client.list_watch import ChangeType, ListWatch, WatchedResource
+from ..client.list_watch import ListWatch, WatchChange, WatchedResource
 from ..mapping.names import CONFIGS_NAME, DEFAULTS_NAME
 from ..mapping.settings import ConfigMapError
 from ..objects import ConfigMap, Namespace, ObjectMeta, PriorityClass
@@ -87,9 +87,9 @@ class AdmissionObjects:
                 held.pop(name, None)
             listed.set()
 
-        def change(changes: Sequence[tuple[ChangeType, _Object]]) -> None:
+        def change(changes: Sequence[tuple[WatchChange, _Object]]) -> None:
             for kind, item in changes:
-                if kind is ChangeType.DELETED:
+                if kind is WatchChange.DELETED:
                     held.pop(item.metadata.name, None)
                 else:
                     held[item.metadata.name] = item
@@ -158,10 +158,10 @@ class AdmissionObjects:
         self._take(ConfigMapPair(by_name.get(DEFAULTS_NAME), by_name.get(CONFIGS_NAME)))
         self._listed[2].set()
 
-    def _maps_changed(self, changes: Sequence[tuple[ChangeType, ConfigMap]]) -> None:
+    def _maps_changed(self, changes: Sequence[tuple[WatchChange, ConfigMap]]) -> None:
         pair = self._pair
         for kind, item in changes:
-            pair = pair.with_one(item.metadata.name, None if kind is ChangeType.DELETED else item)
+            pair = pair.with_one(item.metadata.name, None if kind is WatchChange.DELETED else item)
         if pair != self._pair:
             self._take(pair)
 

@@ -73,7 +73,7 @@ def test_a_server_that_does_not_start_is_an_error() -> None:
 
     def broken() -> AsgiServer:
         server = a_server()
-        server.config.lifespan_class = None  # type: ignore[assignment]
+        server.config.lifespan_class = None
         return server
 
     with pytest.raises(LicorneError, match="the TEST server does not start: TypeError"):
