@@ -89,6 +89,21 @@ def schedule_pods(
         bool,
         typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach."),
     ] = False,
+    health_address: Annotated[
+        str | None,
+        typer.Option(
+            "--health-address", metavar="HOST:PORT", help="Where /livez and /readyz are answered, if at all."
+        ),
+    ] = None,
+    pod_name: Annotated[
+        str | None,
+        typer.Option(
+            "--pod-name",
+            metavar="NAME",
+            envvar="POD_NAME",
+            help="The pod that this process runs in: its label licorne.io/role says leader or standby.",
+        ),
+    ] = None,
     engine: EngineOption = "actors",
     log_format: Annotated[
         str,
@@ -107,10 +122,12 @@ def schedule_pods(
         check_installed("kubernetes", *_PACKAGES)
         from ...actors.services.log import Log
         from ..kubernetes.client.api_client import ApiClient
+        from ..kubernetes.running.health_server import HealthServer
         from ..kubernetes.running.service import PodService
         from ..rest.running import RestServer
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
+        from ..server.addresses import read_address
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne kubernetes"))
@@ -121,6 +138,7 @@ def schedule_pods(
             if no_rest
             else rest_settings(rest_address, insecure_public=insecure_public, token=rest_token)
         )
+        health = None if health_address is None else read_address(health_address)
         set_up_process()
         scheduler = stack.enter_context(Scheduler(engine=engine_named(engine)))
         client = stack.enter_context(ApiClient(credentials))
@@ -128,7 +146,15 @@ def schedule_pods(
             server = stack.enter_context(RestServer(scheduler, rest))
             write_line(f"REST on {rest.host}:{server.port}", flush=True)
         ended = _ends_on_signals()
-        service = PodService(scheduler, client, options, on_lost=ended.set, log=Log(logger="kubernetes"))
+        service = PodService(
+            scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
+        )
+        if health is not None:
+            probes = HealthServer(
+                health, why_stuck=service.why_stuck, why_not_ready=service.why_not_ready
+            )
+            stack.enter_context(probes)
+            write_line(f"health on {health.with_port(probes.port)}", flush=True)
         report = reporter(chosen_format, "licorne kubernetes")
         with service:
             report(f"scheduling pods of {scheduler_name!r} in {credentials.server}")

@@ -144,6 +144,12 @@ class ApiCalls:
         path = f"/api/v1/namespaces/{quote(namespace)}/persistentvolumeclaims/{quote(name)}"
         self._client.request("PATCH", path, body=body, content_type=_MERGE_PATCH)
 
+    def patch_pod_labels(self, namespace: str, name: str, labels: Mapping[str, str]) -> Pod:
+        """Set labels of a pod, and return it; its other labels stay."""
+        body = msgspec.json.encode({"metadata": {"labels": labels}})
+        answer = self._client.request("PATCH", _pod(namespace, name), body=body, content_type=_MERGE_PATCH)
+        return _decoded(answer, Pod)
+
     def create_event(self, namespace: str, document: Mapping[str, object]) -> KubernetesEvent:
         """Create an event of `events.k8s.io/v1` from its document, and return it."""
         answer = self._client.request("POST", _events(namespace), body=msgspec.json.encode(document))

@@ -135,6 +135,11 @@ class Coordinator:
         return recovery is not None and recovery.state is RecoveryState.RUNNING
 
     @property
+    def is_listed(self) -> bool:
+        """Whether it has all that the cluster has, so that it could begin at once."""
+        return self._running is not None or len(self._lists) > len(CLUSTER_KINDS)
+
+    @property
     def tasks(self) -> Mapping[str, Task]:
         """The pods of ours that have not ended, by uid."""
         return {} if self._running is None else self._running.tasks.tasks
@@ -153,7 +158,7 @@ class Coordinator:
         self._begin_if_possible()
 
     def _begin_if_possible(self) -> None:
-        if self._running is None and self._leads and len(self._lists) > len(CLUSTER_KINDS):
+        if self._running is None and self._leads and self.is_listed:
             try:
                 self._begin()
             except LicorneError as error:

@@ -87,6 +87,10 @@ class LeaderElection:
             except LicorneError as error:
                 self._log.warning("the lease was not given back: {}", error)
 
+    def is_alive(self) -> bool:
+        """Return whether it takes part: its thread runs; from any thread."""
+        return self._thread.is_alive()
+
     def leads(self) -> bool:
         """Return whether this process may act now; from any thread."""
         renewed_at = self._renewed_at

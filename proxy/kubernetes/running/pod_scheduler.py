@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, final
 
@@ -66,6 +67,17 @@ class PodScheduler:
     def tasks(self) -> Mapping[str, Task]:
         """The pods of ours that have not ended, by uid; another thread changes them."""
         return self._coordinator.tasks
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it has all that the cluster has, so that it could schedule at once."""
+        return self._coordinator.is_listed
+
+    def answers_within(self, seconds: float) -> bool:
+        """Return whether its thread carries out what is posted, after waiting so long at most."""
+        answered = threading.Event()
+        self._loop.post(answered.set)
+        return answered.wait(seconds)
 
     def start(self) -> None:
         """Watch the cluster, and schedule as soon as everything is listed and it leads."""
