@@ -149,14 +149,13 @@ def schedule_pods(
         service = PodService(
             scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
         )
-        if health is not None:
-            probes = HealthServer(
-                health, why_stuck=service.why_stuck, why_not_ready=service.why_not_ready
-            )
-            stack.enter_context(probes)
-            write_line(f"health on {health.with_port(probes.port)}", flush=True)
         report = reporter(chosen_format, "licorne kubernetes")
         with service:
+            if health is not None:
+                probes = stack.enter_context(
+                    HealthServer(health, why_stuck=service.why_stuck, why_not_ready=service.why_not_ready)
+                )
+                write_line(f"health on {health.with_port(probes.port)}", flush=True)
             report(f"scheduling pods of {scheduler_name!r} in {credentials.server}")
             ended.wait()
         if service.has_lost_lead:

@@ -216,7 +216,7 @@ def sources(built: Path) -> set[str]:
 
 def test_the_source_distribution_holds_what_a_reader_needs(sources: set[str]) -> None:
     """The package, the pages with their pictures, the examples, the changes and the licence."""
-    files = [path for room in ("docs", "examples") for path in (ROOT / room).rglob("*") if path.is_file()]
+    files = [path for room in ("deploy", "docs", "examples") for path in (ROOT / room).rglob("*") if path.is_file()]
     modules = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
     wanted = {str(path.relative_to(ROOT)) for path in (*files, *modules)}
 
@@ -228,7 +228,7 @@ def test_the_source_distribution_holds_nothing_else(sources: set[str]) -> None:
     """No tests, not even those that setuptools takes along by their names, and nothing compiled."""
     rooms = {name.partition("/")[0] for name in sources if "/" in name}
 
-    assert {"docs", "examples", "licorne.egg-info", *ROOMS} == rooms
+    assert {"deploy", "docs", "examples", "licorne.egg-info", *ROOMS} == rooms
     assert [] == [name for name in sources if name.endswith((".pyc", ".pyo", ".lct", ".log"))]
 
 

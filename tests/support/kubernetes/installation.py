@@ -21,7 +21,18 @@ import yaml
 from support.kubernetes.api import Api
 from support.kubernetes.cluster import Cluster
 
-__all__ = ["MANIFESTS", "NAMESPACE", "Replica", "applied", "documents_of", "path_of", "replica", "within"]
+__all__ = [
+    "MANIFESTS",
+    "NAMESPACE",
+    "Replica",
+    "applied",
+    "documents_of",
+    "is_leading",
+    "path_of",
+    "replica",
+    "role_of",
+    "within",
+]
 
 MANIFESTS: Final = Path(__file__).parents[3] / "deploy" / "kubernetes"
 NAMESPACE: Final = "licorne"
@@ -48,7 +59,7 @@ def path_of(document: Mapping[str, Any]) -> str:
 
 def applied(api: Api, document: Mapping[str, Any]) -> dict[str, Any]:
     """Apply an object as `kubectl apply --server-side` does; return it as the server has it."""
-    path = f"{path_of(document)}?fieldManager=tests&fieldValidation=Strict"
+    path = f"{path_of(document)}?fieldManager=tests&force=true&fieldValidation=Strict"
     return api.ok("PATCH", path, document, _APPLY)
 
 
@@ -93,6 +104,18 @@ class Replica:
         status, text = self.get(self.rest, path)
         assert status == 200, text
         return json.loads(text)
+
+
+def role_of(api: Api, pod_name: str) -> str | None:
+    """Return what the label of a pod says of its process."""
+    pod = api.ok("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod_name}")
+    role: str | None = pod["metadata"]["labels"].get("licorne.io/role")
+    return role
+
+
+def is_leading(api: Api, replica: Replica) -> bool:
+    """Return whether a process schedules; the label may be that of an earlier process until it is ready."""
+    return replica.is_ready and role_of(api, replica.pod_name) == "leader" and replica.is_ready
 
 
 def _spoken(process: subprocess.Popen[str], names: tuple[str, ...], log: Path) -> Iterator[tuple[str, str]]:

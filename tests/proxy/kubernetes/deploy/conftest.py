@@ -11,11 +11,22 @@ import pytest
 from support.kubernetes.api import Api
 from support.kubernetes.building import UnbuiltError
 from support.kubernetes.cluster import EVERY_SERVER, Cluster, installed_programs, running
-from support.kubernetes.installation import MANIFESTS, NAMESPACE, Replica, applied, documents_of, replica
+from support.kubernetes.installation import (
+    MANIFESTS,
+    NAMESPACE,
+    Replica,
+    applied,
+    documents_of,
+    is_leading,
+    path_of,
+    replica,
+    within,
+)
 from support.kubernetes.kubelet import Kubelet
 from support.kubernetes.manifests import node
 
 _SERIAL = count(1)
+_START_SECONDS = 30
 
 
 @pytest.fixture(scope="session")
@@ -64,12 +75,26 @@ def token(cluster: Cluster, pod_names: tuple[str, str]) -> str:
 def start(
     cluster: Cluster, token: str, tmp_path: Path, api: Api
 ) -> Iterator[Callable[..., Replica]]:
-    """Return a function that starts a process as the container of a pod; nobody holds the lease before."""
+    """Return a function that starts a process as the container of a pod.
+
+    Before the first start nobody holds the lease, and the configuration is that of the manifests.
+    """
     api.request("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/licorne")
+    for document in documents_of(MANIFESTS / "3-queues.yaml"):
+        api.request("DELETE", path_of(document))
+        applied(api, document)
     with ExitStack() as stack:
         yield lambda pod_name, *changed: stack.enter_context(
             replica(cluster, tmp_path, pod_name, token, *changed)
         )
+
+
+@pytest.fixture
+def leader(start: Callable[..., Replica], api: Api, pod_names: tuple[str, str]) -> Replica:
+    """Return a process that schedules."""
+    replica = start(pod_names[0])
+    assert within(_START_SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
+    return replica
 
 
 @pytest.fixture

@@ -1,0 +1,192 @@
+"""A process under the account of the manifests does all that a scheduler of pods does, and nothing is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.kubernetes.api import MERGE_PATCH, Api
+from support.kubernetes.installation import NAMESPACE, Replica, within
+from support.kubernetes.manifests import pod
+
+pytestmark = pytest.mark.kubernetes
+
+CONFIGURATION = f"/api/v1/namespaces/{NAMESPACE}/configmaps/yunikorn-configs"
+SECONDS = 20
+BUDGET_SECONDS = 5
+
+Start = Callable[..., Replica]
+
+
+def events_of(api: Api, namespace: str, name: str) -> list[dict[str, Any]]:
+    """Return the events about an object."""
+    events = api.ok("GET", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
+    return [each for each in events if each["regarding"]["name"] == name]
+
+
+def has_event(api: Api, namespace: str, name: str, reason: str, part: str = "") -> bool:
+    """Return whether there is an event about an object with a reason and a part of its text."""
+    return any(
+        each["reason"] == reason and part in each.get("note", "") for each in events_of(api, namespace, name)
+    )
+
+
+def condition_of(document: dict[str, Any]) -> dict[str, str]:
+    """Return the condition of a pod that says whether it is scheduled."""
+    conditions = document["status"].get("conditions", [])
+    found: dict[str, str] = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+    return found
+
+
+def test_a_pod_is_bound_and_told_about(api: Api, leader: Replica, namespace: str) -> None:
+    """It runs, and an event says where."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+
+    api.ok("POST", pods, pod("small"))
+
+    placed = api.until(f"{pods}/small", lambda document: document["status"]["phase"] == "Running")
+    note = f"to node {placed['spec']['nodeName']}"
+    assert within(SECONDS, lambda: has_event(api, namespace, "small", "Scheduled", note)), leader.log.read_text()
+
+
+def test_a_pod_that_fits_nowhere_says_so(api: Api, leader: Replica, namespace: str) -> None:
+    """By its condition, which an autoscaler looks for, and by an event."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+
+    api.ok("POST", pods, pod("large", cpu="100"))
+
+    api.until(f"{pods}/large", lambda document: condition_of(document).get("reason") == "Unschedulable")
+    told = within(SECONDS, lambda: has_event(api, namespace, "large", "PodUnschedulable"))
+    assert told, leader.log.read_text()
+
+
+def test_a_gang_gets_its_placeholders_and_their_nodes(api: Api, leader: Replica, namespace: str) -> None:
+    """The pods of placeholders are created, and deleted for the real ones."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    group = {"name": "all", "minMember": 2, "minResource": {"cpu": "100m", "memory": "64Mi"}}
+    annotations = {
+        "yunikorn.apache.org/task-groups": json.dumps([group]),
+        "yunikorn.apache.org/task-group-name": "all",
+    }
+    labels = {"yunikorn.apache.org/app-id": f"gang-{namespace}"}
+
+    for name in ("one", "two"):
+        api.ok("POST", pods, pod(name, labels=labels, annotations=annotations))
+
+    def is_replaced(found: dict[str, Any]) -> bool:
+        return {each["metadata"]["name"]: each["status"]["phase"] for each in found["items"]} == {
+            "one": "Running",
+            "two": "Running",
+        }
+
+    assert within(2 * SECONDS, lambda: is_replaced(api.ok("GET", pods))), leader.log.read_text()
+    events = api.ok("GET", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
+    placeholders = {
+        each["regarding"]["name"] for each in events if each["regarding"]["name"].startswith("tg-")
+    }
+    assert 2 == len(placeholders)
+
+
+PREEMPTING = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: poor
+          - name: rich
+            resources:
+              guaranteed: {vcore: 3}
+            properties: {preemption.delay: 1s}
+"""
+
+
+def rich_pod_behind_poor_ones(api: Api, start: Start, pod_name: str, namespace: str, evicts: str) -> str:
+    """Fill the share of a queue with pods of another one, and return the path of the pod that asks for it."""
+    data = {"queues.yaml": PREEMPTING, "service.evictPreempted": evicts}
+    api.ok("PATCH", CONFIGURATION, {"data": data}, MERGE_PATCH)
+    start(pod_name)
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    selector = {"kubernetes.io/hostname": "n1"}
+    for number in range(3):
+        labels = {"queue": "root.poor", "applicationId": f"poor-{namespace}"}
+        api.ok("POST", pods, pod(f"poor-{number}", cpu="1", labels=labels, nodeSelector=selector))
+        api.until(f"{pods}/poor-{number}", lambda document: document["status"]["phase"] == "Running")
+    labels = {"queue": "root.rich", "applicationId": f"rich-{namespace}"}
+    api.ok("POST", pods, pod("rich", cpu="2", labels=labels, nodeSelector=selector))
+    return f"{pods}/rich"
+
+
+def runs(api: Api, path: str) -> bool:
+    """Return whether a pod runs."""
+    return bool(api.ok("GET", path)["status"]["phase"] == "Running")
+
+
+def protect_the_poor(api: Api, namespace: str) -> str:
+    """Have a budget forbid that one of three pods is evicted; return its path."""
+    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    selector = {"matchLabels": {"queue": "root.poor"}}
+    api.ok("POST", budgets, {"metadata": {"name": "poor"}, "spec": {"minAvailable": 3, "selector": selector}})
+    return f"{budgets}/poor"
+
+
+def test_a_queue_gets_its_guarantee_back(
+    api: Api, start: Start, pod_names: tuple[str, str], namespace: str
+) -> None:
+    """Pods of a queue that uses more than its share are deleted, whatever their budgets say."""
+    protect_the_poor(api, namespace)
+
+    rich = rich_pod_behind_poor_ones(api, start, pod_names[0], namespace, "false")
+
+    assert within(SECONDS, lambda: runs(api, rich))
+
+
+def test_victims_are_evicted_if_that_is_said(
+    api: Api, start: Start, pod_names: tuple[str, str], namespace: str
+) -> None:
+    """Their budgets put it off, here until there is none any more."""
+    budget = protect_the_poor(api, namespace)
+    rich = rich_pod_behind_poor_ones(api, start, pod_names[0], namespace, "true")
+
+    assert not within(BUDGET_SECONDS, lambda: runs(api, rich))
+    api.ok("DELETE", budget)
+
+    assert within(SECONDS, lambda: runs(api, rich))
+
+
+def test_a_changed_configuration_takes_effect(api: Api, leader: Replica) -> None:
+    """Without a restart."""
+    changed = {"queues.yaml": PREEMPTING}
+
+    api.ok("PATCH", CONFIGURATION, {"data": changed}, MERGE_PATCH)
+
+    def names() -> set[str]:
+        root = leader.rest_document("/ws/v1/partition/default/queues")
+        return {each["queuename"] for each in root["children"]}
+
+    assert within(SECONDS, lambda: {"root.poor", "root.rich"} <= names()), leader.log.read_text()
+
+
+def test_a_bad_configuration_is_refused_by_an_event(api: Api, leader: Replica) -> None:
+    """The queues stay as they were, and the config map says why."""
+    before = leader.rest_document("/ws/v1/partition/default/queues")
+
+    api.ok("PATCH", CONFIGURATION, {"data": {"queues.yaml": "partitions: 5"}}, MERGE_PATCH)
+
+    told = within(SECONDS, lambda: has_event(api, NAMESPACE, "yunikorn-configs", "ConfigurationRejected"))
+    assert told, leader.log.read_text()
+    assert before == leader.rest_document("/ws/v1/partition/default/queues")
+
+
+def test_nothing_is_refused_for_want_of_a_right(api: Api, leader: Replica, namespace: str) -> None:
+    """The log of a process that has done all this once has no such word."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    api.ok("POST", pods, pod("small"))
+    api.ok("POST", pods, pod("large", cpu="100"))
+    api.until(f"{pods}/small", lambda document: document["status"]["phase"] == "Running")
+    api.until(f"{pods}/large", lambda document: condition_of(document).get("reason") == "Unschedulable")
+
+    assert "forbidden" not in leader.log.read_text().lower()
