@@ -31,6 +31,7 @@ RIGHTS: dict[str, Right] = {
     "it lists nodes": Right("list", "", "nodes"),
     "it watches pods everywhere": Right("watch", "", "pods"),
     "it reads what has become of a bind": Right("get", "", "pods", "default"),
+    "it says for which node a volume is": Right("patch", "", "persistentvolumeclaims", "default"),
     "it binds": Right("create", "", "pods/binding", "default"),
     "it creates placeholders": Right("create", "", "pods", "default"),
     "it ends victims": Right("delete", "", "pods", "default"),
@@ -59,7 +60,8 @@ NO_RIGHTS: dict[str, Right] = {
     "to delete nodes": Right("delete", "", "nodes"),
     "to delete many pods at once": Right("deletecollection", "", "pods", "default"),
     "roles": Right("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
-    "to change claims": Right("patch", "", "persistentvolumeclaims", "default"),
+    "to delete claims": Right("delete", "", "persistentvolumeclaims", "default"),
+    "to change volumes": Right("patch", "", "persistentvolumes"),
 }
 
 
