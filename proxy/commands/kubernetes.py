@@ -104,6 +104,21 @@ def schedule_pods(
             help="The pod that this process runs in: its label licorne.io/role says leader or standby.",
         ),
     ] = None,
+    webhook: Annotated[
+        bool, typer.Option("--webhook", help="Mark new pods and check queues for the API server, too.")
+    ] = False,
+    webhook_address: Annotated[
+        str,
+        typer.Option("--webhook-address", metavar="HOST:PORT", help="Where the webhook listens, with TLS."),
+    ] = "0.0.0.0:8443",
+    webhook_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--webhook-name",
+            metavar="NAME",
+            help="A further name or address that API servers call it by; may be repeated.",
+        ),
+    ] = None,
     engine: EngineOption = "actors",
     log_format: Annotated[
         str,
@@ -121,6 +136,7 @@ def schedule_pods(
     with ends_on(LicorneError, "licorne kubernetes"), ExitStack() as stack:
         check_installed("kubernetes", *_PACKAGES)
         from ...actors.services.log import Log
+        from ..kubernetes.admission.server import AdmissionServer, AdmissionServerOptions
         from ..kubernetes.client.api_client import ApiClient
         from ..kubernetes.running.health_server import HealthServer
         from ..kubernetes.running.service import PodService
@@ -146,6 +162,21 @@ def schedule_pods(
             server = stack.enter_context(RestServer(scheduler, rest))
             write_line(f"REST on {rest.host}:{server.port}", flush=True)
         ended = _ends_on_signals()
+        if webhook:
+            where = read_address(webhook_address)
+            marking = AdmissionServer(
+                client,
+                AdmissionServerOptions(
+                    namespace=options.namespace,
+                    scheduler_name=scheduler_name,
+                    extra_names=tuple(webhook_name or ()),
+                    host=where.host,
+                    port=where.port,
+                ),
+                Log(logger="kubernetes"),
+            )
+            stack.enter_context(marking)
+            write_line(f"webhook on {where.with_port(marking.port)}", flush=True)
         service = PodService(
             scheduler, client, options, on_lost=ended.set, pod_name=pod_name, log=Log(logger="kubernetes")
         )

@@ -129,9 +129,7 @@ def _spoken(process: subprocess.Popen[str], names: tuple[str, ...], log: Path) -
 
 
 @contextmanager
-def replica(
-    cluster: Cluster, folder: Path, pod_name: str, token: str, *changed: str
-) -> Iterator[Replica]:
+def replica(cluster: Cluster, folder: Path, pod_name: str, token: str, *changed: str) -> Iterator[Replica]:
     """Run a process as the container of a pod of the deployment; it is killed behind the block.
 
     Args:
@@ -141,10 +139,15 @@ def replica(
         token: Of its service account.
         changed: Arguments in the place of those of the manifest, such as `--scheduler-name=yunikorn`.
     """
-    (deployment,) = [each for each in documents_of(MANIFESTS / "4-scheduler.yaml") if each["kind"] == "Deployment"]
+    (deployment,) = [
+        each for each in documents_of(MANIFESTS / "4-scheduler.yaml") if each["kind"] == "Deployment"
+    ]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     own = {each.partition("=")[0]: each for each in container["args"]}
-    own |= {"--rest-address": "--rest-address=127.0.0.1:0", "--health-address": "--health-address=127.0.0.1:0"}
+    own |= {
+        "--rest-address": "--rest-address=127.0.0.1:0",
+        "--health-address": "--health-address=127.0.0.1:0",
+    }
     own |= {each.partition("=")[0]: each for each in changed}
     kubeconfig = cluster.kubeconfig(folder / f"{pod_name}.yaml", token)
     log = folder / f"{pod_name}-{time.monotonic_ns()}.log"

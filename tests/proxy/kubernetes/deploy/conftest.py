@@ -36,7 +36,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         installed_programs()
     except UnbuiltError as error:
         pytest.skip(str(error))
-    with running(tmp_path_factory.mktemp("cluster"), servers=EVERY_SERVER) as cluster, Kubelet(cluster) as kubelet:
+    with (
+        running(tmp_path_factory.mktemp("cluster"), servers=EVERY_SERVER) as cluster,
+        Kubelet(cluster) as kubelet,
+    ):
         for name in ("n1", "n2"):
             kubelet.add_node(node(name))
         yield cluster
@@ -72,9 +75,7 @@ def token(cluster: Cluster, pod_names: tuple[str, str]) -> str:
 
 
 @pytest.fixture
-def start(
-    cluster: Cluster, token: str, tmp_path: Path, api: Api
-) -> Iterator[Callable[..., Replica]]:
+def start(cluster: Cluster, token: str, tmp_path: Path, api: Api) -> Iterator[Callable[..., Replica]]:
     """Return a function that starts a process as the container of a pod.
 
     Before the first start nobody holds the lease, and the configuration is that of the manifests.

@@ -111,9 +111,7 @@ def test_what_is_applied_again_stays_as_it_is(api: Api) -> None:
     assert before == after
 
 
-def test_the_deployment_runs_under_the_strictest_rules_for_pods(
-    api: Api, pod_names: tuple[str, str]
-) -> None:
+def test_the_deployment_runs_under_the_strictest_rules_for_pods(api: Api, pod_names: tuple[str, str]) -> None:
     """The namespace enforces them, and yet its pods run."""
     labels = api.ok("GET", f"/api/v1/namespaces/{NAMESPACE}")["metadata"]["labels"]
 

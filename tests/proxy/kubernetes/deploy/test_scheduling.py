@@ -48,7 +48,9 @@ def test_a_pod_is_bound_and_told_about(api: Api, leader: Replica, namespace: str
 
     placed = api.until(f"{pods}/small", lambda document: document["status"]["phase"] == "Running")
     note = f"to node {placed['spec']['nodeName']}"
-    assert within(SECONDS, lambda: has_event(api, namespace, "small", "Scheduled", note)), leader.log.read_text()
+    assert within(SECONDS, lambda: has_event(api, namespace, "small", "Scheduled", note)), (
+        leader.log.read_text()
+    )
 
 
 def test_a_pod_that_fits_nowhere_says_so(api: Api, leader: Replica, namespace: str) -> None:

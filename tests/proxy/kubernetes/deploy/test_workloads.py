@@ -109,7 +109,9 @@ def test_a_spark_application_gets_room_for_all_before_it_runs(
         )
 
     def names_in(phase: str) -> set[str]:
-        return {each["metadata"]["name"] for each in pods_of(api, namespace) if each["status"]["phase"] == phase}
+        return {
+            each["metadata"]["name"] for each in pods_of(api, namespace) if each["status"]["phase"] == phase
+        }
 
     api.ok("POST", pods, member("driver", "driver"))
     assert within(SECONDS, lambda: "driver" in names_in("Running")), leader.log.read_text()
