@@ -1,14 +1,16 @@
 """The recovery of a resource manager (RM): what it knows is sent to a scheduler that knows nothing.
 
 Either side may have been restarted. The RM registers, and hands over its nodes, applications and existing
-allocations; asks follow when all of these are answered. See docs/recovery.md.
+allocations; asks follow when all of these are answered. What the RM lists anew later is recovered in the same
+way, as far as the scheduler does not have it. See docs/recovery.md.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from enum import Enum
 from typing import Final, final
@@ -19,55 +21,11 @@ from ..si.api import ResourceManagerCallback, SchedulerAPI
 from ..si.callbacks import check_callback
 from .known_state import read_known_state
 from .recovery_progress import RecoveryProgress, RecoveryRejection, RejectedKind, Request, ask_requests
+from .recovery_states import RecoveryEvent, RecoveryState, next_recovery_state
 from .recovery_watcher import watcher_of
+from .relisting import ShowsItsState, differences
 
-__all__ = [
-    "RECOVERY_TRANSITIONS",
-    "OnRejection",
-    "Recovery",
-    "RecoveryEvent",
-    "RecoveryState",
-    "next_recovery_state",
-]
-
-
-class RecoveryState(Enum):
-    """The states of a recovery."""
-
-    NEW = "New"
-    REGISTERED = "Registered"
-    RECOVERING = "Recovering"
-    RUNNING = "Running"
-    FAILED = "Failed"
-
-
-class RecoveryEvent(Enum):
-    """What happens to a recovery."""
-
-    REGISTER = "Register"
-    RECOVER = "Recover"
-    SUCCEED = "Success"
-    FAIL = "Fail"
-
-
-RECOVERY_TRANSITIONS: Final[Mapping[tuple[RecoveryState, RecoveryEvent], RecoveryState]] = {
-    (RecoveryState.NEW, RecoveryEvent.REGISTER): RecoveryState.REGISTERED,
-    (RecoveryState.REGISTERED, RecoveryEvent.RECOVER): RecoveryState.RECOVERING,
-    (RecoveryState.RECOVERING, RecoveryEvent.SUCCEED): RecoveryState.RUNNING,
-    (RecoveryState.RECOVERING, RecoveryEvent.FAIL): RecoveryState.FAILED,
-}
-
-
-def next_recovery_state(state: RecoveryState, event: RecoveryEvent) -> RecoveryState:
-    """Return the state after the event.
-
-    Raises:
-        LicorneError: the table has no such transition.
-    """
-    target = RECOVERY_TRANSITIONS.get((state, event))
-    if target is None:
-        raise LicorneError(f"event {event.value} is inappropriate for a recovery that is {state.value}")
-    return target
+__all__ = ["OnRejection", "Recovery"]
 
 
 HELD_REQUESTS_MAX: Final = 65_536
@@ -128,6 +86,7 @@ class Recovery:
         self._scheduler = scheduler
         self._registration = registration
         self._rm_id = registration.rmID
+        self._batch_max = batch_max
         self._on_rejection = on_rejection
         known = read_known_state(self._rm_id, nodes, applications, allocations, asks)
         self._progress = RecoveryProgress(self._rm_id, known, batch_max)
@@ -146,6 +105,8 @@ class Recovery:
         self._passing: list[int] = []
         """The identities of the threads that are sending a request that is not held back."""
         self._is_registering = False
+        self._is_pausing = False
+        """Whether a thread waits for the others to send nothing."""
         self._due: deque[Request] = deque()
         """What is to be sent for the recovery itself."""
         self._failure = ""
@@ -165,7 +126,7 @@ class Recovery:
 
     @property
     def rejections(self) -> tuple[RecoveryRejection, ...]:
-        """What the scheduler has not accepted so far, in the order of the answers."""
+        """What the scheduler has not accepted, since the last `relist` if any; in order of the answers."""
         with self._changed:
             return tuple(self._progress.rejections)
 
@@ -204,6 +165,98 @@ class Recovery:
             self._enter(RecoveryEvent.RECOVER)
             self._due += self._progress.begin()
         self._send_due()
+        self._raise_if_failed()
+
+    def relist(
+        self,
+        *,
+        nodes: Iterable[si.NodeInfo] = (),
+        applications: Iterable[si.AddApplicationRequest] = (),
+        allocations: Iterable[si.Allocation] = (),
+        asks: Iterable[si.Allocation] = (),
+    ) -> None:
+        """Have the scheduler know what there is now, and nothing else; do not wait for the end.
+
+        For an RM that has lost track and lists everything anew. It is Recovering until that is answered, and
+        `wait` waits for it; requests that are sent through it meanwhile follow. What is given has the form of
+        what the constructor takes, and is compared with a snapshot of the scheduler:
+
+        * a node by its id, its size, and whether it is drained. One that is not given is removed;
+        * an application by its id alone. One that is not given is removed;
+        * an allocation by its application, key, node and size. One that the scheduler has elsewhere, or as an
+          ask, is moved. One of others (tag `foreign`) is compared by its key, node and size;
+        * an ask by its application, key and size. **One that the scheduler has placed stays placed** while
+          its node is given: the RM has not heard of it, or has not started it yet. To take a placement back,
+          send a release with `SCHEDULING_FAILED_ON_RM`;
+        * an ask or allocation that is not given is released; the RM hears that as after its own release.
+
+        What is equal in these things is not sent. Tags, priorities, users and queues are not compared.
+        An application of which anything else is sent is sent too (tag `licorne/create-if-missing`).
+
+        The lists must have what the RM has sent through this recovery before: what they lack ends. What
+        the scheduler has done before the call the RM may still hear: the placement of an ask that is not
+        given, for example, and then its release. An ask that is placed during the call, and is given as an
+        allocation on another node, stays there: the RM hears that, and the next `relist` moves it.
+        A member of a gang that is about to replace its placeholder goes on, as when its ask is withdrawn.
+
+        Raises:
+            LicorneError: Something occurs twice or refers to something that is not given; it is not Running;
+                the scheduler does not show what it has; the RM speaks the older generation of `si.v1`; or
+                this thread is inside a request of this recovery. Nothing has been sent.
+            RequestError: The scheduler does not answer, and nothing has been sent; or it refuses a request as
+                a whole, and the recovery has failed.
+        """
+        known = read_known_state(self._rm_id, nodes, applications, allocations, asks)
+        scheduler = self._scheduler
+        if not isinstance(scheduler, ShowsItsState):
+            raise LicorneError("the scheduler does not show what it has: it has no method `snapshot`")
+        with self._alone():
+            found = differences(scheduler, self._rm_id, known, self._batch_max)
+            with self._changed:
+                if self._state is RecoveryState.RECOVERING:
+                    missing = found.missing
+                    self._progress = RecoveryProgress(self._rm_id, missing, self._batch_max, found.before)
+                    self._due += [*found.first, *self._progress.begin()]
+                    last = ask_requests(self._rm_id, missing.asks, self._batch_max)
+                    self._held.extendleft(reversed(last))
+        self._raise_if_failed()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Recover again; what was sent has arrived, and nothing else is sent before the block ends."""
+        own = threading.get_ident()
+        with self._changed:
+            next_recovery_state(self._state, RecoveryEvent.RECOVER)
+            if self._is_pausing or own == self._sender or own in self._passing:
+                raise LicorneError(
+                    f"RM {self._rm_id!r} lists everything inside a request of its own, or twice"
+                )
+            self._is_pausing = True
+        try:
+            for request in self._take_held(own):
+                self._try_to_send(request)
+            with self._changed:
+                self._enter(RecoveryEvent.RECOVER)
+            yield
+        finally:
+            with self._changed:
+                self._is_pausing = False
+                self._sender = None if self._sender == own else self._sender
+                self._changed.notify_all()
+            self._send_due()
+
+    def _take_held(self, own: int) -> list[Request]:
+        """Wait until no other thread sends anything; return what was held back before."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._sender is None and not self._passing)
+            if self._is_replaced:
+                raise LicorneError(f"RM {self._rm_id!r} has registered again, by another recovery")
+            self._sender = own
+            held = [*self._held]
+            self._held.clear()
+            return held
+
+    def _raise_if_failed(self) -> None:
         if self._state is RecoveryState.FAILED:
             raise RequestError(f"the recovery has failed: {self._failure}")
 
@@ -278,6 +331,7 @@ class Recovery:
             or bool(self._held)
             or self._sender is not None
             or self._is_replaced
+            or self._is_pausing
         )
 
     # ------------------------------------------------------------------------------------- its steps
@@ -320,10 +374,11 @@ class Recovery:
 
     def _send_due(self) -> None:
         """Send what is due, in order, unless another thread is sending: that one goes on with it."""
-        if self._on_rejection is OnRejection.FAIL and self._progress.left_out:
-            rejection = next(entry for entry in self.rejections if entry.node_id)
-            self.fail(f"{rejection.kind.value} {rejection.name} was rejected: {rejection.reason}")
-            return
+        if self._on_rejection is OnRejection.FAIL:
+            rejection = next((entry for entry in self.rejections if entry.node_id), None)
+            if rejection is not None:
+                self.fail(f"{rejection.kind.value} {rejection.name} was rejected: {rejection.reason}")
+                return
         while True:
             with self._changed:
                 request = self._next_due()
@@ -331,18 +386,23 @@ class Recovery:
                     return
                 self._sender = threading.get_ident()
             try:
-                self._send(request)
-            except LicorneError as error:
-                if not self.fail(str(error)):
-                    self._note_refused(request, error)
+                self._try_to_send(request)
             finally:
                 with self._changed:
                     self._sender = None
                     self._changed.notify_all()
 
+    def _try_to_send(self, request: Request) -> None:
+        """Send a request; one that is refused ends a recovery that is under way."""
+        try:
+            self._send(request)
+        except LicorneError as error:
+            if not self.fail(str(error)):
+                self._note_refused(request, error)
+
     def _next_due(self) -> Request | None:
         """Take what is to be sent now, and end the recovery when that was all; the caller has the lock."""
-        if self._sender is not None or self._is_replaced:
+        if self._sender is not None or self._is_replaced or self._is_pausing:
             return None
         if self._state is RecoveryState.RECOVERING:
             if self._due:

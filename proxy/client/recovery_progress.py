@@ -2,22 +2,31 @@
 
 Nodes and applications go first. An application that is rejected and has allocations is sent again as a
 forced one. When all of them are answered the existing allocations follow, and each node becomes schedulable
-when all of its allocations are answered. Nothing here sends, locks or waits.
+when all of its allocations are answered. A scheduler that knows something already gets the rest in the same
+way. Nothing here sends, locks or waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..si import constants
 from ..si import si_pb2 as si
 from .known_state import KnownState, is_foreign
 
-__all__ = ["RecoveryProgress", "RecoveryRejection", "RejectedKind", "Request", "ask_requests"]
+__all__ = [
+    "Before",
+    "RecoveryProgress",
+    "RecoveryRejection",
+    "RejectedKind",
+    "Request",
+    "ask_requests",
+    "batches",
+]
 
 Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
 _Entry = TypeVar("_Entry")
@@ -40,7 +49,8 @@ class RecoveryRejection:
     """Something that the scheduler has not accepted in a recovery, and why.
 
     `name` is the id, or the key of an allocation; of a request that is refused as a whole it is its kind.
-    `node_id` is the node that is concerned, empty if none is.
+    `node_id` is the node that is concerned, empty if none is. `code` is the name of a `RejectionCode`, for
+    programs; it is empty for a request that is refused as a whole.
     """
 
     kind: RejectedKind
@@ -48,6 +58,35 @@ class RecoveryRejection:
     reason: str
     node_id: str = ""
     application_id: str = ""
+    code: str = ""
+
+
+class _RejectedFor(NamedTuple):
+    """What a rejection says of its reason, to people and to programs."""
+
+    reason: str
+    code: str
+
+    def caused(self, what: str) -> _RejectedFor:
+        """Return the refusal of what needs something that was rejected."""
+        return _RejectedFor(f"its {what} was rejected: {self.reason}", self.code)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What a scheduler has already that gets the rest of what a resource manager knows."""
+
+    applications: Collection[str]
+    """The ids of its applications."""
+    nodes: Collection[str]
+    """Its nodes that are drained, and to become schedulable."""
+    moved: Collection[tuple[str, str]]
+    """Allocations that it has elsewhere than the resource manager, by application and key: they are released
+    first."""
+
+
+_NOTHING: Final = Before(applications=(), nodes=(), moved=())
 
 
 @final
@@ -56,20 +95,27 @@ class RecoveryProgress:
 
     Args:
         rm_id: The id of the resource manager.
-        known: What it knows.
+        known: What it knows, or what the scheduler does not have of that.
         batch_max: How many entries one request has at most.
+        before: What the scheduler has; `None` if it has just registered the resource manager, and places
+            nothing yet.
     """
 
-    def __init__(self, rm_id: str, known: KnownState, batch_max: int) -> None:
+    def __init__(self, rm_id: str, known: KnownState, batch_max: int, before: Before | None = None) -> None:
         self._rm_id = rm_id
         self._known = known
         self._batch_max = batch_max
-        self._nodes_open = set(known.nodes)
+        self._before = before or _NOTHING
+        self._schedules_meanwhile = before is not None
+        """Whether an ask may be placed before its allocation is sent, which has no answer then."""
+        self._moved = set(self._before.moved)
+        self._nodes_open = set(known.nodes).difference(self._before.nodes)
         self._applications_open = set(known.applications)
         self._allocations_open: dict[tuple[str, str], str] = {}
-        """The nodes of the allocations that were sent and are not answered yet."""
+        """The allocations that were sent and are not answered yet, each with the node that waits for it; with
+        the empty text if that waits for the probe."""
         self._probes_open: dict[str, tuple[str, ...]] = {}
-        """The keys of the probes that were sent, with the nodes whose foreign allocations they follow."""
+        """The keys of the probes that were sent, with the nodes of the allocations that they follow."""
         self._open_on: dict[str, int] = {}
         """How many answers each node waits for; the nodes that are done are not in it."""
         self._forced: list[str] = []
@@ -77,9 +123,9 @@ class RecoveryProgress:
         self._is_forcing = False
         self._sends_allocations = False
         self._used = {allocation.applicationID for allocation in known.allocations.values()} - {""}
-        self._probe_application = _unused_name(known)
-        self._refused_applications: dict[str, str] = {}
-        self._refused_nodes: dict[str, str] = {}
+        self._probe_application = _unused_name({*known.applications, *self._before.applications})
+        self._refused_applications: dict[str, _RejectedFor] = {}
+        self._refused_nodes: dict[str, _RejectedFor] = {}
         self.rejections: list[RecoveryRejection] = []
         self.left_out: set[str] = set()
         """Nodes that were rejected, or stay drained because an allocation on them was rejected."""
@@ -93,9 +139,10 @@ class RecoveryProgress:
         """Return the requests with the nodes and applications, or what follows if there are none."""
         nodes = []
         for known in self._known.nodes.values():
-            node = deepcopy(known)
-            node.action = si.NodeInfo.CREATE_DRAIN
-            nodes.append(node)
+            if known.nodeID in self._nodes_open:
+                node = deepcopy(known)
+                node.action = si.NodeInfo.CREATE_DRAIN
+                nodes.append(node)
         requests: list[Request] = [*self._node_requests(nodes)]
         requests += self._application_requests(self._known.applications.values())
         return requests + self._next()
@@ -107,8 +154,8 @@ class RecoveryProgress:
         for rejected in response.rejected:
             name = rejected.nodeID
             if name in self._nodes_open:
-                self._refused_nodes[name] = rejected.reason
-                self._leave_out(RejectedKind.NODE, name, rejected.reason, node_id=name)
+                refusal = self._refused_nodes[name] = _RejectedFor(rejected.reason, rejected.code)
+                self._leave_out(RejectedKind.NODE, name, refusal, node_id=name)
                 self._nodes_open.discard(name)
         self._nodes_open.difference_update(accepted.nodeID for accepted in response.accepted)
         return self._next()
@@ -132,8 +179,8 @@ class RecoveryProgress:
             rest.rejected.append(rejected)
             if name in self._applications_open:
                 self._applications_open.discard(name)
-                self._refused_applications[name] = rejected.reason
-                self._note(RejectedKind.APPLICATION, name, rejected.reason, application_id=name)
+                refusal = self._refused_applications[name] = _RejectedFor(rejected.reason, rejected.code)
+                self._note(RejectedKind.APPLICATION, name, refusal, application_id=name)
         self._applications_open.difference_update(accepted.applicationID for accepted in response.accepted)
         return self._next(), rest
 
@@ -144,17 +191,20 @@ class RecoveryProgress:
 
         Returns:
             What is to be sent now, and the response without the answers that the resource manager expects:
-            those of allocations that it knew, and of probes.
+            those of allocations that it knew, of probes, and of releases of what runs elsewhere.
         """
         rest = deepcopy(response)
-        del rest.new[:], rest.rejectedAllocations[:]
+        del rest.new[:], rest.rejectedAllocations[:], rest.released[:]
+        rest.released.extend(released for released in response.released if not self._is_move(released))
         done: list[str] = []
         for placed in response.new:
-            node_id = self._allocations_open.pop((placed.applicationID, placed.allocationKey), None)
-            if node_id is None:
+            identity = (placed.applicationID, placed.allocationKey)
+            waits = self._allocations_open.get(identity)
+            if waits is None or placed.nodeID != self._known.allocations[identity].nodeID:
                 rest.new.append(placed)
             else:
-                done.append(node_id)
+                del self._allocations_open[identity]
+                done.append(waits)
         probed: list[str] = []
         for rejected in response.rejectedAllocations:
             key, application_id = rejected.allocationKey, rejected.applicationID
@@ -162,13 +212,22 @@ class RecoveryProgress:
                 probed.append(key)
                 continue
             rest.rejectedAllocations.append(rejected)
-            node_id = self._allocations_open.pop((application_id, key), None)
-            if node_id is not None:
-                self._reject_allocation(self._known.allocations[application_id, key], rejected.reason)
-                done += [] if application_id == "" else [node_id]
+            waits = self._allocations_open.pop((application_id, key), None)
+            if waits is not None:
+                refusal = _RejectedFor(rejected.reason, rejected.code)
+                self._reject_allocation(self._known.allocations[application_id, key], refusal)
+                done.append(waits)
         for key in probed:
             done += self._probes_open.pop(key, ())
-        return [*self._finish(done), *self._next()], rest
+        return [*self._finish(filter(None, done)), *self._next()], rest
+
+    def _is_move(self, released: si.AllocationRelease) -> bool:
+        """Return whether a release is the answer to that of an allocation which runs elsewhere."""
+        identity = (released.applicationID, released.allocationKey)
+        if released.terminationType != si.STOPPED_BY_RM or identity not in self._moved:
+            return False
+        self._moved.discard(identity)
+        return True
 
     # ------------------------------------------------------------------------------- what comes next
 
@@ -189,22 +248,24 @@ class RecoveryProgress:
         return application
 
     def _allocation_requests(self) -> list[Request]:
-        """Return the allocations, by partition, each followed by a probe if some of them are foreign."""
+        """Return the allocations, by partition, each followed by a probe if some have no sure answer."""
         by_partition: dict[str, list[si.Allocation]] = {}
-        foreign_on: dict[str, dict[str, None]] = {}
+        probed_on: dict[str, dict[str, None]] = {}
         for allocation in self._known.allocations.values():
             why_not = self._why_not(allocation)
-            if why_not:
+            if why_not is not None:
                 self._reject_allocation(allocation, why_not)
                 continue
             node_id, partition = allocation.nodeID, allocation.partitionName
             by_partition.setdefault(partition, []).append(allocation)
-            self._allocations_open[allocation.applicationID, allocation.allocationKey] = node_id
-            if is_foreign(allocation):
-                foreign_on.setdefault(partition, {})[node_id] = None
+            is_probed = self._schedules_meanwhile or is_foreign(allocation)
+            identity = (allocation.applicationID, allocation.allocationKey)
+            self._allocations_open[identity] = "" if is_probed else node_id
+            if is_probed:
+                probed_on.setdefault(partition, {})[node_id] = None
             else:
                 self._open_on[node_id] = self._open_on.get(node_id, 0) + 1
-        for partition, node_ids in foreign_on.items():
+        for partition, node_ids in probed_on.items():
             by_partition[partition].append(self._probe(partition))
             self._probes_open[_probe_key(partition)] = tuple(node_ids)
             for node_id in node_ids:
@@ -212,17 +273,17 @@ class RecoveryProgress:
         requests: list[Request] = [
             si.AllocationRequest(rmID=self._rm_id, allocations=batch)
             for entries in by_partition.values()
-            for batch in _batches(entries, self._batch_max)
+            for batch in batches(entries, self._batch_max)
         ]
         return requests + self._schedulable([name for name in self._known.nodes if name not in self._open_on])
 
-    def _why_not(self, allocation: si.Allocation) -> str:
-        """Return why an allocation cannot be recovered, empty if it can."""
-        reason = self._refused_nodes.get(allocation.nodeID)
-        if reason is not None:
-            return f"its node was rejected: {reason}"
-        reason = self._refused_applications.get(allocation.applicationID)
-        return "" if reason is None else f"its application was rejected: {reason}"
+    def _why_not(self, allocation: si.Allocation) -> _RejectedFor | None:
+        """Return why an allocation cannot be recovered, `None` if it can."""
+        refusal = self._refused_nodes.get(allocation.nodeID)
+        if refusal is not None:
+            return refusal.caused("node")
+        refusal = self._refused_applications.get(allocation.applicationID)
+        return None if refusal is None else refusal.caused("application")
 
     def _probe(self, partition: str) -> si.Allocation:
         """Return an ask that is rejected, since its application does not exist.
@@ -246,7 +307,8 @@ class RecoveryProgress:
         return self._schedulable(done)
 
     def _schedulable(self, node_ids: Iterable[str]) -> list[Request]:
-        nodes = [self._known.nodes[name] for name in node_ids if name not in self.left_out]
+        known = self._known.nodes
+        nodes = [known[name] for name in node_ids if name in known and name not in self.left_out]
         return [
             *self._node_requests(
                 si.NodeInfo(
@@ -261,49 +323,62 @@ class RecoveryProgress:
 
     # ------------------------------------------------------------------------------------- rejections
 
-    def _reject_allocation(self, allocation: si.Allocation, reason: str) -> None:
+    def _reject_allocation(self, allocation: si.Allocation, refusal: _RejectedFor) -> None:
         self._leave_out(
             RejectedKind.ALLOCATION,
             allocation.allocationKey,
-            reason,
+            refusal,
             node_id=allocation.nodeID,
             application_id=allocation.applicationID,
         )
 
     def _leave_out(
-        self, kind: RejectedKind, name: str, reason: str, *, node_id: str, application_id: str = ""
+        self, kind: RejectedKind, name: str, refusal: _RejectedFor, *, node_id: str, application_id: str = ""
     ) -> None:
-        self.left_out.add(node_id)
-        self._note(kind, name, reason, node_id=node_id, application_id=application_id)
+        if node_id in self._known.nodes:
+            self.left_out.add(node_id)
+        self._note(kind, name, refusal, node_id=node_id, application_id=application_id)
 
     def _note(
-        self, kind: RejectedKind, name: str, reason: str, *, node_id: str = "", application_id: str = ""
+        self,
+        kind: RejectedKind,
+        name: str,
+        refusal: _RejectedFor,
+        *,
+        node_id: str = "",
+        application_id: str = "",
     ) -> None:
         self.rejections.append(
             RecoveryRejection(
-                kind=kind, name=name, reason=reason, node_id=node_id, application_id=application_id
+                kind=kind,
+                name=name,
+                reason=refusal.reason,
+                code=refusal.code,
+                node_id=node_id,
+                application_id=application_id,
             )
         )
 
     # --------------------------------------------------------------------------------------- requests
 
     def _node_requests(self, nodes: Iterable[si.NodeInfo]) -> Iterator[si.NodeRequest]:
-        for batch in _batches([*nodes], self._batch_max):
+        for batch in batches([*nodes], self._batch_max):
             yield si.NodeRequest(rmID=self._rm_id, nodes=batch)
 
     def _application_requests(
         self, applications: Iterable[si.AddApplicationRequest]
     ) -> Iterator[si.ApplicationRequest]:
-        for batch in _batches([*applications], self._batch_max):
+        for batch in batches([*applications], self._batch_max):
             yield si.ApplicationRequest(rmID=self._rm_id, new=batch)
 
 
 def ask_requests(rm_id: str, asks: Sequence[si.Allocation], batch_max: int) -> list[Request]:
     """Return the requests with asks, in order."""
-    return [si.AllocationRequest(rmID=rm_id, allocations=batch) for batch in _batches(asks, batch_max)]
+    return [si.AllocationRequest(rmID=rm_id, allocations=batch) for batch in batches(asks, batch_max)]
 
 
-def _batches(entries: Sequence[_Entry], size_max: int) -> Iterator[Sequence[_Entry]]:
+def batches(entries: Sequence[_Entry], size_max: int) -> Iterator[Sequence[_Entry]]:
+    """Yield the entries in order, `size_max` at once."""
     for start in range(0, len(entries), size_max):
         yield entries[start : start + size_max]
 
@@ -312,9 +387,9 @@ def _probe_key(partition: str) -> str:
     return f"{_PROBE} {partition}"
 
 
-def _unused_name(known: KnownState) -> str:
+def _unused_name(names: Collection[str]) -> str:
     """Return an id that no application has."""
     name = _PROBE
-    while name in known.applications:
+    while name in names:
         name += "'"
     return name

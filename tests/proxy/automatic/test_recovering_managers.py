@@ -10,7 +10,7 @@ from support.proxy.listening import WAIT_SECONDS
 from support.proxy.running_scheduler import in_threads, placed_in
 
 from licorne import Recovery, Scheduler
-from licorne.proxy.client.recovery import RecoveryState
+from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.si import si_pb2 as si
 
 ASKS = 40

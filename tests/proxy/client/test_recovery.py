@@ -10,8 +10,8 @@ from support.proxy.noting_scheduler import Noting, begun, schedulable
 
 from licorne import Recovery, RequestError, ResourceManager, Scheduler
 from licorne.proxy.client import recovery as recovery_module
-from licorne.proxy.client.recovery import RecoveryState
 from licorne.proxy.client.recovery_progress import RejectedKind
+from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.fuzz.cluster_world import run_plan
 from licorne.proxy.fuzz.plans import PROCESS, Plan, PlannedStep
 from licorne.proxy.si import si_pb2 as si

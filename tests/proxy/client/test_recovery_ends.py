@@ -10,8 +10,9 @@ from support.proxy.knowing_manager import CONFIGURATION, KnowingManager, a_node,
 from support.proxy.noting_scheduler import Noting, begun, schedulable
 
 from licorne import LicorneError, Recovery, RequestError, Scheduler
-from licorne.proxy.client.recovery import OnRejection, RecoveryState
+from licorne.proxy.client.recovery import OnRejection
 from licorne.proxy.client.recovery_progress import RejectedKind
+from licorne.proxy.client.recovery_states import RecoveryState
 from licorne.proxy.si import si_pb2 as si
 
 RM: Final = si.RegisterResourceManagerRequest(rmID="rm", config=CONFIGURATION)

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.client.recovery import (
+from licorne.proxy.client.recovery_states import (
     RECOVERY_TRANSITIONS,
     RecoveryEvent,
     RecoveryState,
@@ -18,6 +18,7 @@ RULES = {
     ("New", "Register"): "Registered",
     ("Registered", "Recover"): "Recovering",
     ("Recovering", "Success"): "Running",
+    ("Running", "Recover"): "Recovering",
     ("Recovering", "Fail"): "Failed",
 }
 """The rules, written out: what is not here is inappropriate."""

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from licorne.model.applications.state import TRANSITIONS, ApplicationState
 from licorne.model.values.manager_state import MANAGER_TRANSITIONS, ManagerState
 from licorne.model.values.object_state import OBJECT_TRANSITIONS, ObjectState
-from licorne.proxy.client.recovery import RECOVERY_TRANSITIONS, RecoveryState
+from licorne.proxy.client.recovery_states import RECOVERY_TRANSITIONS, RecoveryState
 
 __all__ = ["application_states", "manager_states", "object_states", "recovery_states"]
 

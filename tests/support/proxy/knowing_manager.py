@@ -191,6 +191,15 @@ class KnowingManager(ResourceManager):
         )
         scheduler.update_allocation(request)
 
+    def relist(self, recovery: Recovery) -> None:
+        """Give a recovery all that it knows anew."""
+        recovery.relist(
+            nodes=self.nodes.values(),
+            applications=self.applications.values(),
+            allocations=self.placed.values(),
+            asks=self.asks.values(),
+        )
+
     def recovery(
         self,
         scheduler: SchedulerAPI,

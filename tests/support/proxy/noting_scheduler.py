@@ -7,6 +7,7 @@ from typing import Any
 from support.proxy.knowing_manager import KnowingManager
 
 from licorne import Recovery, ResourceManagerCallback, Scheduler
+from licorne.model.values.documents import Document
 from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["Noting", "begun", "schedulable"]
@@ -31,7 +32,9 @@ class Noting:
         self.scheduler.update_node(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
-        self.sent.append(", ".join(entry.applicationID + _forced(entry) for entry in request.new))
+        names = [entry.applicationID + _forced(entry) for entry in request.new]
+        names += [f"remove {entry.applicationID}" for entry in request.remove]
+        self.sent.append(", ".join(names))
         self.scheduler.update_application(request)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
@@ -42,6 +45,9 @@ class Noting:
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         self.scheduler.update_configuration(request)
+
+    def snapshot(self, *, rm_id: str | None = None) -> Document:
+        return self.scheduler.snapshot(rm_id=rm_id)
 
     def stop(self) -> None:
         self.scheduler.stop()
