@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from support.proxy.knowing_manager import CONFIGURATION, KnowingManager, a_node, an_allocation, an_application
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.noting_scheduler import Noting, begun, schedulable
+from support.proxy.waiting import wait_until
 
 from licorne import LicorneError, Recovery, RequestError, Scheduler
 from licorne.proxy.client.recovery import OnRejection
@@ -308,7 +310,13 @@ def test_an_ask_that_is_placed_elsewhere_meanwhile_is_moved_by_the_next_relist(
 ) -> None:
     """The manager hears of the placement, which is not the one that it has listed."""
     scheduler, recovery = interrupted(manager)
-    scheduler.happens = scheduler.scheduler.run_until_idle
+    door, send = cast("Any", scheduler), scheduler.update_allocation
+
+    def place_before(request: si.AllocationRequest) -> None:
+        scheduler.scheduler.schedule()
+        send(request)
+
+    door.update_allocation = place_before
     ask = manager.asks.pop("waits")
     ask.nodeID = "n2"
     manager.know(allocations=[ask])
@@ -376,6 +384,38 @@ def test_a_scheduler_that_runs_by_itself_is_relisted_again_and_again(engine: Any
     assert {"n2": 10, "n3": 10} == {
         node["nodeID"]: len(node["allocations"]) for node in snapshot["nodes"]["default"]
     }
+
+
+def test_a_request_that_is_being_sent_arrives_first(manager: KnowingManager) -> None:
+    """What it brings is compared; what is sent after it waits, as during the relist."""
+    scheduler, recovery = interrupted(manager)
+    scheduler.sent.clear()
+    begins, goes_on = threading.Event(), threading.Event()
+    send: Any = scheduler.update_allocation
+
+    def update_allocation(request: si.AllocationRequest) -> None:
+        begins.set()
+        assert goes_on.wait(WAIT_SECONDS)
+        send(request)
+
+    door: Any = scheduler
+    door.update_allocation = update_allocation
+    scheduler.happens = lambda: scheduler.sent.append("compared")
+    slow, later = (
+        si.AllocationRequest(rmID="rm", allocations=[an_allocation(key)]) for key in ("slow", "later")
+    )
+    manager.know(allocations=[an_allocation("slow")])
+    with ThreadPoolExecutor(2) as threads:
+        sending = threads.submit(recovery.update_allocation, slow)
+        assert begins.wait(WAIT_SECONDS)
+        comparing = threads.submit(manager.relist, recovery)
+        wait_until(lambda: recovery._is_pausing)
+        recovery.update_allocation(later)
+        goes_on.set()
+        sending.result(WAIT_SECONDS)
+        comparing.result(WAIT_SECONDS)
+
+    assert ["slow on none", "later on none", "compared", "end later", "app"] == scheduler.sent
 
 
 def test_a_scheduler_that_does_not_answer_changes_nothing(manager: KnowingManager) -> None:
