@@ -216,9 +216,8 @@ def sources(built: Path) -> set[str]:
 
 def test_the_source_distribution_holds_what_a_reader_needs(sources: set[str]) -> None:
     """The package, the pages with their pictures, the examples, the changes and the licence."""
-    files = [
-        path for room in ("deploy", "docs", "examples") for path in (ROOT / room).rglob("*") if path.is_file()
-    ]
+    found = (path for room in ("deploy", "docs", "examples") for path in (ROOT / room).rglob("*"))
+    files = [path for path in found if path.is_file()]
     modules = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
     wanted = {str(path.relative_to(ROOT)) for path in (*files, *modules)}
 

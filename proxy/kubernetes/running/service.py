@@ -81,7 +81,7 @@ class PodService:
         return self._election is None or self._election.leads()
 
     def why_stuck(self) -> str:
-        """Return why this process will not recover by itself, empty if it works; waits a few seconds at most."""
+        """Return why this process has to be started anew, empty if it works; waits some seconds at most."""
         if self._election is not None and not self.has_lost_lead and not self._election.is_alive():
             return "the thread of the lease has ended"
         if not self.pods.answers_within(_ANSWER_SECONDS):

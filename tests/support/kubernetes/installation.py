@@ -1,4 +1,4 @@
-"""The manifests of `deploy/kubernetes/` on a cluster of tests, and processes in the place of their containers.
+"""The manifests of `deploy/kubernetes/` on a cluster of tests, and processes in place of their containers.
 
 A process gets the arguments, the account and the pod that the manifests give to a container; only its
 addresses are on loopback, and it finds the API server by a kubeconfig file.
@@ -139,15 +139,11 @@ def replica(cluster: Cluster, folder: Path, pod_name: str, token: str, *changed:
         token: Of its service account.
         changed: Arguments in the place of those of the manifest, such as `--scheduler-name=yunikorn`.
     """
-    (deployment,) = [
-        each for each in documents_of(MANIFESTS / "4-scheduler.yaml") if each["kind"] == "Deployment"
-    ]
+    documents = documents_of(MANIFESTS / "4-scheduler.yaml")
+    (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     own = {each.partition("=")[0]: each for each in container["args"]}
-    own |= {
-        "--rest-address": "--rest-address=127.0.0.1:0",
-        "--health-address": "--health-address=127.0.0.1:0",
-    }
+    own |= {name: f"{name}=127.0.0.1:0" for name in ("--rest-address", "--health-address")}
     own |= {each.partition("=")[0]: each for each in changed}
     kubeconfig = cluster.kubeconfig(folder / f"{pod_name}.yaml", token)
     log = folder / f"{pod_name}-{time.monotonic_ns()}.log"

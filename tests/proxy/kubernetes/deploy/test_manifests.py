@@ -103,7 +103,7 @@ def test_the_account_may_do_nothing_else(api: Api, case: Right) -> None:
 
 @pytest.mark.usefixtures("pod_names")
 def test_what_is_applied_again_stays_as_it_is(api: Api) -> None:
-    """No field of the manifests is one that the server changes, so an upgrade shows real differences alone."""
+    """The server changes no field of the manifests, so an upgrade shows real differences alone."""
     before = [api.ok("GET", path_of(each))["metadata"].get("generation") for each in DOCUMENTS]
 
     after = [applied(api, each)["metadata"].get("generation") for each in DOCUMENTS]

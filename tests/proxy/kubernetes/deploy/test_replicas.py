@@ -1,4 +1,4 @@
-"""Of two replicas one schedules, and the service leads to it: at the start, after a crash, after an orderly end."""
+"""Of two replicas one schedules, and the service leads to it: at first, after a crash, after a normal end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process under the account of the manifests does all that a scheduler of pods does, and nothing is refused."""
+"""A process under the account of the manifests does all that a scheduler of pods does; nothing is refused."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_the_pods_of_a_deployment_run(api: Api, namespace: str) -> None:
 
     def is_replaced(document: dict[str, Any]) -> bool:
         status = document["status"]
-        return status.get("updatedReplicas") == 3 == status.get("readyReplicas") == status["replicas"]
+        return {3} == {status.get(key) for key in ("updatedReplicas", "readyReplicas", "replicas")}
 
     api.until(f"{deployments}/web", is_replaced)
     assert within(SECONDS, lambda: not before & {each["metadata"]["uid"] for each in pods_of(api, namespace)})

@@ -62,9 +62,8 @@ def test_a_probe_gets_its_answer(case: Probe) -> None:
 def test_an_address_that_is_taken_is_refused_in_words() -> None:
     """A second process on the host does not answer in the place of the first."""
     checks = {"why_stuck": always(""), "why_not_ready": always("")}
-    with HealthServer(FREE, **checks) as server:
-        with pytest.raises(LicorneError, match=f"cannot listen on 127.0.0.1:{server.port}"):
-            HealthServer(FREE.with_port(server.port), **checks)
+    with HealthServer(FREE, **checks) as server, pytest.raises(LicorneError, match="cannot listen on 127"):
+        HealthServer(FREE.with_port(server.port), **checks)
 
 
 def test_nobody_listens_after_the_end() -> None:

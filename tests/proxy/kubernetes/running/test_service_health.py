@@ -1,0 +1,117 @@
+"""When a process has to be started anew, and when it could schedule."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from support.kubernetes.stub_clients import PODS, a_pod, client_of
+from support.kubernetes.stub_server import StubApiServer
+
+from licorne import Scheduler
+from licorne.proxy.kubernetes.running import service as module
+from licorne.proxy.kubernetes.running.coordinator import Coordinator, PodSchedulerOptions
+from licorne.proxy.kubernetes.running.leader_election import LeaderElection
+from licorne.proxy.kubernetes.running.service import PodService
+
+SECONDS = 10
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+@pytest.fixture
+def stub() -> Iterator[StubApiServer]:
+    with StubApiServer() as server:
+        server.add(PODS, a_pod("own"))
+        yield server
+
+
+@pytest.fixture
+def start(stub: StubApiServer) -> Iterator[Callable[..., PodService]]:
+    """Return a function that starts a process in the pod `own`; it is stopped behind the test."""
+    with ExitStack() as stack:
+
+        def started(*, waits_for_lead: bool = False) -> PodService:
+            scheduler = stack.enter_context(Scheduler())
+            client = stack.enter_context(client_of(stub, patience_seconds=0))
+            options = PodSchedulerOptions(identity="one", waits_for_lead=waits_for_lead)
+            service = PodService(scheduler, client, options, on_lost=lambda: None, pod_name="own")
+            return stack.enter_context(service)
+
+        yield started
+
+
+def becomes(condition: Callable[[], bool]) -> bool:
+    """Wait until a condition is true; return whether it is."""
+    pause = threading.Event()
+    return any(condition() or pause.wait(0.02) for _ in range(SECONDS * 50))
+
+
+def test_a_process_that_schedules_is_ready_and_works(start: Callable[..., PodService]) -> None:
+    """Its label is written, and the scheduler has the cluster."""
+    service = start()
+
+    assert becomes(lambda: service.why_not_ready() == "")
+    assert (True, "") == (service.pods.is_ready, service.why_stuck())
+
+
+def test_a_standby_is_ready_when_it_has_listed_all(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """It does not schedule, since another one holds the lease."""
+    spec = {"holderIdentity": "another", "leaseDurationSeconds": 10}
+    stub.add(LEASES, {"metadata": {"name": "licorne"}, "spec": spec})
+
+    service = start(waits_for_lead=True)
+
+    assert becomes(lambda: service.why_not_ready() == "")
+    assert (False, "") == (service.pods.is_ready, service.why_stuck())
+
+
+def test_a_process_without_a_list_is_not_ready(stub: StubApiServer, start: Callable[..., PodService]) -> None:
+    """It says what it waits for."""
+    stub.fail("GET", "/api/v1/nodes", status=403, times=None)
+
+    service = start()
+
+    expected = "the scheduler does not have the nodes and pods of the cluster yet"
+    assert becomes(lambda: service.why_not_ready() == expected)
+
+
+def test_a_process_whose_label_is_refused_is_not_ready(
+    stub: StubApiServer, start: Callable[..., PodService]
+) -> None:
+    """The service would not lead to it, or to one too many."""
+    stub.fail("PATCH", f"{PODS}/own", status=403, times=None)
+
+    service = start()
+
+    assert becomes(lambda: service.pods.is_ready)
+    assert "the label of the pod is not written yet" == service.why_not_ready()
+
+
+def test_a_process_that_hangs_is_stuck(
+    start: Callable[..., PodService], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its one thread carries nothing out."""
+    goes_on = threading.Event()
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(Coordinator, "flush", lambda _: goes_on.wait(SECONDS))
+
+    service = start()
+
+    assert becomes(lambda: service.why_stuck() == "the scheduler of pods has carried out nothing for 0.1 s")
+    goes_on.set()
+    assert becomes(lambda: service.why_stuck() == "")
+
+
+def test_a_process_that_takes_no_part_in_the_election_is_stuck(
+    start: Callable[..., PodService], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault has ended the thread of the lease, and nobody would notice."""
+    monkeypatch.setattr(LeaderElection, "_run", lambda _: None)
+
+    service = start(waits_for_lead=True)
+
+    assert becomes(lambda: service.why_stuck() == "the thread of the lease has ended")
