@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 from contextlib import closing
 
@@ -50,6 +51,16 @@ def test_a_function_is_called_on_the_thread_of_the_server_while_it_runs() -> Non
 
     here = threading.current_thread().name
     assert [here, "licorne-test", here] == names
+
+
+def test_an_answer_does_not_wait_until_its_head_is_acknowledged() -> None:
+    """What the socket has set its connections inherit."""
+    serving = ServingThread("TEST", a_server)
+    serving.start("127.0.0.1", 0)
+
+    assert serving._socket is not None
+    assert serving._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    serving.end()
 
 
 def test_a_server_that_ends_starts_again() -> None:
