@@ -19,7 +19,6 @@ from ..objects import (
     PriorityClass,
     StorageClass,
 )
-from ..predicates.cluster_view import anti_affinity_terms
 from .shared_parts import SharedParts
 from .task_life import TaskLife
 
@@ -141,10 +140,7 @@ class ClusterEvents:
             note = f"node {task.node_name} has refused the pod: {pod.status.reason}"
             self._reporter.event(pod, "NodeRefusedPod", "Scheduling", note, is_warning=True)
         self._tasks.pod_gone(uid)
-        if anti_affinity_terms(pod):
-            self._reconsidering.everything_changed()
-        else:
-            self._reconsidering.neighbours_changed()
+        self._reconsidering.neighbours_changed()
 
     # ------------------------------------------------------------------------------------- nodes
 

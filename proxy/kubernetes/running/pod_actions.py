@@ -129,7 +129,7 @@ class PodActions:
         self._bind(task, task.placement, 0)
 
     def _bind(self, task: Task, placement: int, attempt: int) -> None:
-        if not (self.may_act and _is_binding(task, placement)):
+        if not (self.may_act and _is_binding(task, placement)) or task.ending is not None:
             return
         reason = self.answers.why_not_bind(task)
         if reason:

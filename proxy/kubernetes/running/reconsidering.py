@@ -46,12 +46,12 @@ class Reconsidering:
             self._plan()
 
     def everything_changed(self) -> None:
-        """Take that claims or volumes have changed, or that a pod is gone that kept others away."""
+        """Take that claims or volumes have changed."""
         self._everything = True
         self._plan()
 
     def kept_away(self, judge: Callable[[], None]) -> None:
-        """Take that a pod keeps others away: have them judged by themselves, once for many such pods."""
+        """Take that a pod keeps others away, which are to be judged by themselves; once for many such pods."""
         self._judge = judge
         self._plan()
 
@@ -65,6 +65,7 @@ class Reconsidering:
         if self._judge is not None:
             judge, self._judge = self._judge, None
             judge()
+            self._everything = True  # others of their class share the refusals that were for them
         keys = list(self.waiting) if self._neighbours else []
         everything = self._everything
         self._nodes, self._neighbours, self._everything, self._is_due = set(), False, False, False

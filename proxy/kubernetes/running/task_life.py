@@ -270,13 +270,11 @@ class TaskLife:
         if task is None:
             message = "the pod has ended meanwhile"
             self._requests.add(release_message(allocation.applicationID, key, si.STOPPED_BY_RM, message))
-        elif task.node_name == node_name and task.has_node:
-            if node_name in self._cache.nodes and task.state is TaskState.ORPHAN:
-                task.state = TaskState.BOUND
-        elif task.state is not TaskState.ASKED:
+        elif task.state is TaskState.ASKED:
+            if task.ending is None:
+                self._bind(task, node_name)
+        elif not (task.node_name == node_name and task.has_node):
             self._misplaced(task)
-        elif task.ending is None:
-            self._bind(task, node_name)
 
     def _misplaced(self, task: Task) -> None:
         """Take a placement of what is elsewhere, or not asked for any more."""

@@ -154,6 +154,12 @@ class SteppedCluster:
         assert [] == self.loop.errors
         self.scheduler.validate()
 
+    def place(self) -> None:
+        """Let the scheduler place what waits, so that the coordinator does not know yet."""
+        self._feed()
+        self.coordinator.flush()
+        self.scheduler.schedule()
+
     def _feed(self) -> int:
         """Hand over what has changed; return how much."""
         count = 0

@@ -203,6 +203,26 @@ def test_a_placeholder_that_ends_too_early_is_replaced(cluster: SteppedCluster, 
     assert cluster.pod_places == cluster.core_places
 
 
+def test_a_placeholder_that_the_watch_never_shows_is_replaced(cluster: SteppedCluster) -> None:
+    """It was deleted at once, and a list in between has neither."""
+    cluster.add_node(cpu="2")
+    add_member(cluster, "a")
+    cluster._feed()
+    cluster.watches = False
+    cluster.settle()
+    for name in cluster.placeholders:
+        cluster.stub.remove(f"{PODS}/{name}")
+    cluster.relist()
+    cluster.watches = True
+    settle(cluster, 5)
+
+    assert {} == cluster.places
+
+    settle(cluster, 60)
+
+    assert {"a"} < set(cluster.places)
+
+
 def test_a_placeholder_that_is_preempted_is_replaced(cluster: SteppedCluster) -> None:
     """The gang reserves its room again, later."""
     cluster.add_node(cpu="1")

@@ -117,17 +117,18 @@ def test_a_list_may_have_another_node_of_the_name(cluster: SteppedCluster) -> No
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_a_node_that_goes_while_a_pod_is_placed_there(cluster: SteppedCluster, comes_back: bool) -> None:  # noqa: FBT001 - of the table
     """The pod waits again: it is not an orphan of a node that it was never on."""
+    uid = cluster.add_pod()
+    cluster.settle()
     cluster.add_node()
-    cluster.add_pod()
-    cluster._feed()
-    cluster.loop.run()
-    cluster.coordinator.flush()
-    cluster.scheduler.schedule()  # placed, and the coordinator does not know yet
+    cluster.place()
+
+    assert {uid: "n1"} == cluster.core_places
+
     cluster.stub.remove(f"{NODES}/n1")
     cluster.add_node("n1" if comes_back else "n2")
     cluster._feed()
     cluster.coordinator.flush()
-    cluster.advance(40)
+    cluster.advance(5)
 
     assert ["n1" if comes_back else "n2"] == list(cluster.places.values())
     assert cluster.pod_places == cluster.core_places

@@ -125,17 +125,18 @@ def test_a_pod_that_is_being_deleted_is_not_bound(cluster: SteppedCluster) -> No
 
 def test_a_pod_that_somebody_else_assigns_is_counted_where_it_is(cluster: SteppedCluster) -> None:
     """Also if the scheduler has placed it elsewhere, and has not said so yet."""
+    uid = cluster.add_pod()
+    cluster.settle()
     cluster.add_node("n1")
-    cluster.add_pod()
-    cluster._feed()
-    cluster.loop.run()
-    cluster.coordinator.flush()
-    cluster.scheduler.schedule()  # placed on the only node
+    cluster.place()
+
+    assert {uid: "n1"} == cluster.core_places
+
     cluster.add_node("n2")
     cluster.stub.change(f"{PODS}/p", {"spec": {"nodeName": "n2"}})
     cluster.settle()
 
-    assert ["n2"] == list(cluster.core_places.values())
+    assert {uid: "n2"} == cluster.core_places
     assert cluster.pod_places == cluster.core_places
     assert [] == cluster.stub.asked("POST", f"{PODS}/p/binding")
 
@@ -250,6 +251,37 @@ def test_a_rejected_pod_is_asked_for_again_after_a_pause(cluster: SteppedCluster
     assert [10, 20, 40] == pauses
     assert ("False", "Unschedulable", "too large") == cluster.condition()
     assert ["TaskRejected"] == cluster.events("p")
+
+
+def test_what_is_sent_again_says_where_a_pod_runs(cluster: SteppedCluster) -> None:
+    """Also if the API server has answered the bind, and the watch has not shown it yet."""
+    cluster.add_node()
+    uid = cluster.add_pod()
+    cluster._feed()
+    cluster.watches = False
+    cluster.settle()
+    ended = si.AllocationRelease(allocationKey=uid, applicationID="app", partitionName="default")
+    ended.terminationType = si.STOPPED_BY_RM
+    cluster.parts().requests.add(si.NodeInfo(nodeID="n1", action=si.NodeInfo.DRAIN_NODE))
+    cluster.parts().requests.add(ended)
+    cluster.settle()
+
+    assert {uid: "n1"} == cluster.core_places
+    assert 1 == len(cluster.stub.asked("POST", f"{PODS}/p/binding"))
+
+
+def test_a_pod_that_is_to_end_is_not_bound_any_more(cluster: SteppedCluster) -> None:
+    """It is being deleted, as soon as the API server lets it."""
+    cluster.add_node()
+    uid = cluster.add_pod()
+    cluster.stub.fail("POST", f"{PODS}/p/binding", status=500)
+    cluster.stub.fail("DELETE", f"{PODS}/p", status=500, times=4)
+    cluster.settle()
+    cluster.coordinator._said("allocations", release(uid, si.PREEMPTED_BY_SCHEDULER))
+    cluster.advance(40)
+
+    assert 1 == len(cluster.stub.asked("POST", f"{PODS}/p/binding"))
+    assert ({}, {}) == (cluster.coordinator.tasks, cluster.core_places)
 
 
 def test_a_request_that_cannot_be_made_is_made_again(cluster: SteppedCluster) -> None:
@@ -380,12 +412,10 @@ def test_a_release_that_only_confirms_changes_nothing(cluster: SteppedCluster) -
 
 def test_an_allocation_of_a_pod_that_has_ended_is_given_back(cluster: SteppedCluster) -> None:
     """It came while the pod was deleted."""
-    cluster.add_node()
     cluster.add_pod()
-    cluster._feed()
-    cluster.loop.run()
-    cluster.coordinator.flush()
-    cluster.scheduler.schedule()
+    cluster.settle()
+    cluster.add_node()
+    cluster.place()
     cluster.stub.remove(f"{PODS}/p")
     cluster.settle()
 
