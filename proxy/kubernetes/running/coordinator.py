@@ -334,12 +334,14 @@ class Coordinator:
             Reconsidering(loop, self._reconsider),
         )
         tasks = TaskLife(parts)
+        waiting = WaitingReports(loop, reporter, tasks.tasks, self._explain)
+        tasks.on_asked = waiting.asked
         return _Running(
             settings=settings,
             requests=requests,
             tasks=tasks,
             events=ClusterEvents(parts, tasks),
-            waiting=WaitingReports(loop, reporter, tasks.tasks, self._explain),
+            waiting=waiting,
         )
 
     def _reconsider(self, node_ids: Sequence[str], keys: Sequence[str]) -> None:

@@ -51,7 +51,7 @@ class Reconsidering:
         self._plan()
 
     def kept_away(self, judge: Callable[[], None]) -> None:
-        """Take that a pod keeps others away, which are to be judged by themselves; once for many such pods."""
+        """Take that a pod keeps others away: `judge` is called, once for many such pods."""
         self._judge = judge
         self._plan()
 

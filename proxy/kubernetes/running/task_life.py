@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from ....model.resources.quantities import QuantityError
@@ -55,6 +56,8 @@ class TaskLife:
         self._gated: set[str] = set()
         """The uids of pods that wait for their scheduling gates, of which people know."""
         self.applications = Applications(parts, self)
+        self.on_asked: Callable[[Task], None] = _nothing
+        """Is called with each task that is asked for."""
         self._actions.answers = self
 
     # ------------------------------------------------------------------------------------- pods
@@ -192,6 +195,7 @@ class TaskLife:
         self._blocked.pop(task.key, None)
         task.state = TaskState.ASKED
         self._send(task)
+        self.on_asked(task)
 
     def storage_changed(self) -> None:
         """Go on with the tasks whose claims are there now, or are bound."""
@@ -311,6 +315,7 @@ class TaskLife:
         task.state, task.node_name = TaskState.ASKED, ""
         self._release(task, si.SCHEDULING_FAILED_ON_RM, reason)
         self._class_of(task)
+        self.on_asked(task)
 
     def _ask_again(self, task: Task) -> None:
         """Ask anew for a task that the scheduler does not have any more."""
@@ -477,3 +482,7 @@ _ON_NODES: Final = frozenset({TaskState.BOUND, TaskState.ORPHAN})
 def _ends_unbound(pod: Pod) -> bool:
     """Return whether a pod is being deleted before it was on a node: the API server does not bind it."""
     return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+
+
+def _nothing(_: Task) -> None:
+    """Do nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
@@ -16,6 +16,8 @@ __all__ = ["WaitingReports"]
 _AT_ONCE: Final = 4
 _PAUSE_SECONDS: Final = 0.05
 _AGAIN_SECONDS: Final = 30.0
+_NEW_SECONDS: Final = 3.0
+"""When a pod is asked about of which the scheduler has not said that it lacks room: then a quota keeps it."""
 _AGAIN_PAUSE_SECONDS: Final = 0.2
 """Between two pods that are asked about again: with many of them each is asked about less often."""
 
@@ -46,6 +48,8 @@ class WaitingReports:
         """The reason of the condition to be written, by key, in the order in which they came."""
         self._again: OrderedDict[str, tuple[float, str]] = OrderedDict()
         """When to ask again, and the reason, by key, in the order of the times."""
+        self._new: deque[tuple[float, str]] = deque()
+        """When to look whether a pod waits still, and its key, in the order of the times."""
         self._open_count = 0
         self._is_planned = False
         self._is_again_planned = False
@@ -53,7 +57,21 @@ class WaitingReports:
     @property
     def count(self) -> int:
         """How many pods are asked about, now or later."""
-        return len(self._due) + len(self._again)
+        return len(self._due) + len(self._again) + len(self._new)
+
+    def asked(self, task: Task) -> None:
+        """Take that a task is asked for."""
+        if not self._new:
+            self._loop.later(_NEW_SECONDS, self._look_at_new)
+        self._new.append((self._loop.now() + _NEW_SECONDS, task.key))
+
+    def _look_at_new(self) -> None:
+        while self._new and self._new[0][0] <= self._loop.now():
+            _, key = self._new.popleft()
+            if key not in self._due and key not in self._again:
+                self.waits(key, "SchedulingSkipped")
+        if self._new:
+            self._loop.later(self._new[0][0] - self._loop.now(), self._look_at_new)
 
     def waits(self, key: str, reason: str) -> None:
         """Take that a task waits, `Unschedulable` or `SchedulingSkipped`."""

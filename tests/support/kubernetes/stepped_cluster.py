@@ -27,7 +27,16 @@ from licorne.proxy.kubernetes.objects import ConfigMap
 from licorne.proxy.kubernetes.running.coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
 from licorne.proxy.kubernetes.running.tasks import PodApplication, Task
 
-__all__ = ["NAMESPACE", "NODES", "PODS", "QUEUES", "SETTINGS", "SteppedCluster", "gang_annotations"]
+__all__ = [
+    "NAMESPACE",
+    "NODES",
+    "PODS",
+    "QUEUES",
+    "SETTINGS",
+    "DirectClient",
+    "SteppedCluster",
+    "gang_annotations",
+]
 
 NAMESPACE: Final = "blue"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -51,7 +60,7 @@ _ENDED: Final = {"Completed", "Failed", "Rejected", "Expired"}
 _ROUNDS_MAX: Final = 300
 
 
-class _DirectClient:
+class DirectClient:
     """Makes requests of a stub without HTTP, once."""
 
     def __init__(self, stub: StubApiServer) -> None:
@@ -111,7 +120,7 @@ class SteppedCluster:
     def _begin(self) -> None:
         self.scheduler = Scheduler(engine="direct")
         self.loop = ManualLoop(self.scheduler.now_ns() / 1e9)
-        calls = ApiCalls(cast("ApiClient", _DirectClient(self.stub)))
+        calls = ApiCalls(cast("ApiClient", DirectClient(self.stub)))
         self.coordinator = Coordinator(self.scheduler, self.loop, calls, self._options, Log())
         self._versions: dict[str, str] = {}
         for kind, path in _KINDS:
