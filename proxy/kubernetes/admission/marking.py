@@ -87,6 +87,8 @@ class Marking:
         kind = request.kind.kind
         if kind == _POD and request.operation == _UPDATE:
             return _updated_pod(request)
+        if kind in _TEMPLATES and request.operation == _UPDATE:
+            return self._updated_workload(request)
         if request.operation != _CREATE:
             return ADMITTED
         if kind == _POD:
@@ -165,6 +167,18 @@ class Marking:
         return AdmissionVerdict(
             patch=added_entries((*path, "metadata", "annotations"), metadata.annotations, entries)
         )
+
+    def _updated_workload(self, request: AdmissionRequest) -> AdmissionVerdict:
+        """Return that a workload may be changed, but for its user by one who may not name one.
+
+        Otherwise who may edit a Deployment could have its pods run for anybody: controllers are trusted.
+        """
+        path = _TEMPLATES[request.kind.kind]
+        annotations = _annotations(_at(request.object, path))
+        if annotations.get(USER_INFO) == _annotations(_at(request.old_object, path)).get(USER_INFO):
+            return ADMITTED
+        problem = self._problem_of_user(request, annotations)
+        return denied(problem) if problem else ADMITTED
 
     def _is_marked(self, namespace: str, template: ObjectMeta) -> bool:
         """Return whether the pods of a template will be given to the scheduler as an application."""

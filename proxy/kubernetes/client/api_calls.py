@@ -38,6 +38,10 @@ class ApiCalls:
     def __init__(self, client: ApiClient) -> None:
         self._client = client
 
+    def limit_rate(self, qps: float, burst: int) -> None:
+        """Limit how many calls are made a second, and at once."""
+        self._client.limit_rate(qps, burst)
+
     def get_pod(self, namespace: str, name: str) -> Pod:
         """Return a pod as the server has it; the status of the error is 404 if there is none."""
         return _decoded(self._client.request("GET", _pod(namespace, name)), Pod)

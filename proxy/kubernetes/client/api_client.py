@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
@@ -71,6 +72,15 @@ class ApiClient:
         self._lock = threading.Lock()
         self._connections: tuple[tuple[str | None, str | None], ApiConnections] | None = None
         self._closed = threading.Event()
+
+    def limit_rate(self, qps: float, burst: int) -> None:
+        """Make so many requests a second, and so many at once, from now on; 0 requests a second are no limit.
+
+        Args:
+            qps: How many requests are made a second.
+            burst: How many may be made at once after a pause.
+        """
+        self._bucket = TokenBucket(qps or math.inf, burst or 1)
 
     @property
     def namespace(self) -> str:

@@ -199,6 +199,7 @@ class Coordinator:
         recovery.start()
         running.recovery = running.requests.target = recovery
         self._log.info("scheduling: {} nodes, {} pods", len(self._cache.nodes), len(self._cache.pods))
+        self._calls.limit_rate(settings.queries_per_second, settings.query_burst)
         self._lists.clear()
         early, self._early = self._early, []
         for kind, changes in early:

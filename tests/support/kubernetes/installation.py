@@ -39,7 +39,12 @@ NAMESPACE: Final = "licorne"
 _LOOK_SECONDS: Final = 0.1
 _END_SECONDS: Final = 30.0
 _APPLY: Final = "application/apply-patch+yaml"
-_CLUSTER_WIDE: Final = frozenset({"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"})
+_CLUSTER_WIDE: Final = frozenset(
+    {
+        *("Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"),
+        *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+    }
+)
 
 
 def documents_of(*paths: Path) -> list[dict[str, Any]]:
@@ -119,12 +124,14 @@ def is_leading(api: Api, replica: Replica) -> bool:
 
 
 def _spoken(process: subprocess.Popen[str], names: tuple[str, ...], log: Path) -> Iterator[tuple[str, str]]:
-    """Yield the addresses that a process prints when it listens."""
+    """Yield the addresses that a process prints when it listens, until those of some names are there."""
     assert process.stdout is not None
-    for _ in names:
+    lacking = set(names)
+    while lacking:
         line = process.stdout.readline()
         assert line, f"it ended with status {process.wait()}: {log.read_text()}"
         name, _, address = line.strip().partition(" on ")
+        lacking.discard(name)
         yield name, address
 
 

@@ -150,8 +150,22 @@ UPDATES: Final = {
     "an update of a workload passes": (
         "Deployment",
         a_workload("Deployment", pod(ANN)),
-        a_workload("Deployment", pod(BOB)),
+        a_workload("Deployment", pod({**ANN, "note": "x"})),
         {},
+        ADMITTED,
+    ),
+    "the user of a workload cannot be changed by one who may not name it": (
+        "CronJob",
+        a_workload("CronJob", pod(ANN)),
+        a_workload("CronJob", pod(BOB)),
+        {},
+        denied(REFUSED),
+    ),
+    "it can by a controller": (
+        "Deployment",
+        a_workload("Deployment", pod(ANN)),
+        a_workload("Deployment", pod(BOB)),
+        {"user": CONTROLLER},
         ADMITTED,
     ),
     "so does one of any other kind": ("Widget", {}, {}, {}, ADMITTED),
@@ -159,7 +173,7 @@ UPDATES: Final = {
 
 
 @pytest.mark.parametrize("case", UPDATES.values(), ids=UPDATES)
-def test_an_update_passes_unless_it_changes_the_user_of_a_pod(
+def test_an_update_passes_unless_it_changes_the_user(
     case: tuple[str, dict[str, Any], dict[str, Any], dict[str, Any], AdmissionVerdict],
 ) -> None:
     """Nothing is added then."""

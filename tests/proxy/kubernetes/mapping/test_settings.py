@@ -32,12 +32,16 @@ DEFAULTS: Final = {
     "placeholder_user_id": None,
     "placeholder_group_id": None,
     "placeholder_fs_group_id": None,
+    "placeholder_pods": True,
+    "evict_preempted": False,
     "instance_type_label": "node.kubernetes.io/instance-type",
 }
 KEYS: Final[dict[str, tuple[str, str, object]]] = {
     "the id of the cluster": ("service.clusterId", "rm_id", "prod"),
     "the name of the queue file": ("service.policyGroup", "policy_group", "teams"),
     "gangs are disabled": ("service.disableGangScheduling", "gangs_disabled", True),
+    "gangs have no placeholder pods": ("service.placeholderPods", "placeholder_pods", False),
+    "preempted pods are evicted": ("service.evictPreempted", "evict_preempted", True),
     "nothing is read again": ("service.enableConfigHotRefresh", "hot_reload", False),
     "each pod is an application": (
         "admissionController.filtering.generateUniqueAppId",

@@ -210,7 +210,12 @@ def test_reports_of_pods_that_wait_do_not_grow(cluster: SteppedCluster) -> None:
     asked: list[str] = []
     waiting = cluster.parts().waiting
     explain = waiting._explain
-    waiting._explain = lambda application, key: (asked.append(key), explain(application, key))[1]
+
+    def noting(application: str, key: str) -> str:
+        asked.append(key)
+        return str(explain(application, key))
+
+    waiting._explain = noting
     for _ in range(10):
         for uid in list(cluster.coordinator.tasks):
             waiting.waits(uid, "Unschedulable")
