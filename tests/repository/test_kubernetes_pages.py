@@ -11,6 +11,8 @@ import pytest
 import typer
 
 from licorne.proxy.commands.kubernetes import kubernetes
+from licorne.proxy.kubernetes.admission.settings import _READERS as _ADMISSION_READERS
+from licorne.proxy.kubernetes.admission.settings import AdmissionSettings, admission_settings
 from licorne.proxy.kubernetes.mapping.names import CONFIGS_NAME
 from licorne.proxy.kubernetes.mapping.settings import _READERS, KubernetesSettings, settings_from_config_maps
 from licorne.proxy.kubernetes.objects import ConfigMap, ObjectMeta
@@ -23,7 +25,7 @@ FIRST_RULES: Final = 2
 LAST_RULES: Final = 18
 
 SETTINGS: Final = dict(re.findall(r"^\| `([\w.]+)` \| (?:`([^`]*)`)? *\| [^|]+ \|$", PAGE, re.MULTILINE))
-"""Each key of the table of settings, with its default; the empty text if it has none."""
+"""Each key of the tables of settings, with its default; the empty text if it has none."""
 
 
 def rows_of_rules() -> list[tuple[int, int, str]]:
@@ -32,9 +34,9 @@ def rows_of_rules() -> list[tuple[int, int, str]]:
     return [(int(section), int(number), cell) for section, number, cell in found]
 
 
-def test_every_setting_is_in_the_table() -> None:
+def test_every_setting_is_in_a_table() -> None:
     """And no other key is."""
-    assert set(_READERS) == set(SETTINGS)
+    assert {*_READERS, *_ADMISSION_READERS} == set(SETTINGS)
 
 
 @pytest.mark.parametrize("key", sorted(SETTINGS))
@@ -43,6 +45,7 @@ def test_the_default_in_the_table_is_the_one_that_holds(key: str) -> None:
     configs = ConfigMap(metadata=ObjectMeta(name=CONFIGS_NAME), data={key: SETTINGS[key]})
 
     assert KubernetesSettings() == settings_from_config_maps(None, configs).settings
+    assert AdmissionSettings() == admission_settings(None, configs)
 
 
 def test_every_option_is_in_the_table() -> None:
@@ -60,7 +63,7 @@ def test_every_file_that_is_installed_is_in_the_table() -> None:
     folder = ROOT / "deploy" / "kubernetes"
     table = PAGE.partition("\n| file in `deploy/kubernetes/` ")[2].partition("\n\n")[0]
 
-    named = set(re.findall(r"^\| `([\w.-]+)` ", table, re.MULTILINE))
+    named = set(re.findall(r"^\| `([\w.-]+)/?` ", table, re.MULTILINE))
     assert {path.name for path in folder.iterdir() if path.suffix != ".dockerignore"} == named
 
 

@@ -85,8 +85,10 @@ class Replica:
         self.process = process
         self.pod_name = pod_name
         self.log = log
-        said = dict(_spoken(process, ("REST", "health"), log))
+        said = _spoken(process, log)
         self.rest, self.health = said["REST"], said["health"]
+        self.webhook = said.get("webhook", "")
+        """Where its webhook listens, empty if it has none."""
 
     def get(self, address: str, path: str) -> tuple[int, str]:
         """Ask one of its addresses; return status and text, and the status 0 if nobody listens."""
@@ -123,16 +125,16 @@ def is_leading(api: Api, replica: Replica) -> bool:
     return replica.is_ready and role_of(api, replica.pod_name) == "leader" and replica.is_ready
 
 
-def _spoken(process: subprocess.Popen[str], names: tuple[str, ...], log: Path) -> Iterator[tuple[str, str]]:
-    """Yield the addresses that a process prints when it listens, until those of some names are there."""
+def _spoken(process: subprocess.Popen[str], log: Path) -> dict[str, str]:
+    """Return the addresses that a process prints when it listens; that of the probes is the last one."""
     assert process.stdout is not None
-    lacking = set(names)
-    while lacking:
+    said: dict[str, str] = {}
+    while "health" not in said:
         line = process.stdout.readline()
         assert line, f"it ended with status {process.wait()}: {log.read_text()}"
         name, _, address = line.strip().partition(" on ")
-        lacking.discard(name)
-        yield name, address
+        said[name] = address
+    return said
 
 
 @contextmanager

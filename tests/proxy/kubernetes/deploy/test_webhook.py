@@ -1,86 +1,164 @@
-"""The admission webhook under the account of the manifests: its certificate, and what it may read."""
+"""The webhook of the manifests on a real API server, which asks it about pods, workloads and ConfigMaps."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from contextlib import closing
+from typing import Any
 
 import pytest
-from support.kubernetes.api import JSON_PATCH, Api
+from support.kubernetes.api import JSON_PATCH, MERGE_PATCH, Api
+from support.kubernetes.cluster import Cluster
 from support.kubernetes.installation import (
     MANIFESTS,
     NAMESPACE,
     Replica,
     applied,
     documents_of,
+    is_leading,
     path_of,
     within,
 )
+from support.kubernetes.manifests import deployment, pod
 
 pytestmark = pytest.mark.kubernetes
 
-FOLDER: Final = MANIFESTS / "webhook"
-SECRETS: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+SECONDS = 20
+DOCUMENTS = documents_of(MANIFESTS / "webhook" / "webhook.yaml")
+CONFIGURATION = f"/api/v1/namespaces/{NAMESPACE}/configmaps/yunikorn-configs"
+USER_INFO = "yunikorn.apache.org/user.info"
+ADA = "ada"
+
+Start = Callable[..., Replica]
 
 
 @pytest.fixture
-def registered(api: Api, pod_names: tuple[str, str]) -> Iterator[None]:
-    """Apply the manifests of the webhook; they are gone afterwards, so that nobody else is asked about."""
-    assert pod_names
-    documents = documents_of(FOLDER / "webhook.yaml")
-    for document in documents:
+def webhook(api: Api, start: Start, pod_names: tuple[str, str]) -> Iterator[Replica]:
+    """Apply the manifests, start a process that serves the webhook, and have the server ask it.
+
+    The service is replaced by the address of the process: there is no network of pods.
+    """
+    for document in DOCUMENTS:
         applied(api, document)
-    yield
-    for document in documents:
+    # The controllers of the test cluster are not service accounts of `kube-system`, as they are elsewhere.
+    trusted = {"admissionController.accessControl.externalUsers": "^administrator$"}
+    api.ok("PATCH", CONFIGURATION, {"data": trusted}, MERGE_PATCH)
+    replica = start(pod_names[0], "--webhook", "--webhook-address=127.0.0.1:0", "--webhook-name=127.0.0.1")
+    for document in DOCUMENTS:
+        for hook in document.get("webhooks", ()):
+            url = f"https://{replica.webhook}{hook['clientConfig']['service']['path']}"
+            config = "/webhooks/0/clientConfig"
+            changes = [{"op": "remove", "path": f"{config}/service"}]
+            changes.append({"op": "add", "path": f"{config}/url", "value": url})
+            api.ok("PATCH", path_of(document), changes, JSON_PATCH)
+    assert within(SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
+    yield replica
+    for document in DOCUMENTS:
         api.ok("DELETE", path_of(document))
 
 
-def authority(api: Api, kind: str) -> str:
-    """Return who vouches for the webhook, as a registration says."""
-    path = f"/apis/admissionregistration.k8s.io/v1/{kind}/licorne-admission"
-    return str(api.ok("GET", path)["webhooks"][0]["clientConfig"].get("caBundle", ""))
+@pytest.fixture
+def ada(cluster: Cluster, api: Api, namespace: str) -> Iterator[Api]:
+    """Return the client of a user who may do everything with pods and workloads of the namespace."""
+    token = cluster.service_account_token(namespace, ADA)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    subject = {"kind": "ServiceAccount", "name": ADA, "namespace": namespace}
+    bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"
+    api.ok("POST", bindings, {"metadata": {"name": ADA}, "roleRef": role, "subjects": [subject]})
+    with closing(cluster.api(token)) as client:
+        yield client
 
 
-@pytest.mark.usefixtures("registered")
-def test_a_process_makes_its_certificate_and_publishes_its_authority(
-    start: Callable[..., Replica], api: Api, pod_names: tuple[str, str]
+def user_of(document: dict[str, Any]) -> str:
+    """Return whom the annotation of an object names, empty if there is none."""
+    text = document["metadata"].get("annotations", {}).get(USER_INFO, "{}")
+    user: str = json.loads(text).get("user", "")
+    return user
+
+
+def is_asked(api: Api, namespace: str) -> bool:
+    """Return whether the server asks the webhook: it learns of registrations a moment later."""
+    query = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
+    return user_of(api.ok("POST", query, pod("probe", scheduler="default-scheduler"))) != ""
+
+
+def test_a_pod_gets_its_user_and_its_scheduler(api: Api, ada: Api, webhook: Replica, namespace: str) -> None:
+    """Nothing of Licorne is in its manifest, and it is placed by it."""
+    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    plain = pod("plain")
+    del plain["spec"]["schedulerName"]
+    path = f"/api/v1/namespaces/{namespace}/pods"
+
+    created = ada.ok("POST", path, plain)
+
+    assert f"system:serviceaccount:{namespace}:{ADA}" == user_of(created)
+    assert "licorne" == created["spec"]["schedulerName"]
+    assert within(SECONDS, lambda: "nodeName" in api.ok("GET", f"{path}/plain")["spec"])
+
+
+def test_another_user_cannot_be_named(api: Api, ada: Api, webhook: Replica, namespace: str) -> None:
+    """Whoever may create pods would have the limits of any user otherwise."""
+    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    other = pod("other", annotations={USER_INFO: '{"user": "root"}'})
+
+    status, answer = ada.request("POST", f"/api/v1/namespaces/{namespace}/pods", other)
+
+    assert (400, True) == (status, "denied the request" in answer["message"]), answer
+
+
+def test_the_pods_of_a_workload_run_for_its_user(
+    api: Api, ada: Api, webhook: Replica, namespace: str
 ) -> None:
-    """Two replicas share it."""
-    arguments = ("--webhook", "--webhook-address=127.0.0.1:0", "--webhook-name=127.0.0.1")
-    for pod_name in pod_names:
-        start(pod_name, *arguments)
+    """And not for the controller that creates them."""
+    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
 
-    secret = api.ok("GET", f"{SECRETS}/licorne-admission")
-    assert secret["data"]
-    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-    assert within(10, lambda: all(authority(api, kind) for kind in kinds))
-    assert authority(api, kinds[0]) == authority(api, kinds[1])
+    ada.ok("POST", path, deployment("web", pod("template"), replicas=2))
 
-
-@pytest.mark.usefixtures("registered")
-def test_the_account_reads_no_other_secret(cluster: Any, token: str, api: Api) -> None:
-    """Nor the list of them."""
-    api.ok("POST", SECRETS, {"metadata": {"name": "other"}})
-    scheduler = cluster.api(token)
-
-    found = [
-        scheduler.request("GET", path)[0]
-        for path in (f"{SECRETS}/licorne-admission", f"{SECRETS}/other", SECRETS)
-    ]
-
-    scheduler.close()
-    api.ok("DELETE", f"{SECRETS}/other")
-    assert [200, 403, 403] == found
+    api.until(f"{path}/web", lambda document: document["status"].get("readyReplicas") == 2)
+    pods = api.ok("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]
+    assert [f"system:serviceaccount:{namespace}:{ADA}"] * 2 == [user_of(each) for each in pods]
 
 
-def test_the_deployment_can_be_patched_as_the_page_says(api: Api, pod_names: tuple[str, str]) -> None:
-    """The server accepts the result; it is not stored here."""
-    assert pod_names
-    patch = json.loads((FOLDER / "deployment-patch.json").read_text())
-    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/licorne?dryRun=All"
+def test_queues_that_cannot_be_used_are_denied(api: Api, webhook: Replica, namespace: str) -> None:
+    """With the reason, before anything is stored."""
+    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    bad = {"data": {"queues.yaml": "partitions: 5"}}
 
-    container = api.ok("PATCH", path, patch, JSON_PATCH)["spec"]["template"]["spec"]["containers"][0]
+    status, answer = api.request("PATCH", CONFIGURATION, bad, MERGE_PATCH)
 
-    assert "--webhook" in container["args"]
-    assert [{"name": "tmp", "mountPath": "/tmp"}] == container["volumeMounts"]  # noqa: S108 - in the container
+    assert status >= 400
+    assert "queues.yaml" in answer["message"]
+    good = "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]"
+    api.ok("PATCH", CONFIGURATION, {"data": {"queues.yaml": good}}, MERGE_PATCH)
+
+
+def test_the_pods_of_the_scheduler_itself_are_left_alone(api: Api, webhook: Replica, namespace: str) -> None:
+    """It could not place them when it does not run."""
+    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    made = api.ok("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"][0]
+    spec = {key: made["spec"][key] for key in ("containers", "securityContext")}
+
+    created = api.ok(
+        "POST",
+        f"/api/v1/namespaces/{NAMESPACE}/pods?dryRun=All",
+        {"metadata": {"name": "again"}, "spec": spec},
+    )
+
+    assert ("default-scheduler", "") == (created["spec"]["schedulerName"], user_of(created))
+
+
+def test_the_right_to_secrets_is_for_the_certificate_alone(
+    api: Api, cluster: Cluster, webhook: Replica, token: str
+) -> None:
+    """Other secrets of its namespace cannot be read."""
+    secrets = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+    api.ok("POST", secrets, {"metadata": {"name": "other"}, "stringData": {"a": "b"}})
+
+    with closing(cluster.api(token)) as client:
+        found = [client.request("GET", f"{secrets}/{name}")[0] for name in ("licorne-admission", "other")]
+
+    api.ok("DELETE", f"{secrets}/other")
+    assert [200, 403] == found
+    assert "forbidden" not in webhook.log.read_text().lower()
