@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -138,7 +138,14 @@ def _spoken(process: subprocess.Popen[str], log: Path) -> dict[str, str]:
 
 
 @contextmanager
-def replica(cluster: Cluster, folder: Path, pod_name: str, token: str, *changed: str) -> Iterator[Replica]:
+def replica(
+    cluster: Cluster,
+    folder: Path,
+    pod_name: str,
+    token: str,
+    *changed: str,
+    within_command: Sequence[str] = (),
+) -> Iterator[Replica]:
     """Run a process as the container of a pod of the deployment; it is killed behind the block.
 
     Args:
@@ -147,6 +154,7 @@ def replica(cluster: Cluster, folder: Path, pod_name: str, token: str, *changed:
         pod_name: The pod in whose place it runs.
         token: Of its service account.
         changed: Arguments in the place of those of the manifest, such as `--scheduler-name=yunikorn`.
+        within_command: A command that the one of the process is given to, such as `setpriv`.
     """
     documents = documents_of(MANIFESTS / "4-scheduler.yaml")
     (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
@@ -156,7 +164,15 @@ def replica(cluster: Cluster, folder: Path, pod_name: str, token: str, *changed:
     own |= {each.partition("=")[0]: each for each in changed}
     kubeconfig = cluster.kubeconfig(folder / f"{pod_name}.yaml", token)
     log = folder / f"{pod_name}-{time.monotonic_ns()}.log"
-    command = [sys.executable, "-m", "licorne", "kubernetes", f"--kubeconfig={kubeconfig}", *own.values()]
+    command = [
+        *within_command,
+        sys.executable,
+        "-m",
+        "licorne",
+        "kubernetes",
+        f"--kubeconfig={kubeconfig}",
+        *own.values(),
+    ]
     with log.open("w") as errors:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command,

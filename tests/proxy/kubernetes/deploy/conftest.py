@@ -85,8 +85,8 @@ def start(cluster: Cluster, token: str, tmp_path: Path, api: Api) -> Iterator[Ca
         api.request("DELETE", path_of(document))
         applied(api, document)
     with ExitStack() as stack:
-        yield lambda pod_name, *changed: stack.enter_context(
-            replica(cluster, tmp_path, pod_name, token, *changed)
+        yield lambda pod_name, *changed, **options: stack.enter_context(
+            replica(cluster, tmp_path, pod_name, token, *changed, **options)
         )
 
 

@@ -48,6 +48,17 @@ def test_the_container_runs_as_the_user_of_the_image() -> None:
     assert f"USER {context['runAsUser']}:{context['runAsGroup']}\n" in DOCKERFILE
 
 
+def test_the_container_can_write_temporary_files_alone() -> None:
+    """In memory: the webhook hands a key over to TLS in one."""
+    documents = list(yaml.safe_load_all((MANIFESTS / "4-scheduler.yaml").read_text()))
+    spec = documents[0]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert ["/tmp"] == [mount["mountPath"] for mount in container["volumeMounts"]]  # noqa: S108 - of the container
+    assert ["Memory"] == [volume["emptyDir"]["medium"] for volume in spec["volumes"]]
+
+
 def test_the_image_runs_what_is_installed_in_it(tmp_path: Path) -> None:
     """The steps of the Dockerfile by hand: the files it copies, the wheel, its extra, the entry point."""
     rooms = [line.rstrip("/") for line in IGNORED if re.fullmatch(r"[a-z]+", line)]

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 from support.kubernetes.api import STRATEGIC_MERGE_PATCH, Api
-from support.kubernetes.installation import NAMESPACE, Replica, is_leading, role_of, within
+from support.kubernetes.installation import (
+    MANIFESTS,
+    NAMESPACE,
+    Replica,
+    documents_of,
+    is_leading,
+    role_of,
+    within,
+)
 from support.kubernetes.manifests import pod
 
 pytestmark = pytest.mark.kubernetes
@@ -57,6 +65,17 @@ def test_the_service_leads_to_the_replica_that_schedules(
     assert (True, False) == (knows_a_cluster(leader), knows_a_cluster(standby))
     slices = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
     assert within(START_SECONDS, lambda: endpoints(api.ok("GET", slices)) == {"10.1.0.1"})
+
+
+def test_the_service_says_where_the_metrics_are(leader: Replica) -> None:
+    """By the annotations that a usual configuration of Prometheus reads."""
+    service, *_ = documents_of(MANIFESTS / "5-service.yaml")
+    annotations = service["metadata"]["annotations"]
+
+    status, text = leader.get(leader.rest, annotations["prometheus.io/path"])
+
+    assert (200, True) == (status, "yunikorn_scheduler_" in text)
+    assert annotations["prometheus.io/port"] == str(service["spec"]["ports"][0]["port"])
 
 
 def endpoints(slices: dict[str, Any]) -> set[str]:

@@ -140,7 +140,6 @@ def test_the_quota_of_a_namespace_holds(api: Api, over_quota: str) -> None:
     assert within(SECONDS, lambda: runs(api, f"{over_quota}/second"))
 
 
-@pytest.mark.xfail(reason="the scheduler reports asks alone that more nodes would help")
 def test_a_pod_that_waits_for_a_quota_says_so(api: Api, over_quota: str) -> None:
     """By a reason that is not the one that autoscalers look for."""
     path = f"{over_quota}/second"

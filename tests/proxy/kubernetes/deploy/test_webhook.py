@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +149,34 @@ def test_the_pods_of_the_scheduler_itself_are_left_alone(api: Api, webhook: Repl
     )
 
     assert ("default-scheduler", "") == (created["spec"]["schedulerName"], user_of(created))
+
+
+READ_ONLY = """
+mount --make-rprivate / && mount --bind / / && mount -o remount,ro,bind / || exit 77
+mount -t tmpfs tmpfs "$0" || exit 77
+if touch "$0/../probe" 2>/dev/null; then exit 77; fi
+TMPDIR="$0" exec "$@"
+"""
+"""A script that gives a command a root that it cannot write to, and one folder for temporary files."""
+
+
+@pytest.mark.usefixtures("namespace")
+def test_a_process_runs_on_a_file_system_that_is_read_only(
+    api: Api, start: Start, pod_names: tuple[str, str], tmp_path: Path
+) -> None:
+    """But for the folder of temporary files, as the manifests have it."""
+    (tmp_path / "temporary").mkdir()
+    command = ["unshare", "--mount", "sh", "-c", READ_ONLY, str(tmp_path / "temporary")]
+    if subprocess.run([*command, "true"], check=False, capture_output=True).returncode != 0:  # noqa: S603
+        pytest.skip("file systems cannot be mounted here")
+    for document in DOCUMENTS:
+        applied(api, document)
+
+    replica = start(pod_names[0], "--webhook", "--webhook-address=127.0.0.1:0", within_command=tuple(command))
+
+    assert within(SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
+    for document in DOCUMENTS:
+        api.ok("DELETE", path_of(document))
 
 
 def test_the_right_to_secrets_is_for_the_certificate_alone(
