@@ -151,7 +151,13 @@ _Numbers = Annotated[dict[str, _Number], BeforeValidator(_entries)]
 class YamlNode(BaseModel):
     """A mapping of the file; null stands for one without keys."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", revalidate_instances="never")
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        revalidate_instances="never",
+        defer_build=True,  # One validator, that of the whole file, is made: see `text.shapes`.
+    )
 
     _node: MappingNode | ScalarNode | None = PrivateAttr(default=None)
 

@@ -15,8 +15,6 @@ from .rules.placement_warnings import rule_effects, unusable_rules
 from .rules.queue_warnings import queue_effects
 from .rules.resource_warnings import type_effects
 from .schema import PartitionConfig, SchedulerConfig
-from .text.composing import compose
-from .text.shapes import read_document, with_partitions
 from .words import did_you_mean
 
 __all__ = [
@@ -117,6 +115,10 @@ def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOU
 
 def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> tuple[PartitionConfig, ...]:
     """Read the partitions as far as they can be read, and apply all rules to that."""
+    # Only here, since Pydantic, its models and PyYAML take some 100 ms, and `Scheduler()` reads nothing.
+    from .text.composing import compose  # noqa: PLC0415 - see above
+    from .text.shapes import read_document, with_partitions  # noqa: PLC0415 - likewise
+
     node = compose(text, errors)
     if node is None and errors:
         return ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from ..documents.monitoring import ApplicationCountDocument, ContainerCountDocument
+if TYPE_CHECKING:
+    from ..documents.monitoring import ApplicationCountDocument, ContainerCountDocument
 
 __all__ = ["HISTORY_MAX", "HISTORY_SECONDS", "History"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..documents.monitoring import HealthDocument
+if TYPE_CHECKING:
+    from ..documents.monitoring import HealthDocument
 
 __all__ = ["HealthCheck", "HealthReport", "health_document"]
 

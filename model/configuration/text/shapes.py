@@ -23,6 +23,9 @@ _UNKNOWN_KEY: Final = "extra_forbidden"
 _PARTITIONS: Final = re.compile(r"^[ \t]*partitions:", re.MULTILINE)
 _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 
+# What reads all of them, made here, where Python lets one thread in: the models below it need none alone.
+YamlScheduler.model_rebuild()
+
 
 def read_document(node: Node | None, errors: list[RuleFinding], warnings: list[RuleFinding]) -> YamlScheduler:
     """Read the document of a file.

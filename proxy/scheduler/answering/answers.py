@@ -37,7 +37,6 @@ from ..managers.managers import Manager, Managers
 from .asking import NotKnownError, QueueAndUser, ask_each, matching
 from .monitoring import Monitoring
 from .questions import TITLES
-from .snapshots import snapshot
 
 __all__ = ["Answers", "given", "quarantined"]
 
@@ -114,6 +113,8 @@ def _next_asks(_: Answers, known: Sequence[Partition], asked: v1.NextAsks) -> tu
 
 
 def _snapshot(_: Answers, known: Sequence[Partition], asked: v1.Snapshot) -> Document:
+    from .snapshots import snapshot  # noqa: PLC0415 - the documents of the REST interface need Pydantic
+
     named = sorted(known, key=lambda partition: (partition.rm_id, partition.name))
     rm_id = given(asked, "rm_id")
     return snapshot([each for each in named if rm_id in (None, each.rm_id)])

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from ....model.applications.views import ApplicationSummary
-from ...documents.applications import summary_document
 
 if TYPE_CHECKING:
     from ....actors.services.log import Log
@@ -26,6 +25,8 @@ class _Summary:
         self._summary = summary
 
     def __str__(self) -> str:
+        from ...documents.applications import summary_document  # noqa: PLC0415 - most are not written
+
         return json.dumps(summary_document(self._summary) | {"RmID": self._rm_id})
 
 
