@@ -34,7 +34,7 @@ class Log:
 
     def __init__(self, is_logged: Callable[[LogLevel], bool] = _everything, **bound: object) -> None:
         self._is_logged = is_logged
-        self._logger = logger.bind(**bound)
+        self._logger = logger.bind(**bound) if bound else logger
 
     def bind(self, **bound: object) -> Log:
         """Return the same log with more values in its records."""

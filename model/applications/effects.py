@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask
@@ -35,6 +35,8 @@ __all__ = [
 class TimerKind(Enum):
     """The timers of an application."""
 
+    __hash__ = object.__hash__  # That of `Enum` is written in Python, and each timer asks for it.
+
     STATE = "state"
     PLACEHOLDER = "placeholder"
     ALLOCATION = "allocation"
@@ -43,8 +45,7 @@ class TimerKind(Enum):
     """It has run as long as it may itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class StateEntered:
+class StateEntered(NamedTuple):
     """The application went from one state to another; `text` is for the RM."""
 
     left: ApplicationState
@@ -55,8 +56,7 @@ class StateEntered:
     """Why, where the event alone does not say it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimerSet:
+class TimerSet(NamedTuple):
     """The application wants `on_timer` called with this generation, unless it stops the timer."""
 
     kind: TimerKind

@@ -14,6 +14,8 @@ from .placed import Placed
 __all__ = ["Holdings", "less"]
 
 _SECOND_NS: Final = 1_000_000_000
+_NOTHING: Final = TrackedResource()
+"""Shared by all that have used nothing; nothing is ever added to it."""
 
 
 def less(total: Resource, part: Resource) -> Resource:
@@ -52,9 +54,7 @@ class Holdings:
 
     def forget_usage(self) -> None:
         """Forget what was used, and how long."""
-        self.used = TrackedResource()
-        self.used_preempted = TrackedResource()
-        self.used_placeholder = TrackedResource()
+        self.used = self.used_preempted = self.used_placeholder = _NOTHING
 
     # ---------------------------------------------------------------------------------- allocations
 
@@ -119,11 +119,11 @@ class Holdings:
     def _track(self, placed: Placed, now_ns: int) -> None:
         allocation = placed.allocation
         if placed.preempted:
-            tracked = self.used_preempted
+            tracked = self.used_preempted = _own(self.used_preempted)
         elif allocation.ask.placeholder:
-            tracked = self.used_placeholder
+            tracked = self.used_placeholder = _own(self.used_placeholder)
         else:
-            tracked = self.used
+            tracked = self.used = _own(self.used)
         seconds = max(0, now_ns - allocation.bound_at_ns) // _SECOND_NS
         tracked.aggregate(allocation.instance_type, allocation.ask.resource, seconds)
 
@@ -169,3 +169,8 @@ class Holdings:
         assert grouped == alone, f"application {name}: placeholders {grouped ^ alone} are lost"
         for entry in self.placed.values():
             assert not (entry.preempted and entry.released), f"{entry.allocation!r} is ended twice"
+
+
+def _own(used: TrackedResource) -> TrackedResource:
+    """Return what can be added to."""
+    return TrackedResource() if used is _NOTHING else used

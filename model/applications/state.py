@@ -47,6 +47,8 @@ class ApplicationState(Enum):
 class ApplicationEvent(Enum):
     """What happens to an application; the values are what an RM reads."""
 
+    __hash__ = object.__hash__  # As above.
+
     RUN = "runApplication"
     REJECT = "rejectApplication"
     COMPLETE = "completeApplication"

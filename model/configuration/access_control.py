@@ -50,6 +50,8 @@ class AccessControlList:
         Raises:
             AccessControlError: The text has more than two parts.
         """
+        if not text:  # That of most queues.
+            return _NO_ONE
         if text.count(" ") > 1 or len(text.split()) > 2:
             raise AccessControlError(f"multiple spaces found in ACL: {text!r}")
         user_text, _, group_text = text.partition(" ")
@@ -69,7 +71,10 @@ class AccessControlList:
 
     def allows(self, user: str, groups: Sequence[str]) -> bool:
         """Return whether a user is allowed, by name or by one of the user's groups."""
-        return self.everyone or user in self.users or any(group in self.groups for group in groups)
+        return self.everyone or user in self.users or not self.groups.isdisjoint(groups)
+
+
+_NO_ONE: Final = AccessControlList()
 
 
 def _names(text: str) -> list[str]:

@@ -161,6 +161,8 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         is_leaf: Whether the queue holds applications. A parent always serves its queues fairly and has the
             default preemption delay, whatever its properties say for the leaves below it.
     """
+    if not properties:  # As most queues: these values never change, so that they share one.
+        return _LEAF_DEFAULTS if is_leaf else _PARENT_DEFAULTS
 
     def read(name: str, reader: Callable[[str], _Value | None], default: _Value) -> _Value:
         value = reader(properties[name]) if name in properties else None
@@ -181,6 +183,10 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
         quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),
     )
+
+
+_LEAF_DEFAULTS: Final = QueueProperties()
+_PARENT_DEFAULTS: Final = QueueProperties(application_sort_policy=SortPolicy.FAIR)
 
 
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

@@ -99,6 +99,10 @@ class _Branch:
     qualified: bool
 
 
+_NO_PARENT: Final = Found("")
+_ROOT_FOUND: Final = Found(ROOT)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRule:
@@ -134,7 +138,7 @@ class QueueRule:
         branch = self.branch(text)
         if branch is None:
             return RuleRefusal(QUEUE_NAME_RULE)
-        parent = Found("") if branch.qualified else self._parent(request, queues)
+        parent = _NO_PARENT if branch.qualified else self._parent(request, queues)
         if not isinstance(parent, Found):
             return parent
         path = f"{parent.path}.{branch.path}" if parent.path else branch.path
@@ -145,7 +149,7 @@ class QueueRule:
     def _parent(self, request: PlacementRequest, queues: QueueLookup) -> Outcome:
         """Find the parent queue: the root without a parent rule."""
         if self.parent is None:
-            return Found(ROOT)
+            return _ROOT_FOUND
         outcome = self.parent.place(request, queues)
         match outcome:
             case NoMatch(why):

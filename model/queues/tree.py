@@ -96,10 +96,11 @@ class QueueTree:
     def submit_allowed(self, path: str, user: User) -> bool:
         """Return whether a user may submit to an existing queue: by its lists or those of any queue above."""
         queue = self._by_path[path.lower()]
-        return any(
-            level.submit_acl.allows(user.name, user.groups) or level.admin_acl.allows(user.name, user.groups)
-            for level in queue.above
-        )
+        name, groups = user.name, user.groups
+        for level in queue.above:
+            if level.submit_acl.allows(name, groups) or level.admin_acl.allows(name, groups):
+                return True
+        return False
 
     # -------------------------------------------------------------------------------- configuration
 

@@ -63,6 +63,7 @@ GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
 CREATE_IF_MISSING_TAG: Final = "licorne/create-if-missing"
 """With `true` an application that is there already is accepted, and stays as it is."""
+_NO_GANG: Final = GangSettings()
 _UINT64_MAX: Final = 2**64 - 1
 _SECOND_NS: Final = 1_000_000_000
 
@@ -107,20 +108,16 @@ def _add(
         return _reject(state, submission, decision)
     user, placed = decision
     queue = _queue_at(state, placed.queue_path)
-    quota_before = quota_of(queue)
-    was_guaranteed = queue.guaranteed is not None
     quotas = quota_tags(submission, queue)
-    if quotas.apply(queue):
-        state.tree.limits_changed()
-        state.changes += 1
-        if queue.guaranteed is not None and not was_guaranteed:
-            queue.entries.rebuild()  # Those that rest may be entitled to preempt now.
-        report_quota(state, queue, quota_before)
+    if quotas is not _NO_QUOTAS:
+        _apply_quotas(state, queue, quotas)
     reason = gang_refusal(submission, queue)
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path)
     state.add_entry(application, state.host.adopt_application(application), queue)
+    if not quotas.warnings:
+        return []
     state_text, now_ns = ApplicationState.NEW.value, state.now_ns()
     return [
         ApplicationChanged(submission.application_id, state_text, now_ns, warning)
@@ -272,13 +269,28 @@ class QuotaTags(NamedTuple):
         return True
 
 
+_NO_QUOTAS: Final = QuotaTags()
+
+
+def _apply_quotas(state: PartitionState, queue: Queue, quotas: QuotaTags) -> None:
+    """Give a queue the quotas of its namespace, and report what has changed by them."""
+    before = quota_of(queue)
+    was_guaranteed = queue.guaranteed is not None
+    if quotas.apply(queue):
+        state.tree.limits_changed()
+        state.changes += 1
+        if queue.guaranteed is not None and not was_guaranteed:
+            queue.entries.rebuild()  # Those that rest may be entitled to preempt now.
+        report_quota(state, queue, before)
+
+
 def quota_tags(submission: ApplicationSubmission, queue: Queue) -> QuotaTags:
     """Return the quotas of the namespace of a dynamic leaf; the application that comes last decides.
 
     The tags of an application are all settings of its namespace: a quota that it no longer names is removed.
     """
     if queue.managed or queue.path == RECOVERY_QUEUE:
-        return QuotaTags()
+        return _NO_QUOTAS
     warnings: list[str] = []
     guaranteed, maximum = (_quota(submission, tag, warnings) for tag in (GUARANTEED_TAG, QUOTA_TAG))
     count = _tag(submission, APPLICATIONS_TAG)
@@ -328,8 +340,6 @@ def make_application(
 ) -> Application:
     """Make an application of a submission; it is not in the partition yet."""
     limit_ns = timeout_ns(submission.execution_timeout_ms)
-    timeout_ms = DEFAULT_PLACEHOLDER_TIMEOUT_MS if limit_ns is None else submission.execution_timeout_ms
-    created = submission.tags.get(APPLICATION_CREATION_TAG, "")
     return Application(
         submission.application_id,
         partition=state.name,
@@ -337,13 +347,23 @@ def make_application(
         user=user,
         tags=submission.tags,
         submitted_at_ns=state.now_ns(),
-        gang_settings=GangSettings(
-            placeholder_ask=submission.placeholder_ask or EMPTY,
-            hard=submission.gang_scheduling_style == "Hard",
-            timeout_ms=timeout_ms,
-            created_at_ns=int(created) * _SECOND_NS if re.fullmatch(r"[0-9]{1,10}", created) else None,
-        ),
+        gang_settings=_gang_settings(submission, limit_ns),
         running_limit_ns=limit_ns if is_zero(submission.placeholder_ask) else None,
+    )
+
+
+def _gang_settings(submission: ApplicationSubmission, limit_ns: int | None) -> GangSettings:
+    """Return what a submission says about a gang; those that say nothing share one value."""
+    created = submission.tags.get(APPLICATION_CREATION_TAG, "")
+    hard = submission.gang_scheduling_style == "Hard"
+    if limit_ns is None and not (submission.placeholder_ask or hard or created):
+        return _NO_GANG
+    timeout_ms = DEFAULT_PLACEHOLDER_TIMEOUT_MS if limit_ns is None else submission.execution_timeout_ms
+    return GangSettings(
+        placeholder_ask=submission.placeholder_ask or EMPTY,
+        hard=hard,
+        timeout_ms=timeout_ms,
+        created_at_ns=int(created) * _SECOND_NS if re.fullmatch(r"[0-9]{1,10}", created) else None,
     )
 
 
@@ -361,6 +381,8 @@ def _reject(state: PartitionState, submission: ApplicationSubmission, refused: R
 
 def _tag(submission: ApplicationSubmission, name: str) -> str:
     """Return a tag whatever the case of its name."""
+    if not submission.tags:
+        return ""
     return next((text for key, text in submission.tags.items() if key.lower() == name), "")
 
 

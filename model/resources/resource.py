@@ -164,6 +164,8 @@ def total_of(resources: Iterable[Resource]) -> Resource:
         if times:
             _add_times(total, last, times)
         last, times = resource, 1
+    if times == 1 and not total:
+        return last  # As it is: a resource never changes.
     if times:
         _add_times(total, last, times)
     return Resource(total, True)
@@ -191,6 +193,8 @@ def take_away(left: Resource, right: Resource) -> Resource | None:
     Returns:
         `None` if some type would fall below zero. A type with quantity zero on the right is ignored.
     """
+    if left is right:  # The only ask of an application, for example.
+        return EMPTY
     rest = left._quantities.copy()
     for name, quantity in right._quantities.items():
         value = rest[name] - quantity if name in rest else -quantity

@@ -30,7 +30,9 @@ class TrackedResource:
     __hash__ = None  # type: ignore[assignment] # It changes while its application runs.
 
     def __init__(self, sums: Mapping[str, Mapping[str, int]] | None = None) -> None:
-        self._sums = {instance: Resource(usage).as_dict() for instance, usage in (sums or {}).items()}
+        self._sums: dict[str, dict[str, int]] = {}
+        if sums:
+            self._sums = {instance: Resource(usage).as_dict() for instance, usage in sums.items()}
 
     def aggregate(self, instance_type: str, resource: Resource | None, seconds: int) -> None:
         """Add what a released allocation has used.
@@ -52,6 +54,8 @@ class TrackedResource:
 
     def as_dict(self) -> dict[str, dict[str, int]]:
         """Return fresh dicts of the sums, sorted by instance type and resource type; the caller owns them."""
+        if not self._sums:
+            return {}
         return {
             instance_type: dict(sorted(usage.items())) for instance_type, usage in sorted(self._sums.items())
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..applications.application import Application
 from ..applications.effects import TimerKind
@@ -39,8 +39,7 @@ ANSWER_TIMEOUT_NS: Final = 2_000_000_000
 """How long the RM has for an answer of its predicates, unless the program says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationTimer:
+class ApplicationTimer(NamedTuple):
     """A timer of an application is due."""
 
     application_id: str

@@ -30,22 +30,28 @@ INSPECTION_DELAY_NS: Final = 1_000_000_000
 class PartitionTimers:
     """The timers of one partition. Owned by the partition; each of its own is set once, for the earliest."""
 
-    __slots__ = ("_due_ns", "_host", "_since_ns")
+    __slots__ = ("_due_ns", "_host", "_since_ns", "_started")
 
     def __init__(self, host: PartitionHost, since_ns: int) -> None:
         self._host = host
         self._since_ns = since_ns
         self._due_ns: dict[type[TimerAction], int] = {}
         """When the partition's own timers are due."""
+        self._started: dict[int, tuple[TimerKind, ...]] = {}
+        """The timers that were started for an application, by its serial: few have one of each kind."""
 
     def start(self, due_ns: int, timer: ApplicationTimer) -> None:
         """Start a timer of an application; it replaces one of the same kind."""
-        self._host.cancel(timer_key(timer))
+        started = self._started.get(timer.serial, ())
+        if timer.kind in started:
+            self._host.cancel(timer_key(timer))
+        else:
+            self._started[timer.serial] = (*started, timer.kind)
         self._host.call_at(due_ns, timer)
 
     def stop_all(self, serial: int) -> None:
         """Cancel all timers of an application that is gone."""
-        for kind in TimerKind:
+        for kind in self._started.pop(serial, ()):
             self._host.cancel((serial, kind))
 
     def clean_later(self) -> None:

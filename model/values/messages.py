@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
-from typing import Final, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource
 from .allocation import Allocation
@@ -323,8 +323,7 @@ class NodesAnswered:
     rejected: tuple[Rejection, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationChanged:
+class ApplicationChanged(NamedTuple):
     """An application entered a state; `message` is the event's name or the reason given with it."""
 
     application_id: str

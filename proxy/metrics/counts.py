@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import final
+from typing import Final, final
 
 from ...model.applications.state import ApplicationState
 from ...model.state.histograms import Histogram
@@ -18,6 +18,8 @@ from ...model.values.messages import (
 from ..si.event_messages import EventsHappened
 
 __all__ = ["ManagerCounts", "Metrics"]
+
+_ACCEPTED: Final = ApplicationState.ACCEPTED.value
 
 
 @final
@@ -58,7 +60,7 @@ class ManagerCounts:
         if isinstance(announcement, AllocationPlaced):
             self.placed += 1
         elif isinstance(announcement, ApplicationChanged):
-            self.applications_accepted += announcement.state == ApplicationState.ACCEPTED.value
+            self.applications_accepted += announcement.state == _ACCEPTED
         elif isinstance(announcement, AllocationsReleased):
             self.released += len(announcement.releases)
         elif isinstance(announcement, AllocationsRejected):

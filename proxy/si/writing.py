@@ -190,7 +190,7 @@ def write_allocations_rejected(announcement: AllocationsRejected) -> si.Allocati
 
 def write_applications_answered(announcement: ApplicationsAnswered) -> si.ApplicationResponse:
     """Write which applications are accepted and which are not."""
-    return si.ApplicationResponse(
+    response = si.ApplicationResponse(
         accepted=[si.AcceptedApplication(applicationID=name) for name in announcement.accepted],
         rejected=[
             si.RejectedApplication(
@@ -200,17 +200,22 @@ def write_applications_answered(announcement: ApplicationsAnswered) -> si.Applic
             )
             for rejection in announcement.rejected
         ],
-        updated=[_updated(warning) for warning in announcement.warnings],
     )
+    for warning in announcement.warnings:
+        _add_update(response, warning)
+    return response
 
 
 def write_application_changed(announcement: ApplicationChanged) -> si.ApplicationResponse:
     """Write that an application entered a state."""
-    return si.ApplicationResponse(updated=[_updated(announcement)])
+    response = si.ApplicationResponse()
+    _add_update(response, announcement)
+    return response
 
 
-def _updated(announcement: ApplicationChanged) -> si.UpdatedApplication:
-    return si.UpdatedApplication(
+def _add_update(response: si.ApplicationResponse, announcement: ApplicationChanged) -> None:
+    """Write a change in its place: one that is made alone would have to be copied there."""
+    response.updated.add(
         applicationID=announcement.application_id,
         state=announcement.state,
         stateTransitionTimestamp=announcement.time_ns,

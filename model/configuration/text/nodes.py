@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from ..positions import Position
 
@@ -54,8 +54,7 @@ class SequenceNode:
         return ScalarNode("", ScalarTag.NULL, self.position)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A key's position and its value."""
 
     key_position: Position

@@ -150,7 +150,7 @@ def _without(node: Node, ways: Sequence[tuple[Sequence[int | str], bool]]) -> No
     if isinstance(node, MappingNode):
         gone_keys = {step for step, rest in by_step.items() if any(not way and gone for way, gone in rest)}
         entries = {
-            key: replace(entry, value=_without(entry.value, by_step.get(key, ())))
+            key: entry._replace(value=_without(entry.value, by_step.get(key, ())))
             for key, entry in node.entries.items()
             if key not in gone_keys
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from support.model.builders import TEN, a_resource
 from support.model.explained import blockers, explained
@@ -54,7 +53,7 @@ def test_every_queue_on_the_path_without_room_is_named() -> None:
         f"{TEAM_PATH}.queues[0].resources.max.vcore",
         f"{TEAM_PATH}.resources.max.memory",
     ] == [where(lack) for lack in leaf.lacks + team.lacks]
-    assert [Position(9, 33)] == [replace(lack.position, path="") for lack in team.lacks if lack.position]
+    assert [Position(9, 33)] == [lack.position._replace(path="") for lack in team.lacks if lack.position]
 
 
 def test_the_cluster_itself_is_the_last_level() -> None:
