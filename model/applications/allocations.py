@@ -30,6 +30,7 @@ class ApplicationAllocations:
             "recover",
             "remove",
             "remove_all",
+            "leave",
             "put_back",
             "resize",
             "mark_released",
@@ -80,7 +81,8 @@ class ApplicationAllocations:
     ) -> Answer | None:
         """End an allocation; `None` if there is no such allocation.
 
-        With `with_ask` its ask is dropped as well where nothing follows from that; then the answer has it.
+        With `with_ask` its ask is dropped as well where nothing follows from that, or where the application
+        begins to complete; then the answer has it.
         """
         core = self._core
         placed = core.holdings.placed.get(allocation_key)
@@ -95,7 +97,10 @@ class ApplicationAllocations:
             limits.forget(allocation_key)
             core.asks.remove(allocation_key)
         dropped = core.drop_ended(allocation_key) if with_ask and not effects else None
+        last_ask = core.drop_last(allocation_key) if with_ask and effects else None
         answer = core.answer(effects, asks=() if dropped is None else (dropped,), allocations=(allocation,))
+        if last_ask is not None:
+            answer.last_ask = last_ask
         answer.ended = ended
         if placed.preempted:
             answer.preempted = (allocation,)
@@ -130,6 +135,10 @@ class ApplicationAllocations:
         answer.swaps = swaps
         answer.ended = leaving or event in (ApplicationEvent.COMPLETE, ApplicationEvent.FAIL)
         return answer
+
+    def leave(self, now_ns: int) -> Answer | None:
+        """End all allocations of an application that the RM removes; `None` if it has asks: they go first."""
+        return None if self._core.asks.records else self.remove_all(now_ns, leaving=True)
 
     def put_back(self, allocation_key: str, now_ns: int) -> Answer | None:
         """Have the ask of an allocation wait again, in its old place; `None` if it has to end instead.

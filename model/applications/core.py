@@ -122,6 +122,19 @@ class ApplicationCore:
         self.forget_ended(allocation_key)
         return record
 
+    def drop_last(self, allocation_key: str) -> AskRecord | None:
+        """Drop the ask of the last allocation, which has ended, where the application is Completing by that.
+
+        Nothing follows from it there, so that it needs no answer of its own.
+        """
+        record = self.asks.get(allocation_key)
+        if record is None or not record.placed or self.life.state is not ApplicationState.COMPLETING:
+            return None
+        if self.reservations.by_key:
+            return None
+        self.forget_ended(allocation_key)
+        return record
+
     # ---------------------------------------------------------------------------------- allocations
 
     def add_allocation(

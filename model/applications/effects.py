@@ -126,6 +126,8 @@ class Answer:
     """Asks that were removed or changed."""
     allocations: tuple[Allocation, ...] = ()
     """Allocations that were removed, or made."""
+    last_ask: AskRecord | None = None
+    """The ask of the last allocation, which has ended: it was removed after what follows from that."""
     added: Resource | None = None
     """The sum of the asks that were added."""
     preempted: tuple[Allocation, ...] = ()

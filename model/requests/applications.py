@@ -115,7 +115,8 @@ def _add(
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path)
-    state.add_entry(application, state.host.adopt_application(application), queue)
+    facts = application.facts()  # Nothing else knows it yet.
+    state.add_entry(application, state.host.adopt_application(application), facts, queue)
     if not quotas.warnings:
         return []
     state_text, now_ns = ApplicationState.NEW.value, state.now_ns()
@@ -395,11 +396,14 @@ def remove_application(state: PartitionState, removal: ApplicationRemoval) -> No
         return
     serial = state.serials[removal.application_id]
     now_ns = state.now_ns()
-    answer = entry.application.asks.remove_all(now_ns)
-    drop_asks(state, entry, answer)
-    apply(state, entry, answer)
-    if removal.application_id in state.entries:
-        answer = entry.application.allocations.remove_all(now_ns, leaving=True)
+    answer = entry.application.allocations.leave(now_ns)
+    if answer is None:
+        dropped = entry.application.asks.remove_all(now_ns)
+        drop_asks(state, entry, dropped)
+        apply(state, entry, dropped)
+        if removal.application_id in state.entries:
+            answer = entry.application.allocations.remove_all(now_ns, leaving=True)
+    if answer is not None:
         for allocation in answer.allocations:
             leave_node(state, allocation)
         for real in answer.swaps:

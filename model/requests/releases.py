@@ -7,7 +7,7 @@ from typing import Final
 
 from ..queues.application_entry import ApplicationEntry
 from ..state.applying import apply
-from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
+from ..state.charges import count_ended, drop_asks, drop_last_ask, leave_node, leave_swap
 from ..state.partition_state import PartitionState
 from ..values.facts import AsksAddedFact
 from ..values.messages import (
@@ -133,7 +133,9 @@ def _release_one(state: PartitionState, entry: ApplicationEntry, release: Releas
         if answer.asks:
             drop_asks(state, entry, answer)
         apply(state, entry, answer)
-    if with_ask and (answer is None or not answer.asks):
+        if answer.last_ask is not None:
+            drop_last_ask(state, answer.last_ask)
+    if with_ask and (answer is None or not (answer.asks or answer.last_ask)):
         withdraw_ask(state, entry, key)
     if ended:
         _echo(state, entry, (key,), release.termination)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..applications.effects import Answer
+from ..applications.pending_asks import AskRecord
 from ..applications.reservations import Reservation
 from ..limits.usage_tree import Held
 from ..queues import quota as queue_quota
@@ -188,6 +189,14 @@ def drop_asks(
             if state.node_checks is not None:
                 state.node_checks.forget(keys=(record.ask.allocation_key,))
     drop_reservations(state, answer.reservations)
+
+
+def drop_last_ask(state: PartitionState, record: AskRecord) -> None:
+    """Report that the ask of the last allocation of an application was dropped, which had ended before."""
+    end_claim(state, record.ask.allocation_key)
+    report = state.events.sink.report
+    if report is not None:
+        report(_new(AsksDroppedFact, (1, state.rm_id, state.now_ns(), (record.ask,), False)))
 
 
 def end_claim(state: PartitionState, allocation_key: str) -> None:

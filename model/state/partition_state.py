@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, final
 
 from ..applications.application import Application
 from ..applications.ask_walk import AskWalk
-from ..applications.effects import StateEntered, TimerSet
+from ..applications.effects import ApplicationFacts, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
 from ..applications.state import ApplicationState
 from ..configuration.schema import PartitionConfig
@@ -236,10 +236,10 @@ class PartitionState:
     # ---------------------------------------------------------------------------------- applications
 
     def add_entry(
-        self, application: Application, handle: ApplicationHandle, queue: Queue
+        self, application: Application, handle: ApplicationHandle, facts: ApplicationFacts, queue: Queue
     ) -> ApplicationEntry:
         """Add the entry of a new application to a leaf."""
-        entry = ApplicationEntry(handle, application.application_id, application.user, queue, handle.facts())
+        entry = ApplicationEntry(handle, application.application_id, application.user, queue, facts)
         self._serial += 1
         self.serials[entry.application_id] = self._serial
         self.entries[entry.application_id] = entry

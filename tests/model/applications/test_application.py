@@ -218,8 +218,8 @@ def test_an_allocation_ends_once() -> None:
     assert app.application.allocations.remove("a", STOPPED, app.now_ns) is None
 
 
-def test_an_allocation_that_ends_takes_its_ask_with_it_where_nothing_follows() -> None:
-    """That spares a second question. The last one may complete the application: its ask is kept."""
+def test_an_allocation_that_ends_takes_its_ask_with_it() -> None:
+    """That spares a second question. That of the last one goes after what follows from its end."""
     app = running("first", "last")
     answers = [
         app.application.allocations.remove(key, STOPPED, app.now_ns, with_ask=True)
@@ -229,12 +229,26 @@ def test_an_allocation_that_ends_takes_its_ask_with_it_where_nothing_follows() -
     assert [["first"], []] == [
         [record.ask.allocation_key for record in answer.asks] for answer in answers if answer
     ]
-    assert [False, True] == [app.application.asks.record(key) is not None for key in ("first", "last")]
+    lasts = [answer.last_ask for answer in answers if answer]
+    assert [None, "last"] == [record.ask.allocation_key if record else None for record in lasts]
+    assert [None, None] == [app.application.asks.record(key) for key in ("first", "last")]
     assert [[], [ApplicationState.COMPLETING]] == [
         [effect.entered for effect in answer.effects if isinstance(effect, StateEntered)]
         for answer in answers
         if answer
     ]
+
+
+def test_an_application_without_asks_leaves_in_one_step() -> None:
+    """One that has asks has to drop them first."""
+    app = running("only")
+    assert app.application.allocations.leave(app.now_ns) is None
+
+    app.application.allocations.remove("only", STOPPED, app.now_ns, with_ask=True)
+    answer = app.application.allocations.leave(app.now_ns)
+
+    assert answer is not None
+    assert (True, ApplicationState.COMPLETED) == (answer.ended, answer.facts.state)
 
 
 def test_an_ask_that_waits_for_a_second_time_does_not_go_with_an_allocation() -> None:
