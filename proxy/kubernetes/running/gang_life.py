@@ -216,6 +216,10 @@ class GangLife:
             self._run_without(application)
         elif application.phase is ApplicationPhase.RESERVING and application.members:
             self._loop.later(_AGAIN_SECONDS, self._reserve_again, application)
+        elif application.phase is ApplicationPhase.RUNNING and not application.placeholders:
+            application.has_given_up_gang = True
+            if application.is_miscounted and application.members:
+                self._applications.begin_anew(application)
 
     def _reserve_again(self, application: PodApplication) -> None:
         if application.phase is not ApplicationPhase.RESERVING or not application.members:

@@ -82,7 +82,8 @@ class RandomCluster:
         self.cluster.stub.heal()
         self.cluster.stub.pods.evictions_allowed = None
         self.cluster.watches = True
-        self.cluster.add_node("large", cpu="500")
+        for number in range(1 + sum(_has_port(pod) for pod in self._pods())):
+            self.cluster.add_node(f"large{number}", cpu="100")
         for pod in self._pods():
             if pod["spec"].get("schedulingGates"):
                 self._change(pod, {"spec": {"schedulingGates": []}})
@@ -270,3 +271,8 @@ class RandomCluster:
     def wait(self) -> None:
         """Let time pass."""
         self.cluster.advance(self.random.choice([1, 5, 20, 60]))
+
+
+def _has_port(pod: Document) -> bool:
+    """Return whether a pod needs a port of its node for itself."""
+    return any(container.get("ports") for container in pod["spec"]["containers"])

@@ -203,6 +203,25 @@ def test_a_placeholder_that_ends_too_early_is_replaced(cluster: SteppedCluster, 
     assert cluster.pod_places == cluster.core_places
 
 
+def test_members_do_not_wait_for_a_placeholder_that_was_never_placed(cluster: SteppedCluster) -> None:
+    """Another one takes its place before it is replaced, and the scheduler counts three of them."""
+    cluster.add_node(cpu="1")
+    for name in "abc":
+        add_member(cluster, name)
+    settle(cluster)
+    (waiting,) = (name for name in cluster.placeholders if name not in cluster.places)
+    document = cluster.pod(waiting)
+    cluster.stub.remove(f"{PODS}/{waiting}")
+    del document["metadata"]["uid"], document["metadata"]["resourceVersion"]
+    cluster.settle()
+    cluster.stub.add(PODS, document)
+    cluster.add_node("n2", cpu="2")
+    settle(cluster, 10)
+
+    assert {"a", "b", "c"} == set(cluster.places)
+    assert cluster.pod_places == cluster.core_places
+
+
 def test_a_placeholder_that_the_watch_never_shows_is_replaced(cluster: SteppedCluster) -> None:
     """It was deleted at once, and a list in between has neither."""
     cluster.add_node(cpu="2")
