@@ -210,8 +210,6 @@ class GangLife:
     def placeholder_ended(self, task: Task) -> None:
         """Take that a placeholder has ended: the last one of a gang that has timed out, or one too early."""
         application = task.application
-        if task.state is TaskState.ASKED and task.ending != si.TIMEOUT:
-            application.is_miscounted = True
         if application.phase is ApplicationPhase.RESUMING and not application.placeholders:
             self._run_without(application)
         elif application.phase is ApplicationPhase.RESERVING and application.members:

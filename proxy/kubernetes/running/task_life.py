@@ -257,6 +257,8 @@ class TaskLife:
                 self._ask_anew(task)
 
     def _release(self, task: Task, termination: si.TerminationType, message: str) -> None:
+        if task.is_placeholder and task.state is TaskState.ASKED and termination == si.STOPPED_BY_RM:
+            task.application.is_miscounted = True  # the scheduler counts it on, as one that is not placed yet
         self._requests.add(release_message(task.application.application_id, task.key, termination, message))
 
     def _tell_waiting(self, task: Task, event_reason: str, reason: str) -> None:
