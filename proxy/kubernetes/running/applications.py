@@ -15,7 +15,7 @@ from ..mapping.pods import is_placeholder, task_group_name
 from ..objects import Namespace, Pod
 from .gang_life import GANG_TIMEOUT, GANG_TIMEOUT_TEXT, GangLife, GangTasks
 from .shared_parts import SharedParts
-from .tasks import ApplicationPhase, PodApplication, Task, TaskState
+from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 
 __all__ = ["Applications", "TaskSide"]
 
@@ -28,8 +28,10 @@ _PAUSE_MAX_SECONDS: Final = 300.0
 """How long a rejected application waits: twice as long each time."""
 _EMPTY_SECONDS: Final = 90.0
 """When an application without pods is removed that the scheduler has not completed by itself."""
-_LIVE: Final = frozenset({ApplicationPhase.RESERVING, ApplicationPhase.RUNNING, ApplicationPhase.RESUMING})
-_UNKNOWN_TO_THE_SCHEDULER: Final = frozenset({ApplicationPhase.WAITING, ApplicationPhase.REJECTED})
+_LIVE: Final = frozenset(
+    {PodApplicationPhase.RESERVING, PodApplicationPhase.RUNNING, PodApplicationPhase.RESUMING}
+)
+_UNKNOWN_TO_THE_SCHEDULER: Final = frozenset({PodApplicationPhase.WAITING, PodApplicationPhase.REJECTED})
 _LATER: Final = frozenset({RejectionCode.APPLICATION_EXISTS.value, RejectionCode.PARTITION_STOPPED.value})
 """Why an application is rejected now that may be accepted in a moment."""
 
@@ -37,11 +39,11 @@ _LATER: Final = frozenset({RejectionCode.APPLICATION_EXISTS.value, RejectionCode
 class TaskSide(GangTasks, Protocol):
     """What an application needs of the life of its tasks."""
 
-    def send_again(self, task: Task) -> None:
+    def send_again(self, task: PodTask) -> None:
         """Tell the scheduler anew of a task that it has lost."""
         ...
 
-    def fail(self, task: Task, reason: str, message: str) -> None:
+    def fail(self, task: PodTask, reason: str, message: str) -> None:
         """Write that the pod of a task has failed."""
         ...
 
@@ -92,7 +94,7 @@ class Applications:
     def _begin_again(self, application: PodApplication, pod: Pod) -> None:
         """Take the first pod after those that have ended: its gang is reserved as that of a new one."""
         self._set_first(application, pod)
-        if application.groups and not application.tasks and application.phase is ApplicationPhase.RUNNING:
+        if application.groups and not application.tasks and application.phase is PodApplicationPhase.RUNNING:
             application.has_given_up_gang = False
             self._remove(application)
             self.submit(application)
@@ -103,10 +105,10 @@ class Applications:
         application.first = pod
         application.groups = () if isinstance(groups, RefusedTaskGroups) else groups
 
-    def new_task(self, application: PodApplication, pod: Pod) -> Task:
+    def new_task(self, application: PodApplication, pod: Pod) -> PodTask:
         """Return the task of a pod, as one of the application."""
         is_gang = bool(application.groups)
-        task = Task(
+        task = PodTask(
             pod.metadata.uid,
             application,
             pod,
@@ -116,10 +118,10 @@ class Applications:
         application.tasks[task.key] = task
         return task
 
-    def joined(self, task: Task) -> None:
+    def joined(self, task: PodTask) -> None:
         """Take that a task has been added, and asked for if that is possible."""
         application = task.application
-        if application.phase is ApplicationPhase.FAILED:
+        if application.phase is PodApplicationPhase.FAILED:
             self._begin_failed(application)
         self.gangs.joined(task)
 
@@ -144,13 +146,13 @@ class Applications:
                 self._submit_waiting(application)
 
     def _submit_waiting(self, application: PodApplication) -> None:
-        if self._is_known(application) and application.phase is ApplicationPhase.WAITING:
+        if self._is_known(application) and application.phase is PodApplicationPhase.WAITING:
             self.submit(application)
 
     def submit(self, application: PodApplication) -> None:
         """Submit an application; whatever its queue says if one of its pods runs already."""
         first = application.first
-        application.phase = ApplicationPhase.SUBMITTED
+        application.phase = PodApplicationPhase.SUBMITTED
         self._warn(first)
         request = add_application_request(first, self._namespace(first), self._settings)
         if application.has_assigned():
@@ -159,7 +161,7 @@ class Applications:
 
     def submit_at_once(self, application: PodApplication) -> None:
         """Submit an application if it waits: one of its pods is on a node."""
-        if application.phase is ApplicationPhase.WAITING:
+        if application.phase is PodApplicationPhase.WAITING:
             self.submit(application)
 
     def _warn(self, pod: Pod) -> None:
@@ -178,7 +180,7 @@ class Applications:
 
     def submit_again(self, application: PodApplication) -> None:
         """Submit an application that the scheduler does not have any more, with the pods that run."""
-        if application.phase not in {ApplicationPhase.SUBMITTED, *_UNKNOWN_TO_THE_SCHEDULER}:
+        if application.phase not in {PodApplicationPhase.SUBMITTED, *_UNKNOWN_TO_THE_SCHEDULER}:
             self._resubmit(application)
 
     def begin_anew(self, application: PodApplication) -> None:
@@ -192,11 +194,11 @@ class Applications:
         for task in list(application.tasks.values()):
             self._tasks.send_again(task)
 
-    def task_bound(self, task: Task) -> None:
+    def task_bound(self, task: PodTask) -> None:
         """Take that a task is on a node: with the last placeholder the gang is complete."""
         self.gangs.task_bound(task)
 
-    def task_ended(self, task: Task) -> None:
+    def task_ended(self, task: PodTask) -> None:
         """Take that a task has ended."""
         application = task.application
         application.tasks.pop(task.key, None)
@@ -216,7 +218,7 @@ class Applications:
         which it has got no pod it would keep for ever, and a gang begins anew with the next pod.
         """
         application.emptied += 1
-        if application.phase is ApplicationPhase.RUNNING and application.has_asked:
+        if application.phase is PodApplicationPhase.RUNNING and application.has_asked:
             self._loop.later(_EMPTY_SECONDS, self._drop_if_empty, application, application.emptied)
         else:
             self._drop(application)
@@ -228,7 +230,7 @@ class Applications:
     def _drop(self, application: PodApplication) -> None:
         """Forget an application without tasks; the scheduler, too, unless it has ended it."""
         del self._by_id[application.application_id]
-        if application.phase in {*_LIVE, ApplicationPhase.SUBMITTED}:
+        if application.phase in {*_LIVE, PodApplicationPhase.SUBMITTED}:
             self._remove(application)
 
     def _remove(self, application: PodApplication) -> None:
@@ -238,7 +240,7 @@ class Applications:
     def end_without(self, application: PodApplication, reason: str, message: str) -> None:
         """Have the pods of an application fail that the scheduler has accepted."""
         self._remove(application)
-        application.phase = ApplicationPhase.FAILED
+        application.phase = PodApplicationPhase.FAILED
         self._fail(application, reason, message)
 
     # ------------------------------------------------------------------------------------- from the scheduler
@@ -246,7 +248,7 @@ class Applications:
     def accepted(self, identity: str) -> None:
         """Take that an application is accepted: its gang is reserved first, if it has one."""
         application = self._by_id.get(identity)
-        if application is None or application.phase is not ApplicationPhase.SUBMITTED:
+        if application is None or application.phase is not PodApplicationPhase.SUBMITTED:
             return
         self._rejected.pop(identity, None)
         has_members_on_nodes = any(task.has_node for task in application.members)
@@ -257,19 +259,19 @@ class Applications:
 
     def run(self, application: PodApplication) -> None:
         """Ask for the pods of an application; placeholders without a node are not needed any more."""
-        application.phase = ApplicationPhase.RUNNING
+        application.phase = PodApplicationPhase.RUNNING
         for task in list(application.tasks.values()):
             self._tasks.ask(task)
 
     def rejected(self, identity: str, reason: str, code: str = "") -> None:
         """Take that an application is rejected: its pods fail, and it is tried again only after a while."""
         application = self._by_id.get(identity)
-        if application is None or application.phase is not ApplicationPhase.SUBMITTED:
+        if application is None or application.phase is not PodApplicationPhase.SUBMITTED:
             return
         if code in _LATER:
             self.refused(application)
             return
-        application.phase, application.reason = ApplicationPhase.REJECTED, reason
+        application.phase, application.reason = PodApplicationPhase.REJECTED, reason
         count = self._rejected[identity].times + 1 if identity in self._rejected else 1
         pause = min(_PAUSE_SECONDS * 2 ** (count - 1), _PAUSE_MAX_SECONDS)
         self._rejected[identity] = _Rejected(count, self._loop.now() + pause)
@@ -280,11 +282,11 @@ class Applications:
 
     def refused(self, application: PodApplication) -> None:
         """Submit an application again in a while: the request could not be made."""
-        application.phase = ApplicationPhase.WAITING
+        application.phase = PodApplicationPhase.WAITING
         self._loop.later(_LATER_SECONDS, self._submit_again_later, application)
 
     def _submit_again_later(self, application: PodApplication) -> None:
-        if self._is_known(application) and application.phase is ApplicationPhase.WAITING:
+        if self._is_known(application) and application.phase is PodApplicationPhase.WAITING:
             self._resubmit(application)
 
     def _forget_rejection(self, identity: str, count: int) -> None:
@@ -294,7 +296,7 @@ class Applications:
 
     def _try_rejected(self, application: PodApplication, pause: float) -> None:
         """Submit a rejected application for pods that came later, or that run."""
-        if self._is_known(application) and application.phase is ApplicationPhase.REJECTED:
+        if self._is_known(application) and application.phase is PodApplicationPhase.REJECTED:
             if any(task.state is not TaskState.FAILED for task in application.members):
                 self._resubmit(application)
             else:
@@ -324,9 +326,9 @@ class Applications:
             del self._by_id[application.application_id]
 
     def _failing(self, application: PodApplication, message: str) -> None:
-        if application.phase in {ApplicationPhase.FAILING, ApplicationPhase.FAILED}:
+        if application.phase in {PodApplicationPhase.FAILING, PodApplicationPhase.FAILED}:
             return
-        application.phase, application.reason = ApplicationPhase.FAILING, message
+        application.phase, application.reason = PodApplicationPhase.FAILING, message
         self.gangs.end_placeholders(application)
         if GANG_TIMEOUT in message:
             self._fail(application, GANG_TIMEOUT, GANG_TIMEOUT_TEXT)
@@ -336,7 +338,7 @@ class Applications:
 
     def _failed(self, application: PodApplication) -> None:
         """Take that the scheduler has ended an application: pods that are left begin it anew."""
-        application.phase = ApplicationPhase.FAILED
+        application.phase = PodApplicationPhase.FAILED
         self._begin_failed(application)
 
     def _begin_failed(self, application: PodApplication) -> None:
@@ -354,6 +356,6 @@ class Applications:
                 self._tasks.fail(task, reason, message)
 
 
-def _is_left(task: Task) -> bool:
+def _is_left(task: PodTask) -> bool:
     """Return whether a task goes on when its application has failed."""
     return task.state is not TaskState.FAILED and task.ending is None and not task.is_placeholder

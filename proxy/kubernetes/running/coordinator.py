@@ -40,7 +40,7 @@ from .reporting import Reporter
 from .request_batch import Entry, RequestBatch
 from .shared_parts import SharedParts
 from .task_life import TaskLife
-from .tasks import Task
+from .tasks import PodTask
 from .waiting_reports import WaitingReports
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Coordinator:
         """What was listed before it began, by kind."""
         self._early: list[tuple[type[Any], Sequence[tuple[WatchChange, Any]]]] = []
         """What changed before it began, after the lists."""
-        self._running: _Running | None = None
+        self._running: _RunningParts | None = None
 
     # ------------------------------------------------------------------------------------- start and end
 
@@ -140,11 +140,11 @@ class Coordinator:
         return self._running is not None or len(self._lists) > len(CLUSTER_KINDS)
 
     @property
-    def tasks(self) -> Mapping[str, Task]:
+    def tasks(self) -> Mapping[str, PodTask]:
         """The pods of ours that have not ended, by uid."""
         return {} if self._running is None else self._running.tasks.tasks
 
-    def why_blocked(self, task: Task) -> str:
+    def why_blocked(self, task: PodTask) -> str:
         """Return what else than the scheduler a task waits for, empty if it is nothing."""
         return "" if self._running is None else self._running.tasks.why_blocked(task.pod)
 
@@ -291,12 +291,12 @@ class Coordinator:
                             state.node, "NodeRejected", "Registering", rejection.reason, is_warning=True
                         )
 
-    def _take_allocations(self, running: _Running, response: si.AllocationResponse) -> None:
+    def _take_allocations(self, running: _RunningParts, response: si.AllocationResponse) -> None:
         self._each(running.tasks.placed, response.new)
         self._each(running.tasks.rejected, response.rejectedAllocations)
         self._each(running.tasks.released, response.released)
 
-    def _take_applications(self, running: _Running, response: si.ApplicationResponse) -> None:
+    def _take_applications(self, running: _RunningParts, response: si.ApplicationResponse) -> None:
         applications = running.tasks.applications
         for accepted in response.accepted:
             applications.accepted(accepted.applicationID)
@@ -319,7 +319,7 @@ class Coordinator:
         """Log what one of the calls has raised."""
         self._log.error("what has happened cannot be carried out: {}", error, error=error)
 
-    def _parts(self, settings: KubernetesSettings) -> _Running:
+    def _parts(self, settings: KubernetesSettings) -> _RunningParts:
         """Return the parts that there are once the settings are known."""
         loop, reporter = self._loop, self._reporter
         self._actions.evicts = settings.evict_preempted
@@ -337,7 +337,7 @@ class Coordinator:
         tasks = TaskLife(parts)
         waiting = WaitingReports(loop, reporter, tasks.tasks, self._explain)
         tasks.on_asked = waiting.asked
-        return _Running(
+        return _RunningParts(
             settings=settings,
             requests=requests,
             tasks=tasks,
@@ -363,7 +363,7 @@ class Coordinator:
 
 @final
 @dataclass(slots=True)
-class _Running:
+class _RunningParts:
     """The parts that there are once the settings are known."""
 
     settings: KubernetesSettings

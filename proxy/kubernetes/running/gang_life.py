@@ -15,7 +15,7 @@ from ..mapping.pod_sizes import pod_resource
 from ..mapping.pods import creation_seconds
 from ..objects import Pod
 from .shared_parts import SharedParts
-from .tasks import ApplicationPhase, PodApplication, Task, TaskState
+from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 
 __all__ = ["GANG_TIMEOUT", "GANG_TIMEOUT_TEXT", "GangApplications", "GangLife", "GangTasks"]
 
@@ -33,15 +33,15 @@ _WAITS: Final = "the pod waits until the placeholders of its gang are on nodes"
 class GangTasks(Protocol):
     """What a gang needs of the life of its tasks."""
 
-    def ask(self, task: Task) -> None:
+    def ask(self, task: PodTask) -> None:
         """Ask for a task, if that is possible now."""
         ...
 
-    def add_virtual(self, task: Task) -> None:
+    def add_virtual(self, task: PodTask) -> None:
         """Take a placeholder that has no pod in the cluster."""
         ...
 
-    def end(self, task: Task) -> None:
+    def end(self, task: PodTask) -> None:
         """End a task, and its pod if it has one."""
         ...
 
@@ -80,13 +80,13 @@ class GangLife:
     def begin(self, application: PodApplication) -> None:
         """Reserve the room of an application that was accepted, as far as its placeholders do not yet."""
         if not application.members:
-            application.phase = ApplicationPhase.RUNNING
+            application.phase = PodApplicationPhase.RUNNING
             self.end_placeholders(application)
             return
         if not application.placeholders and self._is_too_late(application.first):
             self._give_up_late(application)
             return
-        application.phase = ApplicationPhase.RESERVING
+        application.phase = PodApplicationPhase.RESERVING
         for task in application.placeholders:
             self._end_if_surplus(task)
         self._reserve(application)
@@ -114,7 +114,7 @@ class GangLife:
     def _reserve(self, application: PodApplication) -> None:
         """Create the placeholders that a gang lacks; they belong to a pod that is there."""
         owner = _owner(application)
-        if application.phase is not ApplicationPhase.RESERVING or owner is None:
+        if application.phase is not PodApplicationPhase.RESERVING or owner is None:
             return
         existing = [task.pod for task in application.placeholders if task.ending is None]
         creating = Counter(application.creating.values())
@@ -137,7 +137,7 @@ class GangLife:
         pod = msgspec.convert(manifest, Pod)
         key = f"{application.first.metadata.uid}-{pod.metadata.name}"
         pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=key))
-        task = Task(key, application, pod, group=group.name, is_placeholder=True, is_virtual=True)
+        task = PodTask(key, application, pod, group=group.name, is_placeholder=True, is_virtual=True)
         application.tasks[key] = task
         self._tasks.add_virtual(task)
 
@@ -152,22 +152,22 @@ class GangLife:
     def placeholder_refused(self, application: PodApplication, name: str, reason: str) -> None:
         """Take that a placeholder cannot be created: the application runs without a gang."""
         application.creating.pop(name, None)
-        if application.phase is ApplicationPhase.RESERVING:
+        if application.phase is PodApplicationPhase.RESERVING:
             self._resume(application, "PlaceholderCreateFailed", reason)
 
-    def joined(self, task: Task) -> None:
+    def joined(self, task: PodTask) -> None:
         """Take that a pod of an application has come: a placeholder, or a member of a gang."""
         application = task.application
         if task.is_placeholder:
             application.creating.pop(task.pod.metadata.name, None)
-            if application.phase is ApplicationPhase.RESERVING:
+            if application.phase is PodApplicationPhase.RESERVING:
                 self._end_if_surplus(task)
         elif application.groups:
-            if application.phase is ApplicationPhase.RESERVING and not task.has_node:
+            if application.phase is PodApplicationPhase.RESERVING and not task.has_node:
                 self._reporter.condition(task.pod, "SchedulingSkipped", _WAITS)
             self._compare(task)
 
-    def _end_if_surplus(self, task: Task) -> None:
+    def _end_if_surplus(self, task: PodTask) -> None:
         """End a placeholder that its task group has too many of; one that is on a node stays."""
         application = task.application
         if task.has_node or task.ending is not None:
@@ -177,7 +177,7 @@ class GangLife:
         if there > wanted.get(task.group, 0):
             self._tasks.end(task)
 
-    def _compare(self, task: Task) -> None:
+    def _compare(self, task: PodTask) -> None:
         """Tell people if a member is of another size than its placeholders."""
         group = next((each for each in task.application.groups if each.name == task.group), None)
         if group is None:
@@ -190,14 +190,14 @@ class GangLife:
             parts = (f"{name} {own.get(name, 0)} and not {declared.get(name, 0)}" for name in names)
             self._tell(task, f"the pod needs other resources than its task group says: {', '.join(parts)}")
 
-    def _tell(self, task: Task, note: str) -> None:
+    def _tell(self, task: PodTask, note: str) -> None:
         self._reporter.event(task.pod, "GangScheduling", "TaskGroupMatch", note, is_warning=True)
 
     # ------------------------------------------------------------------------------------- how it goes on
 
-    def task_bound(self, task: Task) -> None:
+    def task_bound(self, task: PodTask) -> None:
         """Take that a task is on a node: with the last placeholder the gang is complete."""
-        if task.is_placeholder and task.application.phase is ApplicationPhase.RESERVING:
+        if task.is_placeholder and task.application.phase is PodApplicationPhase.RESERVING:
             self._look(task.application)
 
     def _look(self, application: PodApplication) -> None:
@@ -207,20 +207,20 @@ class GangLife:
             self._event(application, "GangReservationComplete", "all placeholders are on nodes")
             self._applications.run(application)
 
-    def placeholder_ended(self, task: Task) -> None:
+    def placeholder_ended(self, task: PodTask) -> None:
         """Take that a placeholder has ended: the last one of a gang that has timed out, or one too early."""
         application = task.application
-        if application.phase is ApplicationPhase.RESUMING and not application.placeholders:
+        if application.phase is PodApplicationPhase.RESUMING and not application.placeholders:
             self._run_without(application)
-        elif application.phase is ApplicationPhase.RESERVING and application.members:
+        elif application.phase is PodApplicationPhase.RESERVING and application.members:
             self._loop.later(_AGAIN_SECONDS, self._reserve_again, application)
-        elif application.phase is ApplicationPhase.RUNNING and not application.placeholders:
+        elif application.phase is PodApplicationPhase.RUNNING and not application.placeholders:
             application.has_given_up_gang = True
             if application.is_miscounted and application.members:
                 self._applications.begin_anew(application)
 
     def _reserve_again(self, application: PodApplication) -> None:
-        if application.phase is not ApplicationPhase.RESERVING or not application.members:
+        if application.phase is not PodApplicationPhase.RESERVING or not application.members:
             return
         if application.is_miscounted:
             self._applications.begin_anew(application)
@@ -229,13 +229,13 @@ class GangLife:
 
     def timed_out(self, application: PodApplication, message: str) -> None:
         """Take that the gang was not complete in time, and is to run without."""
-        if application.phase is ApplicationPhase.RESERVING:
+        if application.phase is PodApplicationPhase.RESERVING:
             self._resume(application, "GangSchedulingFailed", message or "the gang has timed out")
 
     def _resume(self, application: PodApplication, action: str, note: str) -> None:
         """End the placeholders; without them the members are pods like others."""
         self._event(application, action, note)
-        application.phase = ApplicationPhase.RESUMING
+        application.phase = PodApplicationPhase.RESUMING
         application.has_given_up_gang = True
         if application.placeholders:
             self.end_placeholders(application)

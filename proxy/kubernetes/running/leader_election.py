@@ -121,7 +121,7 @@ class LeaderElection:
         """Take or renew the lease, if that is possible now.
 
         Raises:
-            LicorneError: The API server does not answer, or somebody else was faster.
+            LicorneError: The API server does not answer, or another process was faster.
         """
         try:
             lease = self._calls.get_lease(self._namespace, self._name)

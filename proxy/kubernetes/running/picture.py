@@ -18,7 +18,7 @@ from ..client.api_client import ApiClient
 from ..client.list_watch import ListWatch, WatchChange, WatchedResource
 from ..objects import ConfigMap, Namespace, ObjectMeta, Pod, PriorityClass
 from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
-from .tasks import ApplicationPhase, Task, TaskState
+from .tasks import PodApplicationPhase, PodTask, TaskState
 
 __all__ = ["ClusterPicture", "PodMissingError"]
 
@@ -163,14 +163,14 @@ class ClusterPicture:
             return f"has ended: {pod.status.phase}"
         return f"waits for scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
 
-    def _why_not_asked(self, task: Task) -> str:
+    def _why_not_asked(self, task: PodTask) -> str:
         if task.state is TaskState.ORPHAN:
             return f"its node {task.node_name} is not known"
         phase, named = task.application.phase, f"application {task.application.application_id}"
         match phase:
-            case ApplicationPhase.RESERVING:
+            case PodApplicationPhase.RESERVING:
                 return f"the gang of {named} is not complete"
-            case ApplicationPhase.REJECTED | ApplicationPhase.FAILING | ApplicationPhase.FAILED:
+            case PodApplicationPhase.REJECTED | PodApplicationPhase.FAILING | PodApplicationPhase.FAILED:
                 return f"{named} is {phase.value}: {task.application.reason}"
             case _:
                 return self._coordinator.why_blocked(task) or "its application is not accepted yet"

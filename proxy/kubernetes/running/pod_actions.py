@@ -11,7 +11,7 @@ from ..client.api_calls import ApiCalls
 from ..client.errors import ApiError
 from ..objects import Pod
 from .event_loop import EventLoop
-from .tasks import ApplicationPhase, PodApplication, Task, TaskState
+from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 
 __all__ = [
     "BIND_DELAYS_SECONDS",
@@ -76,23 +76,23 @@ def seen_outcome(seen: Pod | Exception, uid: str, node_name: str) -> BindOutcome
 class ActionAnswers(Protocol):
     """Who is to know what has become of the actions."""
 
-    def why_not_bind(self, task: Task) -> str:
+    def why_not_bind(self, task: PodTask) -> str:
         """Return why a pod may not be bound now, empty if it may."""
         ...
 
-    def bound(self, task: Task) -> None:
+    def bound(self, task: PodTask) -> None:
         """Take that the pod is assigned to its node."""
         ...
 
-    def bind_failed(self, task: Task, reason: str) -> None:
+    def bind_failed(self, task: PodTask, reason: str) -> None:
         """Take that the pod cannot be assigned to its node."""
         ...
 
-    def found_assigned(self, task: Task, seen: Pod) -> None:
+    def found_assigned(self, task: PodTask, seen: Pod) -> None:
         """Take that the pod is assigned to another node."""
         ...
 
-    def found_gone(self, task: Task) -> None:
+    def found_gone(self, task: PodTask) -> None:
         """Take that the API server has no such pod any more."""
         ...
 
@@ -124,11 +124,11 @@ class PodActions:
         self.answers: ActionAnswers
         """Set once, before the first action."""
 
-    def bind(self, task: Task) -> None:
+    def bind(self, task: PodTask) -> None:
         """Assign the pod of a task to its node."""
         self._bind(task, task.placement, 0)
 
-    def _bind(self, task: Task, placement: int, attempt: int) -> None:
+    def _bind(self, task: PodTask, placement: int, attempt: int) -> None:
         if not (self.may_act and _is_binding(task, placement)) or task.ending is not None:
             return
         reason = self.answers.why_not_bind(task)
@@ -144,7 +144,7 @@ class PodActions:
         self._loop.work(lambda: self._calls.bind(meta.namespace, meta.name, meta.uid, node_name), then)
 
     def _take(
-        self, task: Task, placement: int, attempt: int, outcome: BindOutcome, error: Exception | None
+        self, task: PodTask, placement: int, attempt: int, outcome: BindOutcome, error: Exception | None
     ) -> None:
         """Go on with what has become of an attempt."""
         if not _is_binding(task, placement):
@@ -166,10 +166,10 @@ class PodActions:
                 call = self._look if outcome is BindOutcome.LOOK else self._bind_again
                 self._loop.later(_pause(attempt, error), call, task, placement, attempt + 1, error)
 
-    def _bind_again(self, task: Task, placement: int, attempt: int, _: Exception | None) -> None:
+    def _bind_again(self, task: PodTask, placement: int, attempt: int, _: Exception | None) -> None:
         self._bind(task, placement, attempt)
 
-    def _look(self, task: Task, placement: int, attempt: int, error: Exception | None) -> None:
+    def _look(self, task: PodTask, placement: int, attempt: int, error: Exception | None) -> None:
         """Look at the pod, of which it is not known whether it is assigned."""
         meta = task.pod.metadata
 
@@ -188,11 +188,11 @@ class PodActions:
 
     # ------------------------------------------------------------------------------------- ends
 
-    def end(self, task: Task) -> None:
+    def end(self, task: PodTask) -> None:
         """Delete or evict the pod of a task, and try again until it is gone."""
         self._end(task, 1)
 
-    def _end(self, task: Task, pause_seconds: int) -> None:
+    def _end(self, task: PodTask, pause_seconds: int) -> None:
         if not self.may_act or task.is_gone:
             return
         meta = task.pod.metadata
@@ -210,10 +210,10 @@ class PodActions:
 
         self._loop.work(lambda: call(meta.namespace, meta.name, meta.uid), then)
 
-    def _end_again(self, task: Task, pause_seconds: int) -> None:
+    def _end_again(self, task: PodTask, pause_seconds: int) -> None:
         self._loop.later(pause_seconds, self._end, task, min(2 * pause_seconds, _PAUSE_MAX_SECONDS))
 
-    def _look_whether_gone(self, task: Task, pause_seconds: int) -> None:
+    def _look_whether_gone(self, task: PodTask, pause_seconds: int) -> None:
         """Look whether another pod has the name of one that was not deleted because of a conflict."""
         meta = task.pod.metadata
 
@@ -225,11 +225,11 @@ class PodActions:
 
         self._loop.work(lambda: self._calls.get_pod(meta.namespace, meta.name), then)
 
-    def fail(self, task: Task, reason: str, message: str) -> None:
+    def fail(self, task: PodTask, reason: str, message: str) -> None:
         """Write that a pod that was never placed has failed."""
         self._fail(task, reason, message, 1)
 
-    def _fail(self, task: Task, reason: str, message: str, pause_seconds: int) -> None:
+    def _fail(self, task: PodTask, reason: str, message: str, pause_seconds: int) -> None:
         if not self.may_act or task.is_gone or task.state is not TaskState.FAILED:
             return
         meta = task.pod.metadata
@@ -264,7 +264,7 @@ class PodActions:
     def _create(
         self, application: PodApplication, name: str, manifest: Mapping[str, Any], pause_seconds: int
     ) -> None:
-        is_reserved = application.phase is ApplicationPhase.RESERVING and application.members
+        is_reserved = application.phase is PodApplicationPhase.RESERVING and application.members
         if not (self.may_act and is_reserved):
             application.creating.pop(name, None)
             return
@@ -283,7 +283,7 @@ class PodActions:
         self._loop.work(lambda: self._calls.create_pod(namespace, manifest), then)
 
 
-def _is_binding(task: Task, placement: int) -> bool:
+def _is_binding(task: PodTask, placement: int) -> bool:
     """Return whether a task is still to be bound where it was placed by that placement."""
     return task.state is TaskState.BINDING and task.placement == placement
 

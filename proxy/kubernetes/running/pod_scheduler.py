@@ -13,7 +13,7 @@ from ..client.list_watch import ListWatch, WatchedResource
 from ..objects import ConfigMap
 from .coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
 from .event_loop import EventThread
-from .tasks import Task
+from .tasks import PodTask
 
 if TYPE_CHECKING:
     from ...client.remote_scheduler import RemoteScheduler
@@ -64,7 +64,7 @@ class PodScheduler:
         return self._coordinator.is_ready
 
     @property
-    def tasks(self) -> Mapping[str, Task]:
+    def tasks(self) -> Mapping[str, PodTask]:
         """The pods of ours that have not ended, by uid; another thread changes them."""
         return self._coordinator.tasks
 

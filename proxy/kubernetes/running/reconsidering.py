@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from .event_loop import EventLoop
-from .tasks import Task
+from .tasks import PodTask
 
 __all__ = ["Reconsidering"]
 
@@ -31,7 +31,7 @@ class Reconsidering:
         self._neighbours = False
         self._judge: Callable[[], None] | None = None
         self._is_due = False
-        self.waiting: dict[str, Task] = {}
+        self.waiting: dict[str, PodTask] = {}
         """The tasks that are asked for and whose answers depend on other pods, by key."""
 
     def node_changed(self, name: str) -> None:

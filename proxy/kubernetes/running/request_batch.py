@@ -54,7 +54,7 @@ class RequestBatch:
 
     def __init__(self, rm_id: str, on_refused: Callable[[Entry, LicorneError], None]) -> None:
         self.target: RequestTarget | None = None
-        """Who gets them; until there is somebody, they are kept."""
+        """Who gets them; until there is one, they are kept."""
         self._rm_id = rm_id
         self._on_refused = on_refused
         self._entries: list[Entry] = []

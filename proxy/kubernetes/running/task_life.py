@@ -17,7 +17,7 @@ from ..predicates.cluster_view import anti_affinity_terms
 from ..predicates.verdicts import PodFilters, predicate_class
 from .applications import Applications
 from .shared_parts import SharedParts
-from .tasks import ApplicationPhase, PodApplication, Task, TaskState
+from .tasks import PodApplication, PodApplicationPhase, PodTask, TaskState
 from .volume_binding import VolumeBinding
 
 __all__ = ["TaskLife"]
@@ -26,10 +26,10 @@ _REJECTED_PAUSE_SECONDS: Final = 10
 _REJECTED_PAUSE_MAX_SECONDS: Final = 300
 _BINDS_IN_A_ROW: Final = 3
 """After so many failures in a row a pod waits before it is asked for again."""
-_NO_PLACEHOLDERS: Final = frozenset(ApplicationPhase) - {
-    ApplicationPhase.WAITING,
-    ApplicationPhase.SUBMITTED,
-    ApplicationPhase.RESERVING,
+_NO_PLACEHOLDERS: Final = frozenset(PodApplicationPhase) - {
+    PodApplicationPhase.WAITING,
+    PodApplicationPhase.SUBMITTED,
+    PodApplicationPhase.RESERVING,
 }
 
 
@@ -49,14 +49,14 @@ class TaskLife:
         self._volumes = VolumeBinding(
             parts.loop, parts.cache, parts.calls, parts.settings.volume_bind_timeout_ns, self
         )
-        self.tasks: dict[str, Task] = {}
+        self.tasks: dict[str, PodTask] = {}
         """All tasks that have not ended, by key."""
-        self._blocked: dict[str, Task] = {}
+        self._blocked: dict[str, PodTask] = {}
         """Those that wait for claims."""
         self._gated: set[str] = set()
         """The uids of pods that wait for their scheduling gates, of which people know."""
         self.applications = Applications(parts, self)
-        self.on_asked: Callable[[Task], None] = _nothing
+        self.on_asked: Callable[[PodTask], None] = _nothing
         """Is called with each task that is asked for."""
         self._actions.answers = self
 
@@ -95,13 +95,13 @@ class TaskLife:
             self.ask(task)
         self.applications.joined(task)
 
-    def add_virtual(self, task: Task) -> None:
+    def add_virtual(self, task: PodTask) -> None:
         """Take a placeholder that has no pod in the cluster, and ask for it."""
         self.tasks[task.key] = task
         self._cache.put_pod(task.pod)
         self.ask(task)
 
-    def _pod_changed(self, task: Task, before: Pod) -> None:
+    def _pod_changed(self, task: PodTask, before: Pod) -> None:
         node_name = task.pod.spec.node_name
         if node_name and (node_name != task.node_name or task.state not in _ON_NODES):
             if task.state is TaskState.BINDING and node_name == task.node_name:
@@ -117,12 +117,12 @@ class TaskLife:
         elif task.state is TaskState.ASKED and predicate_class(before) != predicate_class(task.pod):
             self._ask_anew(task)
 
-    def _ask_anew(self, task: Task) -> None:
+    def _ask_anew(self, task: PodTask) -> None:
         """Have the scheduler judge a task as one of another class."""
         self._release(task, si.STOPPED_BY_RM, "the pod is judged as others now")
         self._send(task)
 
-    def _take_assigned(self, task: Task, node_name: str) -> None:
+    def _take_assigned(self, task: PodTask, node_name: str) -> None:
         """Tell the scheduler of a pod that is on a node already, bound by us earlier or by others."""
         if task.state in {TaskState.BINDING, TaskState.BOUND} and task.node_name != node_name:
             self._release(task, si.STOPPED_BY_RM, f"the pod is on node {node_name}")
@@ -138,7 +138,7 @@ class TaskLife:
         self._send(task)
         self.applications.task_bound(task)
 
-    def _no_longer_waits(self, task: Task) -> None:
+    def _no_longer_waits(self, task: PodTask) -> None:
         self._blocked.pop(task.key, None)
         self._reconsidering.waiting.pop(task.key, None)
         self._reporter.forget(task.key)
@@ -155,7 +155,7 @@ class TaskLife:
         task = self.tasks.get(key)
         return task is not None and task.is_virtual
 
-    def send_again(self, task: Task) -> None:
+    def send_again(self, task: PodTask) -> None:
         """Tell the scheduler anew of a task that it has lost with its application."""
         match task.state:
             case TaskState.BOUND | TaskState.ORPHAN if not task.is_virtual:
@@ -178,7 +178,7 @@ class TaskLife:
 
     # ------------------------------------------------------------------------------------- asking
 
-    def ask(self, task: Task) -> None:
+    def ask(self, task: PodTask) -> None:
         """Ask for a task, if its application may ask and nothing else keeps it waiting."""
         if task.state is not TaskState.NEW or task.ending is not None:
             return
@@ -213,7 +213,7 @@ class TaskLife:
                 return f"persistentvolumeclaim {name!r} is being deleted"
         return ""
 
-    def _send(self, task: Task) -> None:
+    def _send(self, task: PodTask) -> None:
         """Tell the scheduler of a task as it is now; what it knows already changes nothing."""
         application = task.application
         task.predicate_class = self._class_of(task)
@@ -233,7 +233,7 @@ class TaskLife:
         self._requests.add(message)
         application.has_asked = True
 
-    def _class_of(self, task: Task) -> str:
+    def _class_of(self, task: PodTask) -> str:
         """Return the class of pods that share answers; a task without one is to be asked about by itself."""
         if task.state is not TaskState.ASKED:
             return ""
@@ -256,12 +256,12 @@ class TaskLife:
             if waits and task.predicate_class and self._filters.is_kept_away(task.pod):
                 self._ask_anew(task)
 
-    def _release(self, task: Task, termination: si.TerminationType, message: str) -> None:
+    def _release(self, task: PodTask, termination: si.TerminationType, message: str) -> None:
         if task.is_placeholder and task.state is TaskState.ASKED and termination == si.STOPPED_BY_RM:
             task.application.is_miscounted = True  # the scheduler counts it on, as one that is not placed yet
         self._requests.add(release_message(task.application.application_id, task.key, termination, message))
 
-    def _tell_waiting(self, task: Task, event_reason: str, reason: str) -> None:
+    def _tell_waiting(self, task: PodTask, event_reason: str, reason: str) -> None:
         """Tell people why a pod waits."""
         if not task.is_virtual:
             self._reporter.condition(task.pod, "Unschedulable", reason)
@@ -282,7 +282,7 @@ class TaskLife:
         elif not (task.node_name == node_name and task.has_node):
             self._misplaced(task)
 
-    def _misplaced(self, task: Task) -> None:
+    def _misplaced(self, task: PodTask) -> None:
         """Take a placement of what is elsewhere, or not asked for any more."""
         self._release(task, si.STOPPED_BY_RM, "the pod is not asked for any more")
         if task.state is TaskState.BOUND:
@@ -290,7 +290,7 @@ class TaskLife:
         elif task.state is TaskState.BINDING:
             self._ask_again(task)
 
-    def _bind(self, task: Task, node_name: str) -> None:
+    def _bind(self, task: PodTask, node_name: str) -> None:
         self._no_longer_waits(task)
         task.state, task.node_name, task.rejections = TaskState.BINDING, node_name, 0
         task.placement += 1
@@ -307,11 +307,11 @@ class TaskLife:
         elif not self._volumes.bind(task):
             self._actions.bind(task)
 
-    def why_not_bind(self, task: Task) -> str:
+    def why_not_bind(self, task: PodTask) -> str:
         """Return why a pod may not be bound now: the API server takes any name of a node."""
         return "" if task.node_name in self._cache.nodes else f"node {task.node_name} is gone"
 
-    def _put_back(self, task: Task, reason: str) -> None:
+    def _put_back(self, task: PodTask, reason: str) -> None:
         """Have a task wait again in its old place, and avoid the node for a while."""
         self._cache.forget_assumption(task.key)
         task.state, task.node_name = TaskState.ASKED, ""
@@ -319,7 +319,7 @@ class TaskLife:
         self._class_of(task)
         self.on_asked(task)
 
-    def _ask_again(self, task: Task) -> None:
+    def _ask_again(self, task: PodTask) -> None:
         """Ask anew for a task that the scheduler does not have any more."""
         self._cache.forget_assumption(task.key)
         task.state, task.node_name = TaskState.NEW, ""
@@ -341,7 +341,7 @@ class TaskLife:
         else:
             self._end_because(task, kind, release.message)
 
-    def _end_because(self, task: Task, kind: si.TerminationType, message: str) -> None:
+    def _end_because(self, task: PodTask, kind: si.TerminationType, message: str) -> None:
         is_ending, task.ending = task.ending is not None, kind
         if kind == si.PREEMPTED_BY_SCHEDULER and not (is_ending or task.is_virtual):
             note = message or "it makes room for another pod"
@@ -351,7 +351,7 @@ class TaskLife:
         elif not is_ending:
             self._actions.end(task)
 
-    def end(self, task: Task) -> None:
+    def end(self, task: PodTask) -> None:
         """End a placeholder that nothing will replace."""
         task.ending = task.ending or si.STOPPED_BY_RM
         if task.is_virtual:
@@ -359,7 +359,7 @@ class TaskLife:
         else:
             self._actions.end(task)
 
-    def _dropped(self, task: Task) -> None:
+    def _dropped(self, task: PodTask) -> None:
         """Take that the scheduler has dropped a task with its node, or confirms a release of ours.
 
         Which of the two does not matter: to send it again changes nothing if it was sent meanwhile.
@@ -396,7 +396,7 @@ class TaskLife:
             if task is not None and task.is_in_core:
                 self._pause(task, reason)
 
-    def _pause(self, task: Task, reason: str) -> None:
+    def _pause(self, task: PodTask, reason: str) -> None:
         """Have a task wait that the scheduler does not take, and try it again later."""
         if task.state is TaskState.BOUND and not task.is_virtual:
             task.state = TaskState.ORPHAN
@@ -410,7 +410,7 @@ class TaskLife:
         pause = min(_REJECTED_PAUSE_SECONDS * 2 ** (task.rejections - 1), _REJECTED_PAUSE_MAX_SECONDS)
         self._loop.later(pause, self._try_again, task)
 
-    def _try_again(self, task: Task) -> None:
+    def _try_again(self, task: PodTask) -> None:
         if task.is_gone:
             return
         if task.state is TaskState.REJECTED:
@@ -421,7 +421,7 @@ class TaskLife:
 
     # ------------------------------------------------------------------------------- what actions have led to
 
-    def bound(self, task: Task) -> None:
+    def bound(self, task: PodTask) -> None:
         """Take that the pod of a task is on its node."""
         task.state, task.bind_failures = TaskState.BOUND, 0
         if not task.is_virtual:
@@ -429,15 +429,15 @@ class TaskLife:
             self._reporter.event(task.pod, "Scheduled", "Binding", note)
         self.applications.task_bound(task)
 
-    def volumes_bound(self, task: Task) -> None:
+    def volumes_bound(self, task: PodTask) -> None:
         """Take that all claims of a pod have volumes."""
         self._actions.bind(task)
 
-    def volumes_failed(self, task: Task, reason: str) -> None:
+    def volumes_failed(self, task: PodTask, reason: str) -> None:
         """Take that a claim of a pod gets no volume on its node."""
         self.bind_failed(task, reason, "PodVolumesBindFailure")
 
-    def bind_failed(self, task: Task, reason: str, event: str = "PodBindFailure") -> None:
+    def bind_failed(self, task: PodTask, reason: str, event: str = "PodBindFailure") -> None:
         """Take that a bind has failed: the task waits again, and avoids the node for a while."""
         note = f"the pod could not be assigned to node {task.node_name}: {reason}"
         self._reporter.event(task.pod, event, "Binding", note, is_warning=True)
@@ -449,19 +449,19 @@ class TaskLife:
         task.rejections = task.bind_failures - _BINDS_IN_A_ROW
         self._pause(task, note)
 
-    def found_assigned(self, task: Task, seen: Pod) -> None:
+    def found_assigned(self, task: PodTask, seen: Pod) -> None:
         """Take that a pod is on another node than it was to be bound to; the watch says so, too."""
         self._cache.put_pod(seen)
         task.pod = seen
         self._take_assigned(task, seen.spec.node_name)
 
-    def found_gone(self, task: Task) -> None:
+    def found_gone(self, task: PodTask) -> None:
         """Take that the API server has no such pod any more; the watch says so, too, sooner or later."""
         if not task.is_gone:
             self._cache.remove_pod(task.key)
             self.pod_gone(task.key)
 
-    def fail(self, task: Task, reason: str, message: str) -> None:
+    def fail(self, task: PodTask, reason: str, message: str) -> None:
         """Write that the pod of a task has failed, which was never on a node."""
         if task.state is not TaskState.FAILED:
             self._no_longer_waits(task)
@@ -486,5 +486,5 @@ def _ends_unbound(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
 
 
-def _nothing(_: Task) -> None:
+def _nothing(_: PodTask) -> None:
     """Do nothing."""

@@ -10,7 +10,7 @@ from ...si import si_pb2 as si
 from ..mapping.gangs import DeclaredTaskGroup
 from ..objects import Pod
 
-__all__ = ["ApplicationPhase", "PodApplication", "Task", "TaskState"]
+__all__ = ["PodApplication", "PodApplicationPhase", "PodTask", "TaskState"]
 
 
 class TaskState(Enum):
@@ -32,7 +32,7 @@ class TaskState(Enum):
     """Its end: it is being written that the pod has failed."""
 
 
-class ApplicationPhase(Enum):
+class PodApplicationPhase(Enum):
     """How far an application is."""
 
     WAITING = "Waiting"
@@ -51,7 +51,7 @@ class ApplicationPhase(Enum):
 
 @final
 @dataclass(slots=True, eq=False)
-class Task:
+class PodTask:
     """One pod of ours, or a placeholder that has no pod in the cluster."""
 
     key: str
@@ -99,8 +99,8 @@ class PodApplication:
     first: Pod
     """The pod that was seen first: queue, user and gang are as it says."""
     groups: tuple[DeclaredTaskGroup, ...] = ()
-    phase: ApplicationPhase = ApplicationPhase.WAITING
-    tasks: dict[str, Task] = field(default_factory=dict)
+    phase: PodApplicationPhase = PodApplicationPhase.WAITING
+    tasks: dict[str, PodTask] = field(default_factory=dict)
     reason: str = ""
     """Why it is rejected or fails."""
     has_asked: bool = False
@@ -115,21 +115,21 @@ class PodApplication:
     """How often its last task has ended."""
 
     @property
-    def placeholders(self) -> list[Task]:
+    def placeholders(self) -> list[PodTask]:
         """Its placeholders that have not ended."""
         return [task for task in self.tasks.values() if task.is_placeholder]
 
     @property
-    def members(self) -> list[Task]:
+    def members(self) -> list[PodTask]:
         """Its tasks that are no placeholders."""
         return [task for task in self.tasks.values() if not task.is_placeholder]
 
-    def may_ask(self, task: Task) -> bool:
+    def may_ask(self, task: PodTask) -> bool:
         """Return whether a task may be asked for now."""
         match self.phase:
-            case ApplicationPhase.RUNNING:
+            case PodApplicationPhase.RUNNING:
                 return not task.is_placeholder
-            case ApplicationPhase.RESERVING:
+            case PodApplicationPhase.RESERVING:
                 return task.is_placeholder
             case _:
                 return False

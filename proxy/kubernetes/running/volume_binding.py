@@ -11,7 +11,7 @@ from ..objects import PersistentVolumeClaim
 from ..predicates.volume_filters import SELECTED_NODE, claim_keys, is_to_be_provided
 from .cache import ClusterCache
 from .event_loop import EventLoop
-from .tasks import Task, TaskState
+from .tasks import PodTask, TaskState
 
 __all__ = ["VolumeBinding", "VolumeSide"]
 
@@ -19,13 +19,13 @@ _NANOSECONDS: Final = 1e9
 
 
 class VolumeSide(Protocol):
-    """Who is told what has become of the claims of a pod."""
+    """Who is to know what has become of the claims of a pod."""
 
-    def volumes_bound(self, task: Task) -> None:
+    def volumes_bound(self, task: PodTask) -> None:
         """Take that all claims of a pod have volumes."""
         ...
 
-    def volumes_failed(self, task: Task, reason: str) -> None:
+    def volumes_failed(self, task: PodTask, reason: str) -> None:
         """Take that a claim of a pod gets no volume on its node."""
         ...
 
@@ -34,7 +34,7 @@ class VolumeSide(Protocol):
 class _Binding:
     """What a pod waits for."""
 
-    task: Task
+    task: PodTask
     placement: int
     asked: set[str] = field(default_factory=set)
     """The claims that carry the node, as the watch has shown."""
@@ -49,7 +49,7 @@ class VolumeBinding:
         cache: The claims, as the watch shows them.
         calls: The API server.
         timeout_ns: How long a pod waits for its volumes.
-        tasks: Who is told.
+        tasks: Who is to know.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class VolumeBinding:
         self._tasks = tasks
         self._waiting: dict[str, _Binding] = {}
 
-    def bind(self, task: Task) -> bool:
+    def bind(self, task: PodTask) -> bool:
         """Have the volumes made that a pod lacks on its node; return whether it has to wait for any."""
         lacking = list(self._lacking(task))
         if not lacking:
@@ -78,13 +78,13 @@ class VolumeBinding:
         for binding in list(self._waiting.values()):
             self._look(binding)
 
-    def _lacking(self, task: Task) -> Iterable[PersistentVolumeClaim]:
+    def _lacking(self, task: PodTask) -> Iterable[PersistentVolumeClaim]:
         for key in claim_keys(task.pod):
             claim = self._cache.claims.get(key)
             if claim is not None and is_to_be_provided(claim, self._cache):
                 yield claim
 
-    def _select(self, task: Task, claim: PersistentVolumeClaim) -> None:
+    def _select(self, task: PodTask, claim: PersistentVolumeClaim) -> None:
         meta, node_name, placement = claim.metadata, task.node_name, task.placement
 
         def then(answer: object) -> None:
@@ -116,11 +116,11 @@ class VolumeBinding:
             del self._waiting[task.key]
             self._tasks.volumes_bound(task)
 
-    def _time_out(self, task: Task, placement: int) -> None:
+    def _time_out(self, task: PodTask, placement: int) -> None:
         if self._is_current(task, placement):
             self._fail(task, f"its volumes were not there after {self._timeout_seconds:g} s")
 
-    def _is_current(self, task: Task, placement: int) -> bool:
+    def _is_current(self, task: PodTask, placement: int) -> bool:
         """Return whether a pod waits for its volumes since that placement."""
         binding = self._waiting.get(task.key)
         return (
@@ -130,6 +130,6 @@ class VolumeBinding:
             and not task.is_gone
         )
 
-    def _fail(self, task: Task, reason: str) -> None:
+    def _fail(self, task: PodTask, reason: str) -> None:
         del self._waiting[task.key]
         self._tasks.volumes_failed(task, reason)

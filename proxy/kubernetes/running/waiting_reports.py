@@ -9,7 +9,7 @@ from typing import Final, final
 from ....model.errors import LicorneError
 from .event_loop import EventLoop
 from .reporting import Reporter
-from .tasks import Task, TaskState
+from .tasks import PodTask, TaskState
 
 __all__ = ["WaitingReports"]
 
@@ -37,7 +37,7 @@ class WaitingReports:
         self,
         loop: EventLoop,
         reporter: Reporter,
-        tasks: Mapping[str, Task],
+        tasks: Mapping[str, PodTask],
         explain: Callable[[str, str], str],
     ) -> None:
         self._loop = loop
@@ -59,7 +59,7 @@ class WaitingReports:
         """How many pods are asked about, now or later."""
         return len(self._due) + len(self._again) + len(self._new)
 
-    def asked(self, task: Task) -> None:
+    def asked(self, task: PodTask) -> None:
         """Take that a task is asked for."""
         if not self._new:
             self._loop.later(_NEW_SECONDS, self._look_at_new)
@@ -80,7 +80,7 @@ class WaitingReports:
             self._due[key] = reason
             self._plan(_PAUSE_SECONDS)
 
-    def _waiting(self, key: str) -> Task | None:
+    def _waiting(self, key: str) -> PodTask | None:
         """Return a task that people want to know about: it waits for a node, and has a pod."""
         task = self._tasks.get(key)
         return task if task is not None and task.state is TaskState.ASKED and not task.is_virtual else None
@@ -102,7 +102,7 @@ class WaitingReports:
         if self._due:
             self._plan(_PAUSE_SECONDS)
 
-    def _explain_one(self, task: Task, reason: str) -> None:
+    def _explain_one(self, task: PodTask, reason: str) -> None:
         application_id = task.application.application_id
 
         def then(answer: str | Exception) -> None:

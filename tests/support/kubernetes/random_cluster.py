@@ -149,7 +149,7 @@ class RandomCluster:
     def add_foreign_pod(self) -> None:
         """Add a pod of another scheduler, perhaps on a node that is not there."""
         node = self.random.choice(["", "n1", "n2", "nowhere"])
-        more = {"nodeName": node} if node else {}
+        more: dict[str, Any] = {"nodeName": node} if node else {}
         self.cluster.add_pod(self._name(), scheduler="other", **more)
 
     def delete_pod(self) -> None:

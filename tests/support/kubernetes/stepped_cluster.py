@@ -25,7 +25,7 @@ from licorne.proxy.kubernetes.client.list_watch import WatchChange
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
 from licorne.proxy.kubernetes.objects import ConfigMap
 from licorne.proxy.kubernetes.running.coordinator import CLUSTER_KINDS, Coordinator, PodSchedulerOptions
-from licorne.proxy.kubernetes.running.tasks import PodApplication, Task
+from licorne.proxy.kubernetes.running.tasks import PodApplication, PodTask
 
 __all__ = [
     "NAMESPACE",
@@ -301,7 +301,7 @@ class SteppedCluster:
 
     # ------------------------------------------------------------------------------------- both sides
 
-    def task(self, uid: str) -> Task:
+    def task(self, uid: str) -> PodTask:
         """Return a task."""
         return self.coordinator.tasks[uid]
 

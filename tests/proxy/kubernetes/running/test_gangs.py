@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from support.kubernetes.stepped_cluster import NODES, PODS, SteppedCluster, gang_annotations
 
-from licorne.proxy.kubernetes.running.tasks import ApplicationPhase
+from licorne.proxy.kubernetes.running.tasks import PodApplicationPhase
 
 WORKERS: Final = {"minMember": 2}
 SOFT: Final = "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Soft"
@@ -32,7 +32,7 @@ def settle(cluster: SteppedCluster, seconds: float = 0) -> None:
             return
 
 
-def phase(cluster: SteppedCluster) -> ApplicationPhase | None:
+def phase(cluster: SteppedCluster) -> PodApplicationPhase | None:
     """Return how far the gang is, `None` if it is forgotten."""
     application = cluster.application("gang")
     return None if application is None else application.phase
@@ -65,7 +65,7 @@ def test_members_wait_until_the_gang_is_complete(cluster: SteppedCluster) -> Non
     settle(cluster, 2)
 
     assert ["tg"] == [name[:2] for name in cluster.places]
-    assert ApplicationPhase.RESERVING is phase(cluster)
+    assert PodApplicationPhase.RESERVING is phase(cluster)
     assert ("False", "SchedulingSkipped") == cluster.condition("b")[:2]
 
     cluster.add_node("n2", cpu="1")
