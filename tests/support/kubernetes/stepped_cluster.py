@@ -66,6 +66,9 @@ class DirectClient:
     def __init__(self, stub: StubApiServer) -> None:
         self._stub = stub
 
+    def limit_rate(self, *_: object, **__: object) -> None:
+        """Limit nothing."""
+
     def request(
         self,
         method: str,
