@@ -73,7 +73,11 @@ def test_timers_are_carried_out_in_the_order_of_their_times(recorded: Recorded) 
 
 def test_what_a_call_raises_does_not_end_the_others(recorded: Recorded) -> None:
     """It is handed over, and the next call follows."""
-    recorded.loop.post(int, "no number")
+
+    def fail() -> None:
+        raise ValueError
+
+    recorded.loop.post(fail)
     recorded.loop.post(recorded.calls.append, "next")
     recorded.settle()
 

@@ -34,7 +34,7 @@ class Target:
 def batch(target: Target | None) -> tuple[RequestBatch, list[Any]]:
     """Return a batch with entries of all kinds, and what it has refused."""
     refused: list[Any] = []
-    found = RequestBatch("rm", lambda entry, error: refused.append((entry.allocationKey, str(error))))  # type: ignore[union-attr] - only those are bad
+    found = RequestBatch("rm", lambda entry, _: refused.append(entry))
     found.target = target
     for entry in (
         si.NodeInfo(nodeID="n1"),
