@@ -123,7 +123,15 @@ class Applications:
         application = task.application
         if application.phase is PodApplicationPhase.FAILED:
             self._begin_failed(application)
+        self._compare_namespaces(task.pod, application.first)
         self.gangs.joined(task)
+
+    def _compare_namespaces(self, pod: Pod, first: Pod) -> None:
+        """Tell people that an application has pods in two namespaces: the first decides queue and quotas."""
+        own, other = pod.metadata.namespace, first.metadata.namespace
+        if own != other:
+            note = f"the application has pods in namespace {other!r} as well, whose queue and quotas it has"
+            self._reporter.event(pod, "Scheduling", "SharedApplication", note, is_warning=True)
 
     def _submit_when_possible(self, application: PodApplication) -> None:
         pause = self._pause(application)

@@ -33,6 +33,23 @@ def test_pods_of_one_id_are_one_application(cluster: SteppedCluster) -> None:
     assert cluster.pod_places == cluster.core_places
 
 
+def test_one_application_in_two_namespaces_says_so(cluster: SteppedCluster) -> None:
+    """Its queue is that of the namespace that was first."""
+    cluster.add_node()
+    cluster.add_pod("a")
+    cluster.settle()
+    cluster.stub.add("/api/v1/namespaces", {"metadata": {"name": "red"}})
+    document = cluster.pod("a")
+    del document["metadata"]["uid"], document["spec"]["nodeName"]
+    cluster.stub.add(
+        "/api/v1/namespaces/red/pods", {**document, "metadata": {**document["metadata"], "name": "b"}}
+    )
+    cluster.settle()
+
+    assert ["Scheduling", "Scheduled"] == cluster.events("b")
+    assert {"app": "Running"} == cluster.states
+
+
 def test_an_application_whose_pods_have_ended_completes_and_is_forgotten(cluster: SteppedCluster) -> None:
     """The scheduler completes it half a minute later; nothing of it is remembered here."""
     cluster.add_node()

@@ -19,11 +19,15 @@ class Target:
         self._take([entry.nodeID for entry in request.nodes])
 
     def update_application(self, request: si.ApplicationRequest) -> None:
-        self._take([entry.applicationID for entry in (*request.new, *request.remove)])
+        self._take(
+            [*(new.applicationID for new in request.new), *(old.applicationID for old in request.remove)]
+        )
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
-        releases = request.releases.allocationsToRelease
-        self._take([entry.allocationKey for entry in (*request.allocations, *releases)])
+        ended = request.releases.allocationsToRelease
+        self._take(
+            [*(new.allocationKey for new in request.allocations), *(old.allocationKey for old in ended)]
+        )
 
     def _take(self, names: list[str]) -> None:
         if "bad" in names:
