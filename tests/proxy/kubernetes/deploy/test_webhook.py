@@ -140,7 +140,7 @@ def test_the_pods_of_the_scheduler_itself_are_left_alone(api: Api, webhook: Repl
     """It could not place them when it does not run."""
     assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
     made = api.ok("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"][0]
-    spec = {key: made["spec"][key] for key in ("containers", "securityContext")}
+    spec = {key: made["spec"][key] for key in ("containers", "securityContext", "volumes")}
 
     created = api.ok(
         "POST",
@@ -177,6 +177,36 @@ def test_a_process_runs_on_a_file_system_that_is_read_only(
     assert within(SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
     for document in DOCUMENTS:
         api.ok("DELETE", path_of(document))
+
+
+def test_two_replicas_share_a_certificate(
+    api: Api, webhook: Replica, start: Start, pod_names: tuple[str, str]
+) -> None:
+    """The second one takes that of the first, and both registrations have its authority."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/secrets/licorne-admission"
+    before = api.ok("GET", path)["data"]
+
+    start(pod_names[1], "--webhook", "--webhook-address=127.0.0.1:0", "--webhook-name=127.0.0.1")
+
+    after = api.ok("GET", path)["data"]
+    registrations = [api.ok("GET", path_of(each)) for each in DOCUMENTS if "webhooks" in each]
+    authorities = {hook["clientConfig"]["caBundle"] for each in registrations for hook in each["webhooks"]}
+    assert before == after, webhook.log.read_text()
+    assert {after["ca.crt"]} == authorities
+
+
+def test_the_user_of_a_workload_is_not_changed_by_another_one(
+    api: Api, ada: Api, webhook: Replica, namespace: str
+) -> None:
+    """Its pods would run for anybody otherwise, since controllers are trusted."""
+    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    ada.ok("POST", path, deployment("web", pod("template"), replicas=0))
+    template = {"metadata": {"annotations": {USER_INFO: '{"user": "root"}'}}}
+
+    status, answer = ada.request("PATCH", f"{path}/web", {"spec": {"template": template}}, MERGE_PATCH)
+
+    assert (400, True) == (status, "denied the request" in answer["message"]), answer
 
 
 def test_the_right_to_secrets_is_for_the_certificate_alone(
