@@ -25,6 +25,7 @@ __all__ = ["QUOTED", "Quoted", "comparisons", "goals", "main", "quoted_table"]
 
 _LIGHT_RATIO_MIN: Final = 0.5
 _REACTION_MILLISECONDS_MAX: Final = 1.0
+_APPLICATION_TO_ASK_MAX: Final = 2.5
 _BYTES_MAX: Final = (("a node", 8_000), ("an application", 12_000), ("an ask", 4_000))
 
 
@@ -66,6 +67,7 @@ QUOTED: Final[Mapping[str, Quoted]] = {
     **dict.fromkeys(("h_backlog_1000", "h_backlog_5000", "h_backlog_20000"), _BESIDE_WAITING),
     **dict.fromkeys(("h_owed_1000", "h_owed_5000", "h_owed_20000"), _BESIDE_WAITING),
     **dict.fromkeys(("a_types", "a_deep", "a_users"), _NOT_QUOTED),
+    "k_pods": Quoted("not measured", "an application of one ask ≤ 2.5 asks"),
     **dict.fromkeys(("l_half", "p_predicates", "p_parts", "q_gangs", "q_storm"), _NOT_QUOTED),
 }
 
@@ -117,6 +119,9 @@ def goals(run: Figures) -> Iterator[Figure]:
     if measured.backlog is not None:
         reaction = measured.backlog.reaction_median_seconds * 1_000
         yield Figure(f"{name}, reaction", reaction, "ms", wanted_max=_REACTION_MILLISECONDS_MAX)
+    if measured.pods is not None:
+        ratio = measured.pods.application_to_ask
+        yield Figure(f"{name}, application / ask", ratio, "x", wanted_max=_APPLICATION_TO_ASK_MAX)
     sizes = (measured.bytes_per_node, measured.bytes_per_application, measured.bytes_per_ask)
     for (subject, limit), size in zip(_BYTES_MAX, sizes, strict=True):
         if size is not None:

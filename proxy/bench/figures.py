@@ -15,6 +15,7 @@ __all__ = [
     "Figures",
     "HalfLoad",
     "Measurement",
+    "Pods",
     "figures_from_json",
     "figures_to_json",
     "median_figures",
@@ -54,6 +55,23 @@ class HalfLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pods:
+    """Applications of one ask beside asks of large applications (`k_*`): what each takes from start to end.
+
+    An application is submitted, its ask placed, the allocation released and the application removed; an ask
+    is sent, placed and released. Both in seconds of processor time, all threads of the process together.
+    """
+
+    cpu_seconds_per_application: float
+    cpu_seconds_per_ask: float
+
+    @property
+    def application_to_ask(self) -> float:
+        """How many asks of a large application an application of one ask costs."""
+        return self.cpu_seconds_per_application / self.cpu_seconds_per_ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """All that is measured of the scheduler itself.
 
@@ -74,6 +92,7 @@ class Measurement:
     churn: Churn | None = None
     backlog: Backlog | None = None
     half_load: HalfLoad | None = None
+    pods: Pods | None = None
 
     @property
     def pace_per_second(self) -> float | None:

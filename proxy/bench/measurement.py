@@ -20,17 +20,20 @@ from ..si import si_pb2 as si
 from .answering import recorder_for
 from .driver import BenchDriver
 from .errors import BenchError
-from .figures import Backlog, Churn, HalfLoad, Measurement, percentile
+from .figures import Backlog, Churn, HalfLoad, Measurement, Pods, percentile
 from .gauges import Gauges
 from .recorder import Goal
 from .requests import (
+    RM_ID,
     application_request,
     ask_requests,
+    end_request,
     mark_request,
     node_request,
     placement_request,
     registration_request,
     release_request,
+    removal_request,
     single_ask_requests,
     waiting_application_request,
     waiting_ask_request,
@@ -79,6 +82,7 @@ def measure(workload: BenchWorkload, driver: BenchDriver, gauges: Gauges) -> Mea
         churn=outcome if isinstance(outcome, Churn) else None,
         backlog=outcome if isinstance(outcome, Backlog) else None,
         half_load=outcome if isinstance(outcome, HalfLoad) else None,
+        pods=outcome if isinstance(outcome, Pods) else None,
     )
 
 
@@ -118,6 +122,7 @@ class _Run:
         self.recorder = recorder_for(workload, gauges, driver.api.update_allocation)
         self.allocations_expected = 0
         self.pace_per_second: float | None = None
+        self.submission_cpu_seconds = 0.0
         self._nodes = node_request(workload)
         self._applications = application_request(workload)
         self._existing = placement_request(workload)
@@ -143,9 +148,10 @@ class _Run:
         """Submit all applications."""
         count = self.workload.application_count
         resident = self.resident_bytes()
-        start = self.gauges.clock_seconds()
+        start, cpu_start = self.gauges.clock_seconds(), self.gauges.cpu_seconds()
         self.driver.api.update_application(self._applications)
         self.driver.wait(self.recorder, Goal(applications=self._applications_accepted()))
+        self.submission_cpu_seconds = self.gauges.cpu_seconds() - cpu_start
         seconds = self.recorder.last_application_at_seconds() - start
         return _Added(count, seconds, self.resident_bytes() - resident)
 
@@ -179,9 +185,14 @@ class _Run:
 
     def wait_for_mark(self) -> float:
         """Submit an application after everything that was sent, and return when it was accepted."""
-        self.driver.api.update_application(mark_request(self.workload))
-        self.driver.wait(self.recorder, Goal(applications=self._applications_accepted() + 1))
+        self.submit_more(mark_request(self.workload))
         return self.recorder.last_application_at_seconds()
+
+    def submit_more(self, request: si.ApplicationRequest) -> None:
+        """Submit further applications, and wait until they are accepted: all that was sent before is in."""
+        accepted = self.recorder.progress().applications
+        self.driver.api.update_application(request)
+        self.driver.wait(self.recorder, Goal(applications=accepted + len(request.new)))
 
     def add_waiting(self) -> None:
         """Submit the applications that wait, with their asks, and let the scheduler find no room for them.
@@ -254,6 +265,37 @@ def _place_gangs(run: _Run) -> tuple[_Asks, float]:
     run.expect_allocations(count)
     seconds = run.recorder.allocation_times_seconds()[-1] - start
     return _Asks(count / (handed_over - start), None, None), count / seconds
+
+
+def _end_pods(run: _Run) -> tuple[_Asks, Pods]:
+    """Place the asks of all applications and end everything, then the same with one application a leaf.
+
+    The asks come in one request, and so do the ends: what a request costs is no part of the comparison.
+    """
+    large = run.workload.with_large_applications()
+    large_asks = [ask for request in ask_requests(large, 0) for ask in request.allocations]
+    asks = [ask for request in run.waves[0] for ask in request.allocations]
+    count, clock, cpu_seconds = len(asks), run.gauges.clock_seconds, run.gauges.cpu_seconds
+    parts = [
+        (si.AllocationRequest(rmID=RM_ID, allocations=each), end_request(each), removal_request(workload))
+        for each, workload in ((asks, run.workload), (large_asks, large))
+    ]
+    next_applications = (application_request(large), mark_request(run.workload))
+    start, handed_over, cpu = clock(), 0.0, []
+    for (asked, ended, removed), following in zip(parts, next_applications, strict=True):
+        cpu_start = cpu_seconds()
+        run.driver.api.update_allocation(asked)
+        handed_over = handed_over or clock()
+        run.expect_allocations(count)
+        run.driver.api.update_allocation(ended)
+        run.driver.api.update_application(removed)
+        run.submit_more(following)
+        cpu.append(cpu_seconds() - cpu_start)
+    run.pace_per_second = count / (run.recorder.allocation_times_seconds()[count - 1] - start)
+    return _Asks(count / (handed_over - start), None, None), Pods(
+        cpu_seconds_per_application=(run.submission_cpu_seconds + cpu[0]) / count,
+        cpu_seconds_per_ask=cpu[1] / count,
+    )
 
 
 def _preempt(run: _Run) -> tuple[_Asks, float]:
@@ -377,7 +419,7 @@ def _free_node(run: _Run, placement: Placement) -> float:
     return run.recorder.allocation_times_seconds()[first] - start
 
 
-_COURSES: Final[dict[Course, Callable[[_Run], tuple[_Asks, float | Churn | Backlog | HalfLoad]]]] = {
+_COURSES: Final[dict[Course, Callable[[_Run], tuple[_Asks, float | Churn | Backlog | HalfLoad | Pods]]]] = {
     Course.PLACE: _place_all,
     Course.CHURN_LOCKED: _churn_locked,
     Course.CHURN_PIPED: _churn_piped,
@@ -385,4 +427,5 @@ _COURSES: Final[dict[Course, Callable[[_Run], tuple[_Asks, float | Churn | Backl
     Course.HALF_LOAD: _half_load,
     Course.GANGS: _place_gangs,
     Course.PREEMPT: _preempt,
+    Course.PODS: _end_pods,
 }

@@ -24,6 +24,8 @@ def _run_entry(run: Figures) -> dict[str, object]:
     entry: dict[str, object] = json.loads(figures_to_json(run))
     entry["light_per_second"] = run.light_per_second
     entry["ratio_to_light"] = run.ratio_to_light
+    pods = run.measurement.pods
+    entry["application_to_ask"] = None if pods is None else pods.application_to_ask
     return entry
 
 
@@ -40,6 +42,9 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
     half_loaded = [run for run in runs if run.measurement.half_load is not None]
     if half_loaded:
         yield _half_load_table(half_loaded)
+    pods = [run for run in runs if run.measurement.pods is not None]
+    if pods:
+        yield _pods_table(pods)
 
 
 def _pace_table(runs: Sequence[Figures]) -> Table:
@@ -136,6 +141,24 @@ def _half_load_table(runs: Sequence[Figures]) -> Table:
             _number(half_load.offered_per_second),
             _number(half_load.latency_p50_seconds * 1_000, digits=3),
             _number(half_load.latency_p99_seconds * 1_000, digits=3),
+        )
+    return table
+
+
+def _pods_table(runs: Sequence[Figures]) -> Table:
+    table = _table(
+        "Applications of one ask, from submission to removal: processor time",
+        ("us an application", "us an ask of a large one", "application / ask"),
+    )
+    for run in runs:
+        pods = run.measurement.pods
+        assert pods is not None, run.workload
+        table.add_row(
+            run.workload,
+            run.engine_text,
+            _number(pods.cpu_seconds_per_application * 1e6),
+            _number(pods.cpu_seconds_per_ask * 1e6),
+            _number(pods.application_to_ask, digits=2),
         )
     return table
 

@@ -21,12 +21,14 @@ __all__ = [
     "application_request",
     "ask_requests",
     "configuration_text",
+    "end_request",
     "mark_request",
     "node_id",
     "node_request",
     "placement_request",
     "registration_request",
     "release_request",
+    "removal_request",
     "single_ask_requests",
     "waiting_application_request",
     "waiting_ask_request",
@@ -226,12 +228,32 @@ def single_ask_requests(requests: Iterable[si.AllocationRequest]) -> list[si.All
 def release_request(application_id: str, allocation_key: str) -> si.AllocationRequest:
     """Return the end of one allocation, as its resource manager sends it."""
     request = si.AllocationRequest(rmID=RM_ID)
+    _add_release(request, application_id, allocation_key)
+    return request
+
+
+def end_request(asks: Iterable[si.Allocation]) -> si.AllocationRequest:
+    """Return the end of the allocations of all these asks, in their order."""
+    request = si.AllocationRequest(rmID=RM_ID)
+    for ask in asks:
+        _add_release(request, ask.applicationID, ask.allocationKey)
+    return request
+
+
+def _add_release(request: si.AllocationRequest, application_id: str, allocation_key: str) -> None:
     request.releases.allocationsToRelease.add(
         partitionName=PARTITION,
         applicationID=application_id,
         allocationKey=allocation_key,
         terminationType=si.STOPPED_BY_RM,
     )
+
+
+def removal_request(workload: BenchWorkload) -> si.ApplicationRequest:
+    """Return the removal of all applications."""
+    request = si.ApplicationRequest(rmID=RM_ID)
+    for application in workload.applications():
+        request.remove.add(applicationID=application.application_id, partitionName=application.partition)
     return request
 
 

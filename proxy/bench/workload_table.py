@@ -174,6 +174,15 @@ WORKLOADS: Final[tuple[BenchWorkload, ...]] = (
     replace(_A_FIFO, name="a_types", further_types=10),
     replace(_A_FIFO, name="a_deep", queues=_DEEP),
     replace(_A_FIFO, name="a_users", limited_users=1_000),
+    # On Kubernetes most applications are one pod: 10,000 of one ask come and go.
+    replace(
+        _A_FIFO,
+        name="k_pods",
+        applications_per_leaf=1_000,
+        asks_per_wave=1,
+        ask_sizes=(_UNIT,),
+        course=Course.PODS,
+    ),
     # Few applications: the latency of an ask, a resource manager that thinks, and many partitions at once.
     _FEW_APPLICATIONS,
     replace(_FEW_PLACED, name="p_predicates", predicate_seconds=0.001),

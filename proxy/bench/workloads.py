@@ -12,7 +12,7 @@ the first: another 100 asks each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import cycle
 from typing import Final
@@ -79,6 +79,8 @@ class Course(Enum):
     GANGS = "place placeholders, then replace them"
     # The first half of the applications fills the cluster, what the second half asks for takes its place.
     PREEMPT = "fill the cluster, then preempt all of it"
+    # Each application has one ask; then a large one in each leaf has as many as all of the leaf together had.
+    PODS = "place and end applications of one ask, then as many asks of large applications"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,11 @@ class BenchWorkload:
                 turn += not foreign
                 yield Placement(f"placed-{number:05d}-{piece}", owner, number, size)
 
+    def with_large_applications(self) -> BenchWorkload:
+        """Return the same with one application a leaf, which has all asks of the leaf."""
+        count = self.applications_per_leaf * self.asks_per_wave
+        return replace(self, applications_per_leaf=1, asks_per_wave=count)
+
     @property
     def confirms(self) -> bool:
         """Whether the scheduler ends allocations, which the resource manager has to confirm."""
@@ -194,7 +201,7 @@ class BenchWorkload:
     @property
     def wave_count(self) -> int:
         """How often each application sends its asks."""
-        return 1 if self.course in {Course.PLACE, Course.WAIT, Course.PREEMPT} else 2
+        return 1 if self.course in {Course.PLACE, Course.WAIT, Course.PREEMPT, Course.PODS} else 2
 
     @property
     def ask_count(self) -> int:
