@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
 import typer
 
 from ...model.errors import LicorneError
+from ..process_settings import prepare_process
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
 from .log_output import log_format_named, log_written, reporter
 from .options import EngineOption
-from .serve import check_installed, rest_settings, set_up_process
+from .serve import check_installed, rest_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -155,7 +156,7 @@ def schedule_pods(
             else rest_settings(rest_address, insecure_public=insecure_public, token=rest_token)
         )
         health = None if health_address is None else read_address(health_address)
-        set_up_process()
+        prepare_process()
         scheduler = stack.enter_context(Scheduler(engine=engine_named(engine)))
         client = stack.enter_context(ApiClient(credentials))
         if rest is not None:

@@ -8,6 +8,7 @@ import typer
 
 from ...model.errors import LicorneError
 from ..files.input_files import read_standard_input, read_text
+from ..process_settings import prepare_process
 from ..transcripts.recorded_input import (
     is_recording,
     read_recording,
@@ -47,6 +48,7 @@ def replay_input(
     Raises:
         LicorneError: The input cannot be read or replayed.
     """
+    prepare_process()
     if path.is_dir():
         rows = rows_of_files(recording_files(path))
     else:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
+from ..process_settings import prepare_process
 from ..server.addresses import Address
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
@@ -28,10 +27,7 @@ if TYPE_CHECKING:
     from ..server.access import AccessRules
     from ..server.server import ServerSettings
 
-__all__ = ["check_installed", "rest_settings", "serve", "set_up_process"]
-
-_SWITCH_SECONDS = 0.001
-_GARBAGE_AFTER = 50_000
+__all__ = ["check_installed", "rest_settings", "serve"]
 
 
 def serve(
@@ -156,7 +152,7 @@ def serve(
         report = reporter(chosen_format, "licorne serve")
         if scheduler.recorded_in is not None:
             report(f"recording in {scheduler.recorded_in}")
-        set_up_process()
+        prepare_process()
 
         stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
         if state_dumps is not None:
@@ -237,15 +233,6 @@ def check_installed(extra: str, *names: str) -> None:
     missing = [name for name in (*of_server, *names) if find_spec(name) is None]
     if missing:
         raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[{extra}]'")
-
-
-def set_up_process() -> None:
-    """Have the interpreter fit a scheduler that runs for long, with other threads beside it."""
-    # An event loop and the scheduler take turns in the interpreter: at its 5 ms each of them would wait.
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    # A scheduler makes hardly any cyclic garbage, and keeps much for long: to look for it after each 700
-    # new objects takes up to a seventh of its time.
-    gc.set_threshold(_GARBAGE_AFTER)
 
 
 def _settings(

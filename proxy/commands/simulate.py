@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...model.errors import LicorneError
+from ..process_settings import prepare_process
 from ..scheduler.engine_names import engine_named
 from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ..terminal.standard_output import write_line
@@ -99,6 +100,7 @@ def simulate_command(
         from ..simulation.workloads.inputs import InputOptions
 
         options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed)
+        prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
             outputs = report_outputs(report_path, report_json, report_csv, compare)
             resolver = None if users is None else read_users(users)

@@ -8,7 +8,7 @@ from support.proxy.bench_fakes import some_figures
 from targets import QUOTED, comparisons, goals, main
 
 from licorne.proxy.bench.engine import EngineKind
-from licorne.proxy.bench.figures import Backlog
+from licorne.proxy.bench.figures import Backlog, Pods
 from licorne.proxy.bench.report import report_json
 from licorne.proxy.bench.workload_table import WORKLOADS
 
@@ -64,10 +64,13 @@ def test_what_is_wanted_of_a_run_is_held_against_it() -> None:
 
     run = list(goals(some_figures("u500", pace=18_000.0)))
     waiting = list(goals(some_figures("g_full", pace=None, backlog=backlog)))
+    pods = Pods(cpu_seconds_per_application=0.000_3, cpu_seconds_per_ask=0.000_1)
+    of_one_ask = list(goals(some_figures("k_pods", pods=pods)))
 
     assert [(0.45, False), (7_000.0, True), (3_000.0, True)] == [(each.value, each.is_met) for each in run]
     assert ["≥ 0.5", "≤ 8,000", "≤ 4,000"] == [each.wanted for each in run]
     assert Figure("g_full (actors), reaction", 2.0, "ms", wanted_max=1.0) == waiting[0]
+    assert ("k_pods (actors), application / ask", False) == (of_one_ask[1].subject, of_one_ask[1].is_met)
 
 
 def test_figures_are_read_as_the_command_writes_them(

@@ -24,6 +24,7 @@ from ....model.partition import Partition
 from ....model.values.documents import Document
 from ....model.values.manager_state import ManagerEvent
 from ....model.values.messages import Registration
+from ...process_settings import collect_garbage_later
 from ...si.api import ResourceManagerCallback
 from .managers import Manager, Managers
 
@@ -81,7 +82,8 @@ class Registrations:
         self._check_running()
         with _refusing("registration of RM"):
             check_manager_id(rm_id)
-            config = load(registration.configuration or DEFAULT_CONFIGURATION)
+            with collect_garbage_later():
+                config = load(registration.configuration or DEFAULT_CONFIGURATION)
         try:
             with self._lock:
                 self._check_running()
@@ -91,7 +93,7 @@ class Registrations:
                 joining.life.advance(ManagerEvent.REGISTER)  # It is not in the table yet.
                 change = self._change(settings, joining)
                 recorded = self._managers.observer.change("register", rm_id, registration.configuration)
-                with _refusing("registration of RM"), recorded:
+                with _refusing("registration of RM"), recorded, collect_garbage_later():
                     done = self._cluster.register(registration, change, config)
         except BaseException:
             self._abandon(change, joining)
@@ -117,7 +119,7 @@ class Registrations:
         with suppress(ActorEndedError):  # The scheduler is being stopped, which is said below.
             is_new = text != self._cluster.configuration_text(rm_id)
         if is_new and known is not None and not known.life.has_stopped:
-            with _refusing("update of configuration"):
+            with _refusing("update of configuration"), collect_garbage_later():
                 config = load(text)
         try:
             with self._lock:
@@ -127,7 +129,7 @@ class Registrations:
                     manager.check_serves("UpdateConfigurationRequest")
                 change = self._change(settings, manager)
                 recorded = self._managers.observer.change("configuration", rm_id, configuration)
-                with _refusing("update of configuration"), recorded:
+                with _refusing("update of configuration"), recorded, collect_garbage_later():
                     done = self._cluster.update_configuration(rm_id, configuration, change, config)
         except BaseException:
             self._abandon(change, None)

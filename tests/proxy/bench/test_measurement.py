@@ -231,6 +231,7 @@ SMALL = {
         ("a_types", 20, 1, 10),
         ("a_deep", 20, 1, 10),
         ("a_users", 20, 1, 10),
+        ("k_pods", 20, 5, 1),
         ("l_half", 20, 2, 4),
         ("p_predicates", 20, 1, 2),
         ("p_parts", 100, 1, 2),
@@ -248,3 +249,4 @@ def test_a_workload_runs_to_its_end_at_a_small_size(name: str, engine: EngineKin
 
     assert measurement.pace_per_second
     assert (measurement.half_load is not None) == (name == "l_half")
+    assert (measurement.pods is not None) == (name == "k_pods")

@@ -6,7 +6,7 @@ import json
 from rich.console import Console
 from support.proxy.bench_fakes import some_figures
 
-from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad
+from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Pods
 from licorne.proxy.bench.report import report_json, report_tables
 
 
@@ -58,6 +58,18 @@ def test_half_load_has_a_table_of_its_own() -> None:
 
     assert all(each in text for each in ("Half load", "7,123", "0.150", "3.000"))
     assert "Half load" not in rendered(some_figures())
+
+
+def test_applications_of_one_ask_have_a_table_of_their_own() -> None:
+    """Processor time is in microseconds, beside how many asks an application costs; programs get that too."""
+    figures = some_figures(
+        "k_pods", pods=Pods(cpu_seconds_per_application=0.000_25, cpu_seconds_per_ask=0.000_1)
+    )
+
+    assert all(each in rendered(figures) for each in ("Applications of one ask", "250", "100", "2.50"))
+    assert "Applications of one ask" not in rendered(some_figures())
+    run, other = json.loads(report_json([figures, some_figures()]))["runs"]
+    assert (2.5, None) == (run["application_to_ask"], other["application_to_ask"])
 
 
 def test_json_holds_every_figure_and_what_follows_from_it() -> None:

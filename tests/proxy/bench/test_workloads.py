@@ -37,6 +37,7 @@ TABLE = {
     "a_types": (1_000, Size(400, 40), 10, 1_000, 10_000, FIVE_SIZES),
     "a_deep": (1_000, Size(400, 40), 10, 1_000, 10_000, FIVE_SIZES),
     "a_users": (1_000, Size(400, 40), 10, 1_000, 10_000, FIVE_SIZES),
+    "k_pods": (1_000, Size(400, 40), 10, 10_000, 10_000, ONE_SIZE),
     "l_half": (1_000, Size(400, 40), 10, 100, 20_000, ONE_SIZE),
     "p_predicates": (1_000, Size(400, 40), 10, 100, 2_000, ONE_SIZE),
     "p_parts": (1_000, Size(400, 40), 10, 500, 10_000, ONE_SIZE),
@@ -249,3 +250,12 @@ def test_a_storm_fills_its_cluster_and_is_owed_all_of_it() -> None:
     assert workload.node_count * workload.node_size.memory == asked_memory(workload) // 2
     assert owed is not None
     assert owed.memory == asked_memory(workload) // 2
+
+
+def test_large_applications_have_the_asks_of_all_of_their_leaf() -> None:
+    """So the same asks come in one application that came in a thousand."""
+    pods = workload_named("k_pods")
+    large = pods.with_large_applications()
+
+    assert (10, 1_000) == (large.application_count, large.asks_per_wave)
+    assert pods.ask_count == large.ask_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from licorne.proxy.bench.engine import EngineKind
-from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Measurement
+from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Measurement, Pods
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
 from licorne.proxy.si import si_pb2 as si
@@ -209,6 +209,7 @@ def some_figures(
     churn: Churn | None = None,
     backlog: Backlog | None = None,
     half_load: HalfLoad | None = None,
+    pods: Pods | None = None,
 ) -> Figures:
     """Return figures as a run gives them; by default half of the light."""
     return Figures(
@@ -229,5 +230,6 @@ def some_figures(
             churn=churn,
             backlog=backlog,
             half_load=half_load,
+            pods=pods,
         ),
     )
