@@ -10,14 +10,16 @@ one `role="..."` do.
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
+from contextlib import ExitStack, suppress
 from datetime import date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 import pytest
 
@@ -27,24 +29,71 @@ from .checking.actions import log_briefly
 from .checking.policy import NOTE_ALL
 from .commands.describing import described
 from .commands.pytest_confirm import Confirming
-from .commands.pytest_faults import or_else
-from .commands.pytest_workers import WORKER_KEY, XdistProcess, raise_rung, texts_of
 from .commands.settings import ProjectSettings, project_settings
-from .findings.errors import LockUsageError
+from .findings.errors import LockCheckError, LockUsageError, fault_said
 from .findings.evidence import Rung
 from .findings.findings import Finding
 from .findings.levels import Level, level_of, max_hold_of
 from .findings.text import counted
 from .findings.witness_file import FOLDER
 from .order.order import Order
+from .reports.across_sessions import MergedSummaries
 from .reports.baseline import Baseline, Verdict, read_baseline
 from .reports.documents import from_json, to_json
-from .reports.merging import MergedSummaries
 from .reports.writing import add_form_options, report_paths, write_reports
 from .sessions.running import named_order
 from .sessions.session import Session
 from .sessions.summaries import Summary
 from .sessions.text import blocking_lines, remarks
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def _or_else(result: _Result) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """Let a part of the plugin return a result if it has a fault, and say so on standard error.
+
+    What the plugin says of wrong options, and what it finds, are no faults.
+    """
+
+    def decorated(part: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        @functools.wraps(part)
+        def guarded(*given: _Given.args, **named: _Given.kwargs) -> _Result:
+            try:
+                return part(*given, **named)
+            except (LockCheckError, pytest.UsageError):
+                raise
+            except Exception as error:  # noqa: BLE001 - a bug of the checker must not change the run
+                if sys.stderr is not None:
+                    with suppress(OSError, ValueError):
+                        sys.stderr.write(f"lockcheck: {fault_said(error)}\n")
+                return result
+
+        return guarded
+
+    return decorated
+
+
+_WORKER_KEY: Final = "lockcheck"
+"""The key of what a process has found; those of the rest begin with it."""
+
+
+class _XdistProcess(Protocol):
+    """A process of xdist that runs tests for another one: `config` there, a node here."""
+
+    workeroutput: MutableMapping[str, object]
+
+
+def _raise_rung(rungs: dict[str, Rung], fingerprint: str, rung: Rung) -> None:
+    """Note the rung of a finding, unless a higher one is known."""
+    rungs[fingerprint] = max(rung, rungs.get(fingerprint, rung))
+
+
+def _texts_of(output: Mapping[str, object], key: str) -> list[str]:
+    """Return one of the lists that another process has sent."""
+    sent = output.get(f"{_WORKER_KEY} {key}")
+    return list(map(str, sent)) if isinstance(sent, list) else []
+
 
 _SESSION: Final = pytest.StashKey[Session]()
 _ADOPTION: Final = pytest.StashKey[ExitStack]()
@@ -215,7 +264,7 @@ def pytest_runtest_protocol(
     return result
 
 
-@or_else(None)
+@_or_else(None)
 def _note_end(item: pytest.Item, opened: Session) -> None:
     checked = item.stash.get(_CHECKED, frozenset())
     late = _verdict(item.config, (one for one in opened.failures if one.fingerprint not in checked)).failures
@@ -236,7 +285,7 @@ def pytest_runtest_makereport(
     return report
 
 
-@or_else(None)
+@_or_else(None)
 def _report_found(item: pytest.Item, opened: Session, report: pytest.TestReport) -> None:
     confirming = item.config.stash.get(_CONFIRMING, None)
     if confirming is not None:
@@ -260,18 +309,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
-@or_else(False)
+@_or_else(False)
 def _finish(session: pytest.Session, outer: Session) -> bool:
     """Do so; return whether the checker had no fault in the run."""
     config = session.config
     config.stash[_MERGED].add(outer.summary())
-    worker: XdistProcess | None = config if hasattr(config, "workeroutput") else None
+    worker: _XdistProcess | None = config if hasattr(config, "workeroutput") else None
     if worker is not None:
-        worker.workeroutput[WORKER_KEY] = to_json(config.stash[_MERGED].summary())
+        worker.workeroutput[_WORKER_KEY] = to_json(config.stash[_MERGED].summary())
         found = [*config.stash[_FOUND], *outer.findings]
-        worker.workeroutput[WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
-        worker.workeroutput[WORKER_KEY + " rungs"] = [f"{one.fingerprint} {one.rung.name}" for one in found]
-        worker.workeroutput[WORKER_KEY + " outside"] = [*config.stash[_OUTSIDE], *map(str, outer.failures)]
+        worker.workeroutput[_WORKER_KEY + " found"] = [one.fingerprint for one in config.stash[_FOUND]]
+        worker.workeroutput[_WORKER_KEY + " rungs"] = [f"{one.fingerprint} {one.rung.name}" for one in found]
+        worker.workeroutput[_WORKER_KEY + " outside"] = [*config.stash[_OUTSIDE], *map(str, outer.failures)]
         return True
     summary, across = config.stash[_MERGED].with_cycles()
     config.stash[_ACROSS_SESSIONS] = across
@@ -285,22 +334,22 @@ def _finish(session: pytest.Session, outer: Session) -> bool:
 
 
 @pytest.hookimpl(optionalhook=True)
-@or_else(None)
+@_or_else(None)
 def pytest_testnodedown(node: object, error: object) -> None:
     """Take over what a process of xdist found; one that crashed has sent nothing."""
     output: Mapping[str, object] = getattr(node, "workeroutput", {})
     config: pytest.Config = node.config  # type: ignore[attr-defined] # a node of xdist has one
-    text = output.get(WORKER_KEY)
+    text = output.get(_WORKER_KEY)
     if error is None and isinstance(text, str) and text:
         config.stash[_MERGED].add(from_json(text, "a process of pytest-xdist"))
-    config.stash[_USED].update(texts_of(output, "found"))
-    for text in texts_of(output, "rungs"):
+    config.stash[_USED].update(_texts_of(output, "found"))
+    for text in _texts_of(output, "rungs"):
         fingerprint, _, rung = text.rpartition(" ")
-        raise_rung(config.stash[_RUNGS], fingerprint, Rung[rung])
-    config.stash[_OUTSIDE].update(texts_of(output, "outside"))
+        _raise_rung(config.stash[_RUNGS], fingerprint, Rung[rung])
+    config.stash[_OUTSIDE].update(_texts_of(output, "outside"))
 
 
-@or_else(None)
+@_or_else(None)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print what was observed and what was found."""
     outer = config.stash.get(_SESSION, None)
@@ -311,7 +360,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         report.longrepr = getattr(report, "lockcheck_summary", report.longrepr)
     rungs, across = config.stash[_RUNGS].copy(), config.stash[_ACROSS_SESSIONS]
     for one in (*config.stash[_FOUND], *outer.findings, *across):
-        raise_rung(rungs, one.fingerprint, one.rung)
+        _raise_rung(rungs, one.fingerprint, one.rung)
     found = Counter(rung.name for rung in rungs.values())
     summary = config.stash[_MERGED].summary()
     counts = ", ".join(f"{found[rung.name]} at {rung.name}" for rung in Rung if found[rung.name])

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 
+from ..checking.scheduling_points import witness_of
 from ..checking.standing import report_on_signal
 from ..confirming.steered_runs import Program
 from ..confirming.steering import PAUSE_SECONDS
@@ -23,7 +24,10 @@ from ..findings.evidence import DEFAULT_FAIL_ON
 from ..findings.exit_codes import CLEAN, FAULT, FOUND, USAGE
 from ..findings.json_values import said
 from ..findings.levels import Level, level_of, max_hold_of
-from ..findings.witness_file import FOLDER
+from ..findings.text import counted, finding_text
+from ..findings.witness_file import FOLDER, write_witness
+from ..prediction.gc_pause import gc_paused
+from ..prediction.predicted_findings import findings_of
 from ..reports.baseline import Baseline, read_baseline
 from ..reports.certificate import certify
 from ..reports.diagrams import dot, mermaid
@@ -32,13 +36,13 @@ from ..reports.documents import read_document
 from ..reports.page import to_html
 from ..reports.usage_tables import GROUPS, usage_table
 from ..reports.writing import add_report_options, report_paths, write_reports
-from ..sessions.running import run_program
+from ..sessions.running import execute, run_program
 from ..sessions.text import text_report
+from ..traces.file import read_trace
 from .adopting import add_adopt_option, adopting
 from .baseline import add_baseline_command
 from .confirm import TIMEOUT_SECONDS, add_confirm_commands, confirmed
 from .settings import project_settings
-from .traces import add_commands
 
 __all__ = ["main"]
 
@@ -130,7 +134,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     stats.add_argument("--by", choices=GROUPS, default="site", help="what a line is (site)")
     stats.set_defaults(work=_stats)
     add_baseline_command(commands)
-    add_commands(commands)
+    _add_trace_commands(commands)
     add_confirm_commands(commands)
     return parser
 
@@ -198,3 +202,51 @@ def _prove(options: argparse.Namespace) -> int:
 
 def _today() -> date:
     return datetime.now().astimezone().date()
+
+
+def _add_trace_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands; each sets `work`, which returns the exit code."""
+    record = subparsers.add_parser("record", help="run a program and write down what its locks do")
+    record.add_argument("--trace", type=Path, default=Path("locks.lct"), help="the file that is written")
+    add_adopt_option(record)
+    record.add_argument("-m", dest="as_module", action="store_true", help="the program is a module")
+    record.add_argument("program", help="a Python file, run as `__main__`")
+    record.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    record.set_defaults(work=_record)
+    analyze = subparsers.add_parser("analyze", help="predict deadlocks from a trace")
+    analyze.add_argument("trace", type=Path, help="what `record` wrote")
+    analyze.add_argument("--witness", type=Path, metavar="DIR", help="write a witness of each deadlock there")
+    analyze.set_defaults(work=_analyze)
+
+
+def _record(given: argparse.Namespace) -> int:
+    from ..sessions.recording import recording  # noqa: PLC0415 - the analysis needs none of it
+
+    with adopting(given), recording(given.trace) as session:
+        code = execute(given.program, given.arguments, as_module=given.as_module)
+    sys.stdout.write(f"{given.trace} was written\n")
+    if session.faults:
+        sys.stdout.write(
+            f"note: faults of the checker: {len(session.faults)}, the first: {session.faults[0]}\n"
+        )
+        return FAULT
+    return code
+
+
+def _analyze(given: argparse.Namespace) -> int:
+    with gc_paused():
+        trace = read_trace(given.trace)
+        findings, given_up = findings_of(trace)
+    for notice in trace.notices:
+        sys.stdout.write(f"note: {given.trace}: {notice}\n")
+    if given_up:
+        sys.stdout.write("note: the search was cut off at its bound: there may be more\n")
+    for finding in findings:
+        sys.stdout.write(finding_text(finding, {}) + "\n")
+        witness = witness_of(finding)
+        if given.witness is not None and witness is not None:
+            sys.stdout.write(f"  witness: {write_witness(given.witness, witness)}\n")
+    sys.stdout.write(
+        f"{counted(len(trace.events), 'event')}, {counted(len(findings), 'deadlock')} predicted\n"
+    )
+    return FOUND if findings else CLEAN

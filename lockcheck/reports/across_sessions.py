@@ -15,14 +15,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Final
+from typing import Final, final
 
 from ..findings.evidence import Kind, Rung
 from ..findings.findings import Edge, Finding, fingerprint_of_cycle
-from ..sessions.summaries import ObservedEdge, Summary
+from ..sessions.summaries import ObservedEdge, Summary, merged, strongest_first
 
-__all__ = ["cycles_across_sessions"]
+__all__ = ["MergedSummaries", "cycles_across_sessions"]
 
+PENDING_MAX: Final = 64
+"""How many summaries are collected before they are merged: one by one, each would be compared with all."""
 _MODE: Final = re.compile(r" \[[RW]\]$")
 _SERIAL: Final = re.compile(r" #\d+$")
 """The serial number in the name of a lock without a key, which differs from run to run."""
@@ -151,3 +153,32 @@ def _lock(text: str) -> str:
 
 def _keyed(text: str) -> bool:
     return _SERIAL.search(_MODE.sub("", text)) is None
+
+
+@final
+class MergedSummaries:
+    """The merged summaries of the sessions of a run so far.
+
+    Args:
+        level: how much is checked.
+    """
+
+    def __init__(self, level: str) -> None:
+        self._summaries = [Summary(level, acquisitions=0)]
+
+    def add(self, summary: Summary) -> None:
+        """Add a summary."""
+        self._summaries.append(summary)
+        if len(self._summaries) > PENDING_MAX:
+            self._summaries = [merged(self._summaries)]
+
+    def summary(self) -> Summary:
+        """Return everything as one summary."""
+        self._summaries = [merged(self._summaries)]
+        return self._summaries[0]
+
+    def with_cycles(self) -> tuple[Summary, tuple[Finding, ...]]:
+        """Return one summary with the cycles over several sessions; and these cycles alone."""
+        summary = self.summary()
+        across = cycles_across_sessions(summary)
+        return replace(summary, findings=strongest_first([*summary.findings, *across])), across

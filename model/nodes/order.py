@@ -22,15 +22,18 @@ from typing import Final, final
 from ..configuration.schema import NodeSortPolicy
 from ..marks import Marks
 from ..resources.combinations import prune
+from ..resources.comparisons import fit_score
 from ..resources.resource import Resource, add, fits, subtract, weighted_usage
 from .block import NodeBlock, NodeEntry
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "forget_closed", "node_ids"]
+__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "first_to_reserve", "forget_closed", "node_ids"]
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
 _CLOSED_MIN: Final = 256
 """With fewer resources that have no room it is not looked up which of them wait no longer."""
+_SIZES_MAX: Final = 16
+"""Sizes whose ranking is kept; at the bound the oldest is forgotten and made again."""
 
 
 @final
@@ -293,3 +296,25 @@ def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:
 def node_ids(order: NodeOrder) -> tuple[str, ...]:
     """Return the ids of all nodes, in the order in which they came."""
     return tuple(order._entries)  # noqa: SLF001 - of this module: the class has methods enough
+
+
+def first_to_reserve(order: NodeOrder, resource: Resource) -> NodeEntry | None:
+    """Return the usable node with the least use for others that is large enough, `None` if there is none.
+
+    What counts is how much a node has available in addition to what is asked, not how much it lacks: a
+    nearly full node is reserved rather than one that smaller asks can still use.
+
+    All nodes are ranked for one reservation, and the ranking is kept until a node that is not reserved
+    changes: a thousand reservations in a row need one ranking.
+    """
+    ranking = order.ranked.get(resource)
+    if ranking is None:
+        ranking = [entry for entry in order if entry.usable and fits(entry.capacity, resource)]
+        ranking.sort(key=lambda entry: fit_score(resource, entry.available))
+        ranking.reverse()  # The best is last, where it is cheap to remove.
+        if len(order.ranked) >= _SIZES_MAX:
+            del order.ranked[next(iter(order.ranked))]
+        order.ranked[resource] = ranking
+    while ranking and not ranking[-1].usable:
+        ranking.pop()
+    return ranking[-1] if ranking else None

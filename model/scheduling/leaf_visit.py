@@ -15,7 +15,7 @@ from typing import Final, final
 from ..applications.ask_walk import RESERVATION_DELAY_NS, AskWalk, Candidate, CandidateKind, FailedTry
 from ..applications.effects import ApplicationFacts
 from ..applications.state import ApplicationState
-from ..nodes.reservable import first_to_reserve
+from ..nodes.order import first_to_reserve
 from ..predicates.node_checks import NO_ROOM, NodeSearch, Pending
 from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt

@@ -47,8 +47,7 @@ def dry_run(
     required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
-    from ..explanation.dry_run_requests import new_application, new_ask
-    from ..explanation.dry_run_text import dry_run_document, dry_run_lines
+    from ..explanation.dry_run import dry_run_document, dry_run_lines, new_application, new_ask
 
     _check(of, user=user, details=[queue, *(group or []), *(tag or [])], resource=resource)
     partition = moment.partition or ""

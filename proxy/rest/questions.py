@@ -30,7 +30,7 @@ from ..documents.operations import (
     text,
 )
 from ..explanation.documents import document_of, next_asks_document, prospect_document
-from ..explanation.dry_run_text import dry_run_document
+from ..explanation.dry_run import dry_run_document
 from ..files.json_text import JsonError, parse_json
 from ..page.answers import ConfigurationLines, explanation_document
 from ..page.locks import locks_document

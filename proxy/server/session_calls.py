@@ -14,7 +14,7 @@ from ...model.configuration.positions import Position
 from ...model.errors import RequestError
 from ...model.values.documents import Json
 from ..explanation.documents import document_of, next_asks_document, prospect_document
-from ..explanation.dry_run_text import dry_run_document
+from ..explanation.dry_run import dry_run_document
 from ..health.report import health_document
 from ..scheduler.answering.questions import TITLES
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_to_json

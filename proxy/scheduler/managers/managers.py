@@ -31,12 +31,11 @@ from ...si.event_messages import EventsHappened
 from ...si.older_answers import Delivery, Generation, settled
 from ...si.writing import callback_for, dispatch
 from .answer_wait import AnswerWait
-from .application_summaries import summariser
 from .callback_failures import CallbackFailures
 from .callback_threads import CallbackThreads
 from .deferred_predicates import CallbackQuestions, DeferredCalls
 from .incarnations import Incarnations
-from .log_fields import announcement_fields
+from .log_lines import announcement_fields, summariser
 from .manager_life import ManagerLife, ManagerStatus
 from .outbox import Outbox
 from .predicates import predicates_of

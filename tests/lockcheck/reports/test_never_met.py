@@ -12,9 +12,8 @@ from support.lockcheck.pytest_runs import run_module
 
 from licorne.lockcheck import Lock, Rung, session, unit
 from licorne.lockcheck.findings.text import finding_text
-from licorne.lockcheck.reports.across_sessions import cycles_across_sessions
+from licorne.lockcheck.reports.across_sessions import MergedSummaries, cycles_across_sessions
 from licorne.lockcheck.reports.documents import from_json, to_json
-from licorne.lockcheck.reports.merging import MergedSummaries
 from licorne.lockcheck.sessions.summaries import Summary, merged
 
 if TYPE_CHECKING:

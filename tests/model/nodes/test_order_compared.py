@@ -9,8 +9,7 @@ from support.model.builders import a_node_entry, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
-from licorne.model.nodes.order import NodeOrder
-from licorne.model.nodes.reservable import first_to_reserve
+from licorne.model.nodes.order import NodeOrder, first_to_reserve
 from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import Resource, fits
 

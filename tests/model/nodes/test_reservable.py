@@ -6,10 +6,9 @@ import pytest
 from support.model.builders import a_node_entry, a_resource
 
 from licorne.model.configuration.schema import NodeSortPolicy
-from licorne.model.nodes import reservable
+from licorne.model.nodes import order as node_order
 from licorne.model.nodes.block import NodeEntry
-from licorne.model.nodes.order import NodeOrder
-from licorne.model.nodes.reservable import first_to_reserve
+from licorne.model.nodes.order import NodeOrder, first_to_reserve
 from licorne.model.resources.comparisons import fit_score
 from licorne.model.resources.resource import Resource
 
@@ -81,7 +80,7 @@ def test_the_nodes_are_ranked_once_for_many_reservations(monkeypatch: pytest.Mon
         compared.append(available)
         return fit_score(resource, available)
 
-    monkeypatch.setattr(reservable, "fit_score", counted)
+    monkeypatch.setattr(node_order, "fit_score", counted)
 
     assert (50, 50) == (len(reserve_all(order)), len(compared))
 

@@ -1,9 +1,12 @@
-"""What a log line is about, as values that its record has besides the text."""
+"""Lines in the log: the values that a record has besides its text, and what an application has used."""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
 
+from ....model.applications.views import ApplicationSummary
 from ....model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
@@ -12,7 +15,10 @@ from ....model.values.messages import (
     NodesAnswered,
 )
 
-__all__ = ["announcement_fields"]
+if TYPE_CHECKING:
+    from ....actors.services.log import Log
+
+__all__ = ["announcement_fields", "summariser"]
 
 _FIELDS: Final = {
     "partition": "partition",
@@ -42,3 +48,29 @@ def announcement_fields(announcement: object) -> dict[str, str]:
         case _:
             pass
     return {field: value for name, field in _FIELDS.items() if (value := getattr(subject, name, ""))}
+
+
+@final
+class _Summary:
+    """A summary that is converted to text only if its log record is written."""
+
+    __slots__ = ("_rm_id", "_summary")
+
+    def __init__(self, rm_id: str, summary: ApplicationSummary) -> None:
+        self._rm_id = rm_id
+        self._summary = summary
+
+    def __str__(self) -> str:
+        from ...documents.applications import summary_document  # noqa: PLC0415 - most are not written
+
+        return json.dumps(summary_document(self._summary) | {"RmID": self._rm_id})
+
+
+def summariser(rm_id: str, log: Log) -> Callable[[ApplicationSummary], None]:
+    """Return the function that logs one RM's application summaries; operators search for their first word."""
+
+    def summarise(summary: ApplicationSummary) -> None:
+        fields = {"application": summary.application_id, "queue": summary.queue_path}
+        log.bind(**fields).info("YK_APP_SUMMARY: {}", _Summary(rm_id, summary))
+
+    return summarise
