@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
+from .limit_kinds import LIMIT_KINDS
 from .positions import Position
 from .problems import RuleFinding
 from .schema import (
@@ -166,13 +167,16 @@ def _template(document: YamlChildTemplate) -> ChildTemplateConfig:
 
 def _limit(document: YamlLimit, findings: list[RuleFinding]) -> LimitConfig:
     positions = document.positions()
+    texts = {kind.key: written for kind in LIMIT_KINDS if (written := getattr(document, kind.key))}
     return LimitConfig(
         description=document.limit,
         users=document.users,
         groups=document.groups,
-        max_resources=parse_resource(document.maxresources, positions, "maxresources", findings),
+        resources=MappingProxyType(
+            {key: parse_resource(written, positions, key, findings) for key, written in texts.items()}
+        ),
         max_applications=document.maxapplications,
-        max_resources_texts=MappingProxyType(document.maxresources),
+        resource_texts=MappingProxyType(texts),
         position=document.position,
         positions=MappingProxyType(positions),
     )

@@ -15,6 +15,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from ..resources.resource import EMPTY, Resource
+from .limit_kinds import LimitKind
 from .positions import NOWHERE, Position
 from .problems import Problem
 
@@ -36,6 +37,14 @@ def _nothing() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
+def _no_resources() -> Mapping[str, Resource]:
+    return MappingProxyType({})
+
+
+def _no_texts() -> Mapping[str, Mapping[str, str]]:
+    return MappingProxyType({})
+
+
 def _no_weights() -> Mapping[str, float]:
     return MappingProxyType({})
 
@@ -48,19 +57,27 @@ def _no_positions() -> Mapping[str, Position]:
 class LimitConfig:
     """What named users and groups may use in a queue; `*` in a list stands for everyone else.
 
-    Without resources (`EMPTY`) only the number of applications is limited; 0 applications means that
-    only the resources are. `positions` knows `limit`, `users`, `users[0]`, `groups`, `groups[0]`,
-    `maxresources`, `maxresources.<type>` and `maxapplications`, as far as they are in the file.
+    `resources` are the limits by the keys of `LIMIT_KINDS`, those without quantities left out;
+    0 applications is no limit to their number. `positions` knows `limit`, `users`, `users[0]`, `groups`,
+    `groups[0]`, `maxresources`, `maxresources.<type>` and `maxapplications`, as far as they are in the file.
     """
 
     description: str = ""
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    max_resources: Resource = EMPTY
+    resources: Mapping[str, Resource] = field(default_factory=_no_resources)
     max_applications: int = 0
-    max_resources_texts: Mapping[str, str] = field(default_factory=_nothing, compare=False)
+    resource_texts: Mapping[str, Mapping[str, str]] = field(default_factory=_no_texts, compare=False)
     position: Position = field(default=NOWHERE, compare=False)
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
+
+    def resource(self, kind: LimitKind) -> Resource:
+        """Return the limit of a kind, `EMPTY` for none."""
+        return self.resources.get(kind.key, EMPTY)
+
+    def texts(self, kind: LimitKind) -> Mapping[str, str]:
+        """Return the limit of a kind as it was written."""
+        return self.resource_texts.get(kind.key, _nothing())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

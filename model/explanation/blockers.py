@@ -67,6 +67,8 @@ class Blocker:
     position: Position | None = None
     since_ns: int | None = None
     until_ns: int | None = None
+    setting: str = ""
+    """The key that limits resources in the configuration; empty if none does, or from an older scheduler."""
 
 
 def lacks_of(

@@ -46,6 +46,7 @@ def queue_quota_blockers(
             kind=SubjectKind.QUEUE,
             subject=level.path,
             lacks=lacks,
+            setting="max",
             detail=_HELD if is_held else "the nodes together have no more" if is_root else "",
         )
 
@@ -67,7 +68,8 @@ def user_quota_blockers(
             kind=_kind(found.kind),
             subject=found.name,
             queue_path=found.queue_path,
-            lacks=lacks_of(resource, found.limit, found.used, found.positions, "maxresources"),
+            lacks=lacks_of(resource, found.limit, found.used, found.positions, found.key),
+            setting=found.key,
             position=found.position,
         )
 

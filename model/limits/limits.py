@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, final
 
+from ..configuration.limit_kinds import LIMIT_KINDS, MAX_RESOURCES, LimitKind
 from ..configuration.names import WILDCARD
 from ..configuration.positions import NOWHERE, Position
 from ..configuration.schema import LimitConfig, QueueConfig
@@ -43,10 +44,10 @@ def levels(queue_path: str) -> tuple[str, ...]:
 class Limit:
     """What one holder may use in one queue and all below it.
 
-    `resources` without types sets no limit to resources, `max_applications` 0 none to applications.
+    `resources` are those of each kind of limit that is set; `max_applications` 0 sets none to applications.
     """
 
-    resources: Resource = EMPTY
+    resources: tuple[tuple[LimitKind, Resource], ...] = ()
     max_applications: int = 0
     position: Position = NOWHERE
     positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
@@ -55,8 +56,15 @@ class Limit:
     @staticmethod
     def of(config: LimitConfig) -> Limit:
         """Return the limit that an entry of the configuration states; nothing but zeros is no limit."""
-        resources = config.max_resources if any(config.max_resources.values()) else EMPTY
+        resources = tuple(
+            (kind, config.resource(kind)) for kind in LIMIT_KINDS if any(config.resource(kind).values())
+        )
         return Limit(resources, config.max_applications, config.position, config.positions)
+
+    @property
+    def max_resources(self) -> Resource:
+        """What the holder may use, `EMPTY` for no limit."""
+        return next((most for kind, most in self.resources if kind == MAX_RESOURCES), EMPTY)
 
 
 @dataclass(frozen=True, slots=True)

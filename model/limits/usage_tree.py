@@ -35,6 +35,8 @@ _ROOT: Final = "root"
 Held = Mapping[str, Resource]
 """What is kept for others of a holder, by the path of the queue: it counts as used."""
 NOTHING_HELD: Final[Held] = {}
+_NOTHING_USED: Final[dict[str, int]] = {}
+"""What counts as used where a kind of limit compares each ask alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class LimitBlocker:
     kind: HolderKind
     name: str
     queue_path: str
+    key: str
+    """The key of the kind of limit."""
     limit: Resource
     used: Resource
     position: Position
@@ -245,10 +249,12 @@ class UsageTree:
                 usage = level.usage
                 if held and level.path in held:
                     usage = add(Resource(usage), held[level.path]).as_dict()
-                for name, quantity in level.limit.resources.items():
-                    left = quantity - usage.get(name, 0)
-                    if name not in headroom or left < headroom[name]:
-                        headroom[name] = left
+                for kind, most in level.limit.resources:
+                    counted = usage if kind.counts_usage else _NOTHING_USED
+                    for name, quantity in most.items():
+                        left = quantity - counted.get(name, 0)
+                        if name not in headroom or left < headroom[name]:
+                            headroom[name] = left
         return Resource(headroom) if headroom else None
 
     def can_run(self, queue_path: str, application_id: str) -> bool:
@@ -273,9 +279,11 @@ class UsageTree:
             for path, limit, usage, _ in self._limited_levels(queue_path)
         ]
         return tuple(
-            LimitBlocker(self.kind, self.name, path, limit.resources, used, limit.position, limit.positions)
-            for path, limit, used in limited
-            if not fits_undefined_unlimited(subtract_only_existing(limit.resources, used), resource)
+            LimitBlocker(self.kind, self.name, path, kind.key, most, used, limit.position, limit.positions)
+            for path, limit, in_use in limited
+            for kind, most in limit.resources
+            for used in (in_use if kind.counts_usage else EMPTY,)
+            if not fits_undefined_unlimited(subtract_only_existing(most, used), resource)
         )
 
     def application_blockers(

@@ -274,7 +274,7 @@ class UserLimits:
         """
         account, link = self._open(queue_path, application_id, user)
         account.tree.touch(queue_path)
-        if not self._limits:
+        if not self._limits.are_any:
             return None
         of_user, of_group = held
         headroom = account.tree.headroom(queue_path, of_user)
@@ -287,7 +287,7 @@ class UserLimits:
         """Return whether the numbers of applications of its user and its group let an application run."""
         account, link = self._open(queue_path, application_id, user)
         account.tree.touch(queue_path)
-        if not self._limits:
+        if not self._limits.are_any:
             return True
         return account.tree.can_run(queue_path, application_id) and (
             link.group is None or self._groups[link.group].can_run(queue_path, application_id)

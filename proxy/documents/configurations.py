@@ -7,6 +7,7 @@ from typing import Required, final
 
 from typing_extensions import TypedDict
 
+from ...model.configuration.limit_kinds import LIMIT_KINDS
 from ...model.configuration.schema import (
     FilterConfig,
     LimitConfig,
@@ -235,7 +236,7 @@ class _Writer:
                 Limit=limit.description,
                 Users=[*limit.users],
                 Groups=[*limit.groups],
-                MaxResources=_texts(limit.max_resources_texts),
+                **{kind.title: _texts(limit.texts(kind)) for kind in LIMIT_KINDS},
                 MaxApplications=limit.max_applications,
             )
             for limit in limits

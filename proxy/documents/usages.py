@@ -81,6 +81,8 @@ def _queue_document(row: UsageRow) -> UsageDocument:
         "queuePath": row.queue_path,
         "resourceUsage": quantities_shown(dict(sorted(row.usage))),
         "runningApplications": sorted(row.applications),
-        "maxResources": quantities_shown(limit.resources.as_dict() if limit and limit.resources else None),
+        "maxResources": quantities_shown(
+            limit.max_resources.as_dict() if limit and limit.max_resources else None
+        ),
         "maxApplications": limit.max_applications if limit else 0,
     }

@@ -42,6 +42,9 @@ _CHANGES: Final = {
 }
 """What would have to change, for reasons that say it alone."""
 
+_SETTINGS_OF_OLDER: Final = {RefusalReason.QUEUE_QUOTA: "max", RefusalReason.USER_QUOTA: "maxresources"}
+"""What limits, if a scheduler in another process does not say so yet."""
+
 
 def place_of(position: Position | None, where: Where) -> str:
     """Return the place of a setting; the empty text for one that is in no file."""
@@ -127,7 +130,7 @@ def _quota_change(blocker: Blocker, lack: Lack) -> str:
     missing = quantity_text(name, lack.missing)
     if blocker.kind is SubjectKind.QUEUE and lack.position is None and "." not in blocker.subject:
         return f"nodes with {name} {missing} more must come, or as much must end anywhere"
-    setting = "maxresources" if blocker.queue_path else "max"
+    setting = blocker.setting or _SETTINGS_OF_OLDER[blocker.reason]
     queue = blocker.queue_path or blocker.subject
     rise = (
         f"{setting}.{name} of {queue} must rise from {quantity_text(name, lack.limit)} "

@@ -189,7 +189,7 @@ class _PartitionTables:
         for each in row.queues:
             if not (each.usage or each.applications or each.limit):
                 continue
-            limit = None if each.limit is None else self.types.quantities(each.limit.resources)
+            limit = None if each.limit is None else self.types.quantities(each.limit.max_resources)
             most = 0 if each.limit is None else each.limit.max_applications
             queues.append(
                 [each.queue_path, self.types.of_items(each.usage), len(each.applications), limit, most]

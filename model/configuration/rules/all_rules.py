@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...resources.resource import Resource
+from ..limit_kinds import LIMIT_KINDS, LimitKind
 from ..problems import RuleFinding
 from ..schema import PartitionConfig, QueueConfig
 from . import limit_levels, limits, nodes, placement, queues, resources, structure
@@ -35,7 +36,7 @@ def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     findings.extend(_rules(partition))
     findings.extend(nodes.node_policy_is_known(partition))
     findings.extend(nodes.node_weights_are_not_negative(partition))
-    _levels(partition.root, ChainMap(), ChainMap(), findings)
+    _levels(partition.root, {kind: ChainMap() for kind in LIMIT_KINDS}, ChainMap(), findings)
     return findings
 
 
@@ -75,12 +76,15 @@ def _rules(partition: PartitionConfig) -> Iterator[RuleFinding]:
 
 def _levels(
     queue: QueueConfig,
-    resources_above: ChainMap[tuple[str, str], Resource],
+    resources_above: Mapping[LimitKind, ChainMap[tuple[str, str], Resource]],
     applications_above: ChainMap[tuple[str, str], int],
     findings: list[RuleFinding],
 ) -> None:
     """Apply the rules about limits on different levels to a queue and all below it."""
-    resources_here = limit_levels.limit_resources_fit_levels_above(queue, resources_above, findings)
+    resources_here = {
+        kind: limit_levels.limit_resources_fit_levels_above(queue, kind, above, findings)
+        for kind, above in resources_above.items()
+    }
     applications_here = limit_levels.limit_applications_fit_levels_above(queue, applications_above, findings)
     for child in queue.queues:
         _levels(child, resources_here, applications_here, findings)

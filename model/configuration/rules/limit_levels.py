@@ -8,24 +8,27 @@ copied for each queue: thousands of names may be above thousands of queues.
 from __future__ import annotations
 
 from collections import ChainMap
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from ...resources.resource import Resource, component_wise_min, fits_undefined_unlimited
 from ...resources.texts import describe
+from ..limit_kinds import LimitKind
 from ..names import WILDCARD
 from ..problems import RuleFinding
 from ..schema import LimitConfig, QueueConfig
 
 __all__ = ["limit_applications_fit_levels_above", "limit_resources_fit_levels_above"]
 
+_Holder: TypeAlias = tuple[str, str]
+"""`user` or `group`, and the name."""
 _Limit = TypeVar("_Limit", Resource, int)
 
 
-def _who(limit: LimitConfig) -> list[tuple[str, str]]:
+def _who(limit: LimitConfig) -> list[_Holder]:
     return [("user", name) for name in limit.users] + [("group", name) for name in limit.groups]
 
 
-def _above(above: ChainMap[tuple[str, str], _Limit], who: tuple[str, str]) -> tuple[_Limit | None, bool]:
+def _above(above: ChainMap[_Holder, _Limit], who: _Holder) -> tuple[_Limit | None, bool]:
     """Return the limit above that counts for a name, and whether it is that of the wildcard."""
     kind, name = who
     if who in above or name == WILDCARD:
@@ -34,8 +37,8 @@ def _above(above: ChainMap[tuple[str, str], _Limit], who: tuple[str, str]) -> tu
 
 
 def limit_resources_fit_levels_above(
-    queue: QueueConfig, above: ChainMap[tuple[str, str], Resource], findings: list[RuleFinding]
-) -> ChainMap[tuple[str, str], Resource]:
+    queue: QueueConfig, kind: LimitKind, above: ChainMap[_Holder, Resource], findings: list[RuleFinding]
+) -> ChainMap[_Holder, Resource]:
     """Refuse resources beyond those a queue above allows to the same user or group.
 
     Returns:
@@ -43,21 +46,21 @@ def limit_resources_fit_levels_above(
     """
     allowed = above.new_child() if queue.limits else above
     for limit in queue.limits:
+        most = limit.resource(kind)
         for who in _who(limit):
             bound, by_wildcard = _above(above, who)
-            if not fits_undefined_unlimited(bound, limit.max_resources):
-                kind, name = who
-                own = f"{kind} {name} max resource {describe(limit.max_resources)} of queue {queue.name}"
-                text = _too_much(own, "maximum resource", describe(bound), by_wildcard=by_wildcard)
-                findings.append(RuleFinding(limit.positions.get("maxresources", limit.position), text))
+            if not fits_undefined_unlimited(bound, most):
+                own = f"{who[0]} {who[1]} {kind.name} {describe(most)} of queue {queue.name}"
+                text = _too_much(own, kind.name_above, describe(bound), by_wildcard=by_wildcard)
+                findings.append(RuleFinding(limit.positions.get(kind.key, limit.position), text))
             lowest = above.get(who)
-            allowed[who] = component_wise_min(limit.max_resources, lowest)
+            allowed[who] = component_wise_min(most, lowest)
     return allowed
 
 
 def limit_applications_fit_levels_above(
-    queue: QueueConfig, above: ChainMap[tuple[str, str], int], findings: list[RuleFinding]
-) -> ChainMap[tuple[str, str], int]:
+    queue: QueueConfig, above: ChainMap[_Holder, int], findings: list[RuleFinding]
+) -> ChainMap[_Holder, int]:
     """Refuse more applications than a queue above allows to the same user or group, or any number of them.
 
     Returns:

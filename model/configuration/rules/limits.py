@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from ...resources.resource import fits_undefined_unlimited, strictly_greater_than_zero
+from ..limit_kinds import LIMIT_KINDS
 from ..names import WILDCARD, is_group_name, is_user_name
 from ..positions import Position
 from ..problems import RuleFinding
@@ -90,18 +92,19 @@ def wildcard_group_is_not_alone(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 def limit_resources_are_positive(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse resources that are all zero; some of them may be."""
-    for limit in queue.limits:
-        all_readable = len(limit.max_resources) == len(limit.max_resources_texts)
-        if limit.max_resources and all_readable and not strictly_greater_than_zero(limit.max_resources):
-            text = f"MaxResources should be greater than zero in {limit.description!r} limit"
-            yield RuleFinding(limit.positions.get("maxresources", limit.position), text)
+    for limit, kind in product(queue.limits, LIMIT_KINDS):
+        most = limit.resource(kind)
+        all_readable = len(most) == len(limit.texts(kind))
+        if most and all_readable and not strictly_greater_than_zero(most):
+            text = f"{kind.title} should be greater than zero in {limit.description!r} limit"
+            yield RuleFinding(limit.positions.get(kind.key, limit.position), text)
 
 
 def limits_limit_something(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse a limit with neither resources nor a number of applications."""
     for limit in queue.limits:
-        if limit.max_applications == 0 and not (limit.max_resources_texts or limit.max_resources):
-            where = ("maxapplications", "maxresources")
+        if limit.max_applications == 0 and not (limit.resource_texts or limit.resources):
+            where = ("maxapplications", *(kind.key for kind in LIMIT_KINDS))
             position = next((limit.positions[key] for key in where if key in limit.positions), limit.position)
             text = f"invalid resource combination for limit {limit.description} all resource limits are null"
             yield RuleFinding(position, text)
@@ -120,10 +123,10 @@ def limit_applications_fit_queue(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 def limit_resources_fit_queue(queue: QueueConfig) -> Iterator[RuleFinding]:
     """Refuse resources beyond the maximum of the queue; the root queue has none."""
-    for limit in queue.limits:
-        if not fits_undefined_unlimited(queue.max, limit.max_resources):
+    for limit, kind in product(queue.limits, LIMIT_KINDS):
+        if not fits_undefined_unlimited(queue.max, limit.resource(kind)):
             text = (
-                f"invalid MaxResources settings for limit {limit.description}: they exceed the current queue "
+                f"invalid {kind.title} settings for limit {limit.description}: they exceed the current queue "
                 "MaxResources"
             )
-            yield RuleFinding(limit.positions.get("maxresources", limit.position), text)
+            yield RuleFinding(limit.positions.get(kind.key, limit.position), text)

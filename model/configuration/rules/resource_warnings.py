@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..positions import Position
 from ..problems import RuleFinding
-from ..schema import PartitionConfig, QueueConfig
+from ..schema import LimitConfig, PartitionConfig, QueueConfig
 from ..words import did_you_mean
 
 __all__ = ["KNOWN_TYPES", "type_effects"]
@@ -61,8 +61,7 @@ def _types_of(partition: PartitionConfig) -> Iterator[tuple[str, Position]]:
     """Yield all resource types of a partition with their positions; what is in no file has none."""
     weights = partition.node_sort_policy.resource_weights
     yield from _placed("nodesortpolicy.resourceweights", weights, partition.positions)
-    for limit in partition.limits:
-        yield from _placed("maxresources", limit.max_resources_texts, limit.positions)
+    yield from _types_of_limits(partition.limits)
     yield from _types_of_queue(partition.root)
 
 
@@ -74,10 +73,15 @@ def _types_of_queue(queue: QueueConfig) -> Iterator[tuple[str, Position]]:
     if template is not None:
         yield from _placed("guaranteed", template.guaranteed, template.positions)
         yield from _placed("max", template.max, template.positions)
-    for limit in queue.limits:
-        yield from _placed("maxresources", limit.max_resources_texts, limit.positions)
+    yield from _types_of_limits(queue.limits)
     for child in queue.queues:
         yield from _types_of_queue(child)
+
+
+def _types_of_limits(limits: Iterable[LimitConfig]) -> Iterator[tuple[str, Position]]:
+    for limit in limits:
+        for key, texts in limit.resource_texts.items():
+            yield from _placed(key, texts, limit.positions)
 
 
 def _placed(

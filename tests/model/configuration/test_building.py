@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.model.configurations import BELOW, below_root, the_partition, the_queue
 
+from licorne.model.configuration.limit_kinds import MAX_RESOURCES
 from licorne.model.configuration.positions import Position
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import ChildTemplateConfig, LimitConfig, QueueConfig
@@ -112,7 +113,7 @@ def test_a_queue_has_everything_that_is_written() -> None:
                 description="some",
                 users=("bob", "*"),
                 groups=("dev",),
-                max_resources=Resource({"memory": 100}),
+                resources={"maxresources": Resource({"memory": 100})},
                 max_applications=2,
             ),
         ),
@@ -128,7 +129,7 @@ def test_resources_are_also_there_as_they_were_written() -> None:
     )
 
     assert ({"memory": "1Ki"}, {}) == (dict(queue.max_texts), dict(queue.guaranteed_texts))
-    assert {"vcore": "1"} == dict(queue.limits[0].max_resources_texts)
+    assert {"vcore": "1"} == dict(queue.limits[0].texts(MAX_RESOURCES))
     assert queue.guaranteed is EMPTY
 
 

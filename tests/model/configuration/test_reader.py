@@ -165,7 +165,9 @@ def _expected(queue: dict[str, object]) -> QueueConfig:
         properties=properties,
         queues=tuple(_expected(child) for child in children),
         limits=tuple(
-            LimitConfig(description=limit["limit"], users=("bob",), max_resources=Resource({"pods": 3}))
+            LimitConfig(
+                description=limit["limit"], users=("bob",), resources={"maxresources": Resource({"pods": 3})}
+            )
             for limit in limits
         ),
     )

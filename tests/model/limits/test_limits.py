@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from licorne.model.configuration.limit_kinds import MAX_RESOURCES
 from licorne.model.configuration.positions import Position
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
 from licorne.model.limits.limits import Limit, Limits, levels
-from licorne.model.resources.resource import EMPTY, Resource
+from licorne.model.resources.resource import Resource
 
 TEN = Resource({"memory": 10})
 TWENTY = Resource({"memory": 20})
 
 
 def for_users(*users: str, resources: Resource = TEN, applications: int = 0) -> LimitConfig:
-    return LimitConfig(users=users, max_resources=resources, max_applications=applications)
+    return LimitConfig(users=users, resources={"maxresources": resources}, max_applications=applications)
 
 
 def for_groups(*groups: str, resources: Resource = TEN) -> LimitConfig:
-    return LimitConfig(groups=groups, max_resources=resources)
+    return LimitConfig(groups=groups, resources={"maxresources": resources})
 
 
 def limits_at_root(*limits: LimitConfig) -> Limits:
@@ -32,21 +33,21 @@ def test_a_limit_of_zeros_is_no_limit_to_resources() -> None:
     """Maximum resources that are all zero limit nothing."""
     limits = limits_at_root(for_users("bob", resources=Resource({"memory": 0}), applications=2))
 
-    assert (Limit(EMPTY, 2), False) == limits.limit_of("user", "bob", "root")
+    assert (Limit((), 2), False) == limits.limit_of("user", "bob", "root")
 
 
 def test_a_user_without_a_limit_has_that_of_the_wildcard() -> None:
     """The wildcard's limit is that of each user who has none in this queue."""
     limits = limits_at_root(for_users("bob"), for_users("*", resources=TWENTY))
 
-    assert (Limit(TWENTY), True) == limits.limit_of("user", "dan", "root")
+    assert (Limit(((MAX_RESOURCES, TWENTY),)), True) == limits.limit_of("user", "dan", "root")
 
 
 def test_a_named_limit_goes_before_the_wildcard() -> None:
     """A user with a limit of their own is not under the wildcard, even if it gives more."""
     limits = limits_at_root(for_users("bob"), for_users("*", resources=TWENTY))
 
-    assert (Limit(TEN), False) == limits.limit_of("user", "bob", "root")
+    assert (Limit(((MAX_RESOURCES, TEN),)), False) == limits.limit_of("user", "bob", "root")
 
 
 def test_a_group_never_has_the_limit_of_the_wildcard() -> None:
@@ -54,21 +55,23 @@ def test_a_group_never_has_the_limit_of_the_wildcard() -> None:
     limits = limits_at_root(for_groups("dev"), for_groups("*", resources=TWENTY))
 
     assert (None, False) == limits.limit_of("group", "ops", "root")
-    assert (Limit(TWENTY), False) == limits.limit_of("group", "*", "root")
+    assert (Limit(((MAX_RESOURCES, TWENTY),)), False) == limits.limit_of("group", "*", "root")
 
 
 def test_a_limit_knows_its_place_in_the_file() -> None:
     """A limit can be shown to who wrote it."""
     place = Position(7, 9)
 
-    limits = limits_at_root(LimitConfig(users=("bob",), max_resources=TEN, position=place))
+    limits = limits_at_root(LimitConfig(users=("bob",), resources={"maxresources": TEN}, position=place))
 
-    assert (Limit(TEN, 0, place), False) == limits.limit_of("user", "bob", "root")
+    assert (Limit(((MAX_RESOURCES, TEN),), 0, place), False) == limits.limit_of("user", "bob", "root")
 
 
 def test_one_entry_may_limit_users_and_groups() -> None:
     """Users and groups of one entry each have the whole limit."""
-    limits = limits_at_root(LimitConfig(users=("bob", "dan"), groups=("dev",), max_resources=TEN))
+    limits = limits_at_root(
+        LimitConfig(users=("bob", "dan"), groups=("dev",), resources={"maxresources": TEN})
+    )
 
     assert ("bob", "dan") == limits.named("user")
     assert ("dev",) == limits.named("group")

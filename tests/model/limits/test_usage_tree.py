@@ -31,7 +31,7 @@ def limits(*, root: LimitConfig | None = None, a: LimitConfig | None = None) -> 
 
 def bob(*, memory_max: int | None = None, applications: int = 0) -> LimitConfig:
     resources = EMPTY if memory_max is None else memory(memory_max)
-    return LimitConfig(users=("bob",), max_resources=resources, max_applications=applications)
+    return LimitConfig(users=("bob",), resources={"maxresources": resources}, max_applications=applications)
 
 
 def a_tree(stated: Limits = NO_LIMITS) -> UsageTree:
@@ -192,7 +192,9 @@ def test_sums_beyond_64_bits_are_cut_off_where_shown() -> None:
 
 
 MEMORY_10: Final = limits(a=bob(memory_max=10))
-MEMORY_9_AND_CORES: Final = LimitConfig(users=("bob",), max_resources=Resource({"memory": 9, "vcore": 5}))
+MEMORY_9_AND_CORES: Final = LimitConfig(
+    users=("bob",), resources={"maxresources": Resource({"memory": 9, "vcore": 5})}
+)
 
 HEADROOM: Final = {
     "without limits there is no headroom, not an empty one": (NO_LIMITS, [], None),
@@ -294,7 +296,7 @@ def test_a_lifted_limit_takes_its_empty_queue_along() -> None:
 
 def test_a_new_queue_has_the_wildcard_limit() -> None:
     """A user without a limit of their own gets the wildcard's with the first look at a queue."""
-    everyone = LimitConfig(users=("*",), max_resources=memory(8))
+    everyone = LimitConfig(users=("*",), resources={"maxresources": memory(8)})
     tree = a_tree(limits(a=everyone))
 
     bare_before = tree.is_bare()
@@ -326,8 +328,8 @@ def test_blockers_name_every_limit_that_is_too_small() -> None:
 
     used = Resource({"memory": 8, "vcore": 1})
     assert (
-        LimitBlocker("user", "bob", "root", memory(12), used, NOWHERE),
-        LimitBlocker("user", "bob", "root.a", memory(10), used, NOWHERE),
+        LimitBlocker("user", "bob", "root", "maxresources", memory(12), used, NOWHERE),
+        LimitBlocker("user", "bob", "root.a", "maxresources", memory(10), used, NOWHERE),
     ) == blockers
 
 

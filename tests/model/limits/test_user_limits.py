@@ -188,7 +188,7 @@ def test_the_wildcard_group_is_one_pot() -> None:
 
 def test_user_and_group_must_both_have_room() -> None:
     """The headroom is the least of the two, type by type."""
-    own = LimitConfig(users=("bob",), max_resources=Resource({"memory": 30, "vcore": 5000}))
+    own = LimitConfig(users=("bob",), resources={"maxresources": Resource({"memory": 30, "vcore": 5000})})
     limits = user_limits(a_root(own, a=(a_limit(groups=("dev",), quantity=20),)))
 
     assert Resource({"memory": 20, "vcore": 5000}) == limits.headroom("root.a", "app", BOB)
@@ -239,14 +239,16 @@ def test_a_group_is_forgotten_with_its_application() -> None:
 def test_blockers_name_user_and_group_and_place() -> None:
     """Everybody in the way is named, with the limit, its place in the file, and what is used of it."""
     here, there = Position(5, 3), Position(9, 3)
-    own = LimitConfig(users=("bob",), max_resources=memory(8), position=here)
-    shared = LimitConfig(groups=("dev",), max_resources=memory(9), max_applications=1, position=there)
+    own = LimitConfig(users=("bob",), resources={"maxresources": memory(8)}, position=here)
+    shared = LimitConfig(
+        groups=("dev",), resources={"maxresources": memory(9)}, max_applications=1, position=there
+    )
     limits = user_limits(a_root(own, a=(shared,)))
     limits.increase("root.a", "one", BOB, memory(5))
 
     assert (
-        LimitBlocker("user", "bob", "root", memory(8), memory(5), here),
-        LimitBlocker("group", "dev", "root.a", memory(9), memory(5), there),
+        LimitBlocker("user", "bob", "root", "maxresources", memory(8), memory(5), here),
+        LimitBlocker("group", "dev", "root.a", "maxresources", memory(9), memory(5), there),
     ) == limits.blockers("root.a", "two", BOB, memory(6))
     assert (ApplicationLimitBlocker("group", "dev", "root.a", 1, 1, there),) == limits.application_blockers(
         "root.a", "two", BOB

@@ -145,8 +145,8 @@ def test_what_is_sent_is_version_1() -> None:
     "line", (WIRE / f"answers_{VALUE_VERSION}.jsonl").read_text(encoding="utf-8").splitlines()
 )
 def test_answers_that_were_recorded_are_read(line: str) -> None:
-    """They are of the first server of the version, to the questions above."""
-    assert line == value_to_json(value_from_json(line))
+    """They are of the first server of the version, to the questions above; it did not know all fields yet."""
+    assert line == value_to_json(value_from_json(line)).replace(',"setting":""', "")
 
 
 def test_a_field_that_a_reader_does_not_know_is_left_out(both: tuple[Scheduler, RemoteScheduler]) -> None:

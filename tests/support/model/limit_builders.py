@@ -7,7 +7,7 @@ from typing import Any
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
 from licorne.model.limits.usage_tree import UsageTree, UsageView, usage_rows
 from licorne.model.limits.user_limits import UserLimits, usage_views
-from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
+from licorne.model.resources.resource import Resource, fits_undefined_unlimited
 from licorne.model.values.users import User
 from licorne.proxy.documents.usages import group_document, user_document
 
@@ -43,7 +43,7 @@ def a_limit(
     return LimitConfig(
         users=users,
         groups=groups,
-        max_resources=memory(quantity) if quantity else EMPTY,
+        resources={"maxresources": memory(quantity)} if quantity else {},
         max_applications=applications,
     )
 
