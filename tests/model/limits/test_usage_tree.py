@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model.limit_builders import tree_shown
 
+from licorne.model.configuration.limit_kinds import LimitKind
 from licorne.model.configuration.positions import NOWHERE
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
-from licorne.model.limits.limits import Limits
+from licorne.model.limits.limits import Limit, Limits, QueueLimits
 from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocker, UsageTree
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 
@@ -195,6 +196,8 @@ MEMORY_10: Final = limits(a=bob(memory_max=10))
 MEMORY_9_AND_CORES: Final = LimitConfig(
     users=("bob",), resources={"maxresources": Resource({"memory": 9, "vcore": 5})}
 )
+EACH_ASK: Final = LimitKind("maxasks", "MaxAsks", "max ask", "max ask", counts_usage=False)
+EACH_ASK_4: Final = Limits({"root": QueueLimits({"bob": Limit(((EACH_ASK, memory(4)),))}, {})})
 
 HEADROOM: Final = {
     "without limits there is no headroom, not an empty one": (NO_LIMITS, [], None),
@@ -214,6 +217,11 @@ HEADROOM: Final = {
         memory(-4),
     ),
     "only limits of resources make headroom": (limits(a=bob(applications=1)), [], None),
+    "a kind of limit to each ask alone does not count what is used": (
+        EACH_ASK_4,
+        [("root.a", "app", memory(14))],
+        memory(4),
+    ),
     "headroom far below zero is exact": (
         MEMORY_10,
         [("root.a", "app", memory(2**63 - 1))] * 3,
@@ -317,6 +325,16 @@ def test_a_tree_is_idle_when_nothing_runs_and_nothing_is_limited() -> None:
 
 
 # ------------------------------------------------------------------------------------------- blockers
+
+
+def test_blockers_name_the_key_of_the_kind_that_limits() -> None:
+    """An explanation says which setting must rise."""
+    tree = a_tree(EACH_ASK_4)
+    tree.increase("root.a", "app", memory(14))
+
+    blockers = tree.blockers("root.a", memory(5))
+
+    assert (LimitBlocker("user", "bob", "root", "maxasks", memory(4), EMPTY, NOWHERE),) == blockers
 
 
 def test_blockers_name_every_limit_that_is_too_small() -> None:

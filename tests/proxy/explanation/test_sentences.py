@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -90,6 +91,14 @@ def a_blocker(
                     "or maxresources.memory of root.a must rise from 10 to 16"
                 )
             ],
+        ),
+        (
+            replace(
+                a_blocker(REASON.USER_QUOTA, KIND.USER, "bob", TOO_LARGE, queue_path="root.a"),
+                setting="maxasks",
+            ),
+            "user bob has no room left in root.a",
+            ["maxasks.memory of root.a must rise from 10 to 12: the ask alone is larger"],
         ),
         (
             a_blocker(REASON.QUEUE_APPLICATIONS, KIND.QUEUE, "root.a", ONE_APPLICATION),
