@@ -26,7 +26,8 @@ def test_a_process_is_prepared_for_a_scheduler() -> None:
     """Threads take turns more often than by default, and garbage is looked for less often."""
     prepare_process()
 
-    assert (50_000, pytest.approx(0.001)) == (gc.get_threshold()[0], sys.getswitchinterval())
+    assert 50_000 == gc.get_threshold()[0]
+    assert pytest.approx(0.001) == sys.getswitchinterval()
 
 
 def test_garbage_is_looked_for_again_after_a_short_work_that_failed() -> None:

@@ -13,7 +13,8 @@ from support.proxy.manager_requests import ONE, TWO, configuration_request
 from support.proxy.running_scheduler import begin
 
 from licorne import LicorneError, RequestError, Scheduler
-from licorne.proxy.scheduler.answering.answers import explain, quarantined, snapshot
+from licorne.proxy.scheduler.answering.answers import explain, quarantined
+from licorne.proxy.scheduler.answering.snapshots import snapshot
 from licorne.proxy.si import si_pb2 as si
 
 
