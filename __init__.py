@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from licorne.model.errors import LicorneError, RequestError
-    from licorne.proxy.client.errors import ConnectionLostError
+    from licorne.proxy.client.errors import ConnectionLostError, NotSentError
     from licorne.proxy.client.recovery import Recovery
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
     from licorne.proxy.explanation.one_line import explanation_line
@@ -26,6 +26,7 @@ __all__ = [
     "CallbackFailure",
     "ConnectionLostError",
     "LicorneError",
+    "NotSentError",
     "Recording",
     "Recovery",
     "RemoteScheduler",
@@ -43,6 +44,7 @@ _PLACES = {
     "CallbackFailure": "licorne.proxy.scheduler.managers.callback_failures",
     "ConnectionLostError": "licorne.proxy.client.errors",
     "LicorneError": "licorne.model.errors",
+    "NotSentError": "licorne.proxy.client.errors",
     "Recording": "licorne.proxy.recording.recording",
     "Recovery": "licorne.proxy.client.recovery",
     "RemoteScheduler": "licorne.proxy.client.remote_scheduler",

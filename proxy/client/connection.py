@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -19,7 +20,7 @@ from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si.keepalive import keepalive_options
 from ..si.merging import MERGED_MAX, merges_into
-from .errors import ConnectionLostError
+from .errors import ConnectionLostError, NotSentError
 
 __all__ = ["SENDING_MAX", "Connection", "Transport", "refusal_error"]
 
@@ -27,6 +28,8 @@ SENDING_MAX: Final = 256
 """How many messages wait to be sent before the next call waits."""
 _MERGING_SECONDS: Final = 0.001
 """Requests without an answer of their own are sent this far apart, and merged meanwhile."""
+_LOOK_SECONDS: Final = 1.0
+"""How often a message that waits to be sent looks whether the connection is lost."""
 _NOTHING: Final = v1.ManagerMessage()
 """Stands for a message that has not been taken from the queue yet."""
 _OPEN: Final = "/licorne.v1.Session/Open"
@@ -115,32 +118,45 @@ class Connection:
         """Return whether a call waits for its answer."""
         return bool(self._calls)
 
-    def send(self, message: v1.ManagerMessage) -> None:
+    def send(self, message: v1.ManagerMessage, timeout_seconds: float = math.inf) -> None:
         """Send a message that wants no answer; wait while too many are waiting to be sent.
 
         Raises:
             ConnectionLostError: The connection is lost.
+            NotSentError: Too many were waiting all the time; with a timeout of 0 it does not wait.
         """
+        deadline = time.monotonic() + timeout_seconds
         while True:
             if self._lost is not None:
                 raise self._lost
             try:
-                self._sending.put(message, timeout=1.0)
+                self._sending.put(message, timeout=min(max(deadline - time.monotonic(), 0.0), _LOOK_SECONDS))
             except queue.Full:
+                if time.monotonic() >= deadline:
+                    text = (
+                        f"the scheduler at {self._address} does not read: {SENDING_MAX} messages wait to be "
+                        f"sent, this one was not sent within {timeout_seconds:g} s"
+                    )
+                    raise NotSentError(text) from None
                 continue
             return
 
     def call_later(
-        self, message: v1.ManagerMessage, on_end: Callable[[Future[v1.Answer]], None] | None = None
+        self,
+        message: v1.ManagerMessage,
+        on_end: Callable[[Future[v1.Answer]], None] | None = None,
+        timeout_seconds: float = math.inf,
     ) -> Future[v1.Answer]:
         """Send a message that wants an answer, and return what gets it.
 
         Args:
             message: The message.
             on_end: Called with the future when it has its answer, before a later message is received.
+            timeout_seconds: How long the message may wait to be sent.
 
         Raises:
             ConnectionLostError: The connection is lost.
+            NotSentError: It has waited so long; it was not sent.
         """
         future: Future[v1.Answer] = Future()
         if on_end is not None:
@@ -151,7 +167,12 @@ class Connection:
             self._count += 1
             message.call = self._count
             self._calls[message.call] = future
-        self.send(message)
+        try:
+            self.send(message, timeout_seconds)
+        except BaseException:
+            with self._lock:
+                self._calls.pop(message.call, None)
+            raise
         return future
 
     def close(self) -> None:
@@ -162,7 +183,8 @@ class Connection:
 
     def finish(self, timeout: float) -> None:
         """Close this side, and wait for the server to send what is queued and to end the session."""
-        self._sending.put(None)
+        with suppress(queue.Full):  # The server does not read.
+            self._sending.put(None, timeout=timeout)
         if self._thread is not None:
             self._thread.join(timeout)
         self.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.errors import RequestError
 
-__all__ = ["ConnectionLostError"]
+__all__ = ["ConnectionLostError", "NotSentError"]
 
 
 class ConnectionLostError(RequestError):
@@ -18,3 +18,10 @@ class ConnectionLostError(RequestError):
         super().__init__(text)
         self.is_passing = is_passing
         """Whether the same may succeed a moment later: not if the server refuses who or what asks."""
+
+
+class NotSentError(RequestError):
+    """A request waited too long to be sent, since the scheduler does not read; no part of it was sent.
+
+    The connection may still be alive: the same request may be made again.
+    """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import queue
 import random
 import threading
@@ -76,13 +77,18 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         certificate: A PEM file with a client certificate, with its `key`; TLS is used then.
         key: The PEM file of its key.
         on_error: As for `Scheduler`: called with each callback that raises.
-        timeout: How many seconds a call may wait for its answer, and the first connection for the server.
+        timeout: How many seconds a call may wait for its answer, and before that to be sent, and the first
+            connection for the server.
+        send_timeout_seconds: How long `update_node`, `update_application`, `update_allocation` and
+            `reconsider` may wait while the server does not read; then they raise `NotSentError`, and no part
+            of the request was sent. With 0 they do not wait. Without it they wait until the server reads or
+            the connection is lost, which may take 30 s. Not for a stepped scheduler: it answers each call.
 
     Raises:
         ConnectionLostError: The server cannot be reached within the timeout; one that does not listen yet
             is waited for.
         RequestError: It refuses the connection.
-        LicorneError: A file cannot be read.
+        LicorneError: A file cannot be read, or `send_timeout_seconds` is below 0.
     """
 
     def __init__(
@@ -95,9 +101,13 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         key: Path | None = None,
         on_error: ErrorHook | None = None,
         timeout: float = 30.0,
+        send_timeout_seconds: float = math.inf,
     ) -> None:
+        if not send_timeout_seconds >= 0:
+            raise LicorneError(f"send_timeout_seconds={send_timeout_seconds} is below 0")
         self._transport = Transport(address, token, root_certificates, certificate, key)
         self._timeout = timeout
+        self._send_timeout_seconds = send_timeout_seconds
         self._failures = CallbackFailures(on_error)
         self._callback_threads = CallbackThreads()
         self._registered: dict[str, _Registered] = {}
@@ -154,7 +164,9 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         return si.RegisterResourceManagerResponse()
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Replace the configuration of a resource manager while it runs; an empty one is the server's.
+        """Replace the configuration of a resource manager while it runs.
+
+        An empty one is that of the server.
 
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
@@ -172,6 +184,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
 
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
+            NotSentError: the server does not read; no part of the request was sent.
         """
         self._update(request.rmID, "NodeRequest", v1.ManagerMessage(update_node=request))
 
@@ -180,6 +193,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
 
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
+            NotSentError: the server does not read; no part of the request was sent.
         """
         self._update(request.rmID, "ApplicationRequest", v1.ManagerMessage(update_application=request))
 
@@ -188,6 +202,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
 
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
+            NotSentError: the server does not read; no part of the request was sent.
         """
         self._update(request.rmID, "AllocationRequest", v1.ManagerMessage(update_allocation=request))
 
@@ -196,6 +211,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
 
         Raises:
             RequestError: It has not registered here.
+            NotSentError: The server does not read; no part of the request was sent.
         """
         self._update(request.rm_id, "reconsideration", v1.ManagerMessage(reconsider=request))
 
@@ -241,7 +257,9 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
     def pause_manager(
         self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
     ) -> bool:
-        """Place nothing new for a resource manager until it registers again; see `Scheduler.pause_manager`.
+        """Place nothing new for a resource manager whose connection is lost, until it registers again.
+
+        See `Scheduler.pause_manager`.
 
         Raises:
             RequestError: No such resource manager has registered, or a predicate calls.
@@ -252,7 +270,9 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
     def stop_manager(
         self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
     ) -> bool:
-        """Refuse the requests of a resource manager until it registers again; see `Scheduler.stop_manager`.
+        """End the timers of a resource manager, and refuse its requests, until it registers again.
+
+        See `Scheduler.stop_manager`.
 
         Raises:
             RequestError: As for `pause_manager`.
@@ -328,7 +348,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
             self._callback_threads.refuse(f"the {request} to a stepped scheduler")
             self._call(message)
         else:
-            connection.send(message)
+            connection.send(message, self._send_timeout_seconds)
 
     def _call(self, message: v1.ManagerMessage) -> v1.Answer:
         """Make a call and wait for its answer; callbacks of a stepped scheduler are made meanwhile."""
@@ -342,7 +362,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
     ) -> v1.Answer:
         if not self.stepped:
             try:
-                return connection.call_later(message, on_end).result(self._timeout)
+                return connection.call_later(message, on_end, self._timeout).result(self._timeout)
             except TimeoutError as error:
                 text = f"the scheduler at {self._transport.address} gave no answer within {self._timeout:g} s"
                 raise ConnectionLostError(text) from error

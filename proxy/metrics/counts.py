@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ...model.applications.state import ApplicationState
-from ...model.state.histograms import Histogram
+from ...model.state.histograms import Histogram, HistogramFigures
 from ...model.values.messages import (
     AllocationPlaced,
     AllocationsRejected,
@@ -17,7 +17,20 @@ from ...model.values.messages import (
 )
 from ..si.event_messages import EventsHappened
 
-__all__ = ["ManagerCounts", "Metrics"]
+__all__ = ["ManagerCounts", "Metrics", "SentCounts"]
+
+
+class SentCounts(NamedTuple):
+    """What was sent to one RM, or to several together, at one moment; see `ManagerCounts`."""
+
+    placed: int
+    released: int
+    rejected: int
+    applications_new: int
+    applications_accepted: int
+    applications_rejected: int
+    nodes_failed: int
+    predicates: HistogramFigures
 
 _ACCEPTED: Final = ApplicationState.ACCEPTED.value
 
@@ -78,6 +91,19 @@ class ManagerCounts:
         self.applications_accepted += others.applications_accepted
         self.applications_rejected += others.applications_rejected
         self.nodes_failed += others.nodes_failed
+
+    def figures(self) -> SentCounts:
+        """Return what was counted; integers that change meanwhile are of different moments."""
+        return SentCounts(
+            placed=self.placed,
+            released=self.released,
+            rejected=self.rejected,
+            applications_new=self.applications_new,
+            applications_accepted=self.applications_accepted,
+            applications_rejected=self.applications_rejected,
+            nodes_failed=self.nodes_failed,
+            predicates=self.predicates.figures(),
+        )
 
     def total(self) -> int:
         """Return how much was sent to the RM."""

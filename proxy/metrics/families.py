@@ -182,7 +182,7 @@ def _times(figures: SchedulerFigures) -> Iterator[Metric]:
             ({"level": "queue"}, timed(TimedPart.QUEUE_ORDER)),
         ],
     )
-    predicates = merged(manager.counts.predicates.figures() for manager in figures.managers.values())
+    predicates = merged(manager.counts.predicates for manager in figures.managers.values())
     yield histogram(
         "yunikorn_scheduler_trynode_latency_milliseconds",
         "How long each predicate of a resource manager took, in seconds",

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from ...actors.engines.engine_load import EngineLoad
 from ...model.values.manager_state import ManagerState
 from ...model.views.figures import PartitionFigures
-from .counts import ManagerCounts
+from .counts import SentCounts
 from .event_counters import EventCounters
 
 __all__ = ["ManagerFigures", "MetricsSource", "SchedulerFigures"]
@@ -17,8 +17,7 @@ __all__ = ["ManagerFigures", "MetricsSource", "SchedulerFigures"]
 class ManagerFigures(NamedTuple):
     """What concerns one resource manager (RM)."""
 
-    counts: ManagerCounts
-    """Changes while it is read, by single integers."""
+    counts: SentCounts
     callbacks_waiting: int
     callbacks_failed: int
     """Callbacks that have raised since the RM registered."""
@@ -34,7 +33,7 @@ class SchedulerFigures(NamedTuple):
     """By the id of the RM."""
     load: EngineLoad
     events: EventCounters
-    forgotten: ManagerCounts
+    forgotten: SentCounts
     """What was sent to RMs that are forgotten."""
 
     @property
@@ -44,7 +43,7 @@ class SchedulerFigures(NamedTuple):
         return tuple(partition for partition in self.partitions if partition.rm_id not in stopped)
 
     @property
-    def counts(self) -> list[ManagerCounts]:
+    def counts(self) -> list[SentCounts]:
         """What was sent to all RMs that have ever registered."""
         return [self.forgotten, *(manager.counts for manager in self.managers.values())]
 

@@ -23,7 +23,6 @@ from ...model.values.messages import full_partition_name
 from ..events.delivery import EventDelivery
 from ..events.log import EventLog
 from ..metrics.counts import Metrics
-from ..metrics.figures import SchedulerFigures
 from ..recording.recording import Recording
 from ..resolvers.look_up import with_groups
 from ..resolvers.partition_resolvers import LDAP_FOLDER, ResolverMaker
@@ -364,14 +363,6 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
 
     def _question(self, question: v1.Question) -> Any:
         return self.answers.answer(question)
-
-    def figures(self) -> SchedulerFigures:
-        """Return all that its metrics are made of, each partition as of one moment.
-
-        Raises:
-            RequestError: the scheduler has been stopped, or a predicate asks.
-        """
-        return self.monitoring.figures()
 
     def _ask_all(self, question: str, answer: Callable[[Sequence[Partition]], T]) -> T:
         """Put a question to all partitions.

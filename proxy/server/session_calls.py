@@ -132,7 +132,7 @@ _STEPS: Final[Mapping[int, Callable[[Scheduler, int | None], int | None]]] = {
     v1.Step.DELIVER_EVENTS: lambda scheduler, _: scheduler.deliver_events(),
     v1.Step.RECORD_HISTORY: lambda scheduler, _: scheduler.record_history(),
 }
-_OF_ALL: Final = frozenset({"quarantined", "validate", "health", "check_health", "recorded_in"})
+_OF_ALL: Final = frozenset({"quarantined", "validate", "health", "check_health", "recorded_in", "figures"})
 """The questions about all RMs together."""
 
 
@@ -163,6 +163,7 @@ _DOCUMENTS: Final[Mapping[str, Callable[[Any], object]]] = {
     "queue_and_user": lambda found: None if found is None else {**found._asdict()},
     "health": lambda report: None if report is None else health_document(report),
     "check_health": health_document,
+    "figures": lambda figures: json.loads(value_to_json(figures)),
     "extra_configuration": lambda found: _plain(
         _by_name(found) | {"log_levels": {name: level.name for name, level in found.log_levels.items()}}
     ),

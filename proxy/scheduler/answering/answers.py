@@ -165,6 +165,7 @@ _OF_SCHEDULER: Final[Mapping[str, Callable[[Answers, Any], object]]] = {
     "health": lambda answers, _: answers.monitoring.report,
     "check_health": lambda answers, _: answers.monitoring.check_health(),
     "recorded_in": lambda answers, _: answers.recorded_in,
+    "figures": lambda answers, _: answers.monitoring.figures(),
 }
 
 

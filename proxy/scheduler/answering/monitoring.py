@@ -81,7 +81,7 @@ class Monitoring:
             load = self._engine.load(partitions)
             answers = ask_each(partitions, _figures)
             counted = self._managers.events.counters()
-            managers, forgotten = self._managers.figures(), self._managers.metrics.forgotten
+            managers, forgotten = self._managers.figures(), self._managers.metrics.forgotten.figures()
             figures = tuple(figures for _, figures in answers)
             return SchedulerFigures(figures, managers, load, counted, forgotten)
 

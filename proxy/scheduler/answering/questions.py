@@ -15,6 +15,7 @@ from ....model.explanation.victims import Prospect
 from ....model.state.quarantine import Quarantined
 from ....model.values.documents import Document
 from ...health.report import HealthReport
+from ...metrics.figures import SchedulerFigures
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
 from ..managers.manager_life import ManagerStatus
@@ -38,6 +39,7 @@ TITLES: Final[Mapping[str, str]] = {
     "check_health": "a health check",
     "callbacks_waiting": "a look at the callbacks",
     "recorded_in": "a look at the recording",
+    "figures": "a question for figures",
 }
 """What errors call each question, by the name of its message in `licorne_v1.proto`."""
 
@@ -206,6 +208,11 @@ class QuestionSide(ABC):
         """Check the health now; `health` returns the report from now on."""
         report: HealthReport = self._question(v1.Question(check_health=v1.Empty()))
         return report
+
+    def figures(self) -> SchedulerFigures:
+        """Return all that its metrics are made of, each partition as of one moment."""
+        figures: SchedulerFigures = self._question(v1.Question(figures=v1.Empty()))
+        return figures
 
     @property
     def recorded_in(self) -> Path | None:

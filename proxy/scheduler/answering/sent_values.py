@@ -13,11 +13,18 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any, Final
 
+from ....actors.engines.engine_load import EngineLoad
 from ....model.applications.next_tries import TryingPass
 from ....model.applications.report import Noted, TaskGroupCounts
 from ....model.applications.state import ApplicationState
 from ....model.configuration.extra import ExtraConfig, LogLevel
 from ....model.configuration.positions import Position
+from ....model.configuration.queue_properties import (
+    PreemptionPolicy,
+    PriorityPolicy,
+    QueueProperties,
+    SortPolicy,
+)
 from ....model.errors import LicorneError
 from ....model.explanation.blockers import Blocker, Lack, SubjectKind
 from ....model.explanation.dry_run import DryRun
@@ -27,15 +34,25 @@ from ....model.explanation.places import Place
 from ....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang
 from ....model.explanation.victims import Prospect
 from ....model.placement.requests import RuleOutcome
+from ....model.queues.template import QueueTemplate
 from ....model.resources.resource import Resource
+from ....model.state.cycle_times import TimedPart
+from ....model.state.histograms import HistogramFigures
 from ....model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
 from ....model.state.quarantine import BrokenKind, Quarantined
 from ....model.values.allocation import Ask
 from ....model.values.documents import Json
 from ....model.values.manager_state import ManagerState
+from ....model.values.object_state import ObjectState
 from ....model.values.refusals import RefusalReason
 from ....model.values.users import User
+from ....model.views.figures import PartitionFigures
+from ....model.views.queues import QueueView
+from ....model.views.rows import NodeView
 from ...health.report import HealthCheck, HealthReport
+from ...metrics.counts import SentCounts
+from ...metrics.event_counters import EventCounters
+from ...metrics.figures import ManagerFigures, SchedulerFigures
 from ..managers.manager_life import ManagerStatus
 from .asking import QueueAndUser
 
@@ -51,9 +68,14 @@ _ENUMS: Final[tuple[type[Enum], ...]] = (
     LogLevel,
     ManagerState,
     NodeObstacle,
+    ObjectState,
     PreemptionCause,
+    PreemptionPolicy,
+    PriorityPolicy,
     RefusalReason,
+    SortPolicy,
     SubjectKind,
+    TimedPart,
     TryingPass,
 )
 _VALUES: Final[tuple[type, ...]] = (
@@ -61,26 +83,37 @@ _VALUES: Final[tuple[type, ...]] = (
     AskExplanation,
     Blocker,
     DryRun,
+    EngineLoad,
+    EventCounters,
     Explanation,
     ExtraConfig,
     Gang,
     HealthCheck,
     HealthReport,
+    HistogramFigures,
     Lack,
+    ManagerFigures,
     ManagerStatus,
     NearMiss,
     NextAsk,
     NextAsks,
     NodeSummary,
     NodeTally,
+    NodeView,
     Noted,
+    PartitionFigures,
     Place,
     Position,
     PreemptionRecord,
     Prospect,
     Quarantined,
     QueueAndUser,
+    QueueProperties,
+    QueueTemplate,
+    QueueView,
     RuleOutcome,
+    SchedulerFigures,
+    SentCounts,
     TaskGroupCounts,
     User,
     VictimRecord,

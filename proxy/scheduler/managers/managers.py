@@ -242,7 +242,7 @@ class Managers:
             link = None if manager is None else manager.link
             waiting, failed = (0, 0) if link is None else (link.backlog, link.failures)
             state = None if manager is None else manager.life.status.state
-            figures[rm_id] = ManagerFigures(counts, waiting, failed, state)
+            figures[rm_id] = ManagerFigures(counts.figures(), waiting, failed, state)
         return figures
 
     def only_id(self) -> str:

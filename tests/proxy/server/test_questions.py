@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 
 from licorne import LicorneError, RemoteScheduler, RequestError, Scheduler
+from licorne.model.build_kind import is_compiled
 from licorne.model.explanation import Explanation
 from licorne.proxy.scheduler.answering.questions import TITLES
 from licorne.proxy.scheduler.answering.sent_values import (
@@ -40,6 +42,7 @@ QUESTIONS: Final[dict[str, Callable[[Any], object]]] = {
     "extra_configuration": lambda core: core.extra_configuration("rm"),
     "health": lambda core: core.health(),
     "check_health": lambda core: core.check_health(),
+    "figures": lambda core: core.figures(),
     "recorded_in": lambda core: str(core.recorded_in),
     "validate": lambda core: core.validate(),
 }
@@ -63,9 +66,37 @@ def _public(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
+def _shared() -> list[str]:
+    return sorted(_public(Scheduler) & _public(RemoteScheduler))
+
+
+def _signature(kind: type, name: str) -> object:
+    member = getattr(kind, name)
+    return "a property" if isinstance(member, property) else inspect.signature(member)
+
+
+def _first_line(kind: type, name: str) -> str:
+    return (inspect.getdoc(getattr(kind, name)) or "").partition("\n")[0].partition(";")[0].rstrip(".")
+
+
 def test_a_client_has_the_names_of_a_scheduler() -> None:
-    """Metrics are scraped from the server, and only a connection can be lost."""
-    assert {"figures", "is_connected"} == _public(Scheduler) ^ _public(RemoteScheduler)
+    """Only a connection can be lost."""
+    assert {"is_connected"} == _public(Scheduler) ^ _public(RemoteScheduler)
+
+
+@pytest.mark.skipif(is_compiled(), reason="machine code does not say what its parameters are")
+def test_a_client_has_the_signatures_of_a_scheduler() -> None:
+    """A program that calls one can call the other."""
+    assert [(name, _signature(Scheduler, name)) for name in _shared()] == [
+        (name, _signature(RemoteScheduler, name)) for name in _shared()
+    ]
+
+
+def test_a_client_says_the_same_of_its_methods() -> None:
+    """All but `stop` do the same on both; a client leaves the scheduler to others."""
+    assert ["stop"] == [
+        name for name in _shared() if _first_line(Scheduler, name) != _first_line(RemoteScheduler, name)
+    ]
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
