@@ -12,7 +12,7 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Final
 
@@ -43,10 +43,13 @@ def _pace(workload: BenchWorkload, engine: str, *, events: bool) -> float:
         register = scheduler.register_resource_manager
 
         def register_so(
-            request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
+            request: si.RegisterResourceManagerRequest,
+            callback: ResourceManagerCallback,
+            *,
+            partitions: Collection[str] | None = None,
         ) -> si.RegisterResourceManagerResponse:
             request.extraConfig["event.trackingEnabled"] = str(events).lower()
-            return register(request, callback)
+            return register(request, callback, partitions=partitions)
 
         scheduler.register_resource_manager = register_so  # type: ignore[method-assign]
         driver = Stepped(scheduler, gauges) if scheduler.stepped else SelfRunning(scheduler, gauges)

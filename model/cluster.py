@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, final
 
 from .configuration.checksum import checksum
@@ -15,12 +15,13 @@ from .configuration.reader import (
     unusable_rule_problems,
 )
 from .configuration.schema import PartitionConfig, SchedulerConfig
+from .configuration.words import did_you_mean
 from .errors import RequestError
 from .marks import Marks
 from .partition import Partition
 from .requests.reconfiguring import Savepoint
 from .values.identifiers import id_refusal
-from .values.messages import Registration, full_partition_name
+from .values.messages import Registration, full_partition_name, short_partition_name
 
 __all__ = ["Cluster", "PartitionMaker", "Reconfigured", "check_manager_id"]
 
@@ -73,7 +74,15 @@ class _ResourceManager:
     """One registered RM and its partitions by full name."""
 
     config: SchedulerConfig
+    """The whole configuration, also where some of its partitions are not made."""
     partitions: Mapping[str, Partition]
+    subset: frozenset[str] | None
+    """The full names of the partitions that are made of it, `None` for all."""
+
+    @property
+    def may_update(self) -> bool:
+        """Whether an update may give it partitions: it has some, or asked for some that a text had before."""
+        return bool(self.partitions) or self.subset is not None
 
 
 @final
@@ -93,6 +102,9 @@ class Cluster:
     ) -> Reconfigured:
         """Register an RM, and make its partitions; one that is registered already starts from the beginning.
 
+        A registration that names partitions has only these made. The configuration stays whole: the others
+        are checked as well, and each finding has its position.
+
         Args:
             registration: What the RM says.
             maker: Makes the partitions.
@@ -101,22 +113,24 @@ class Cluster:
         Raises:
             ConfigurationError: the configuration is refused. An RM that was registered stays as it was, as
                 it does whatever else is raised.
-            RequestError: the RM gives no id.
+            RequestError: the RM gives no id, or names a partition that the configuration lacks.
         """
         rm_id = registration.rm_id
         check_manager_id(rm_id)
         config = config or load(registration.configuration or DEFAULT_CONFIGURATION)
-        maker.prepare(config)
+        subset = _checked_subset(registration, config)
         known = self._managers.get(rm_id)
         ended = () if known is None else tuple(known.partitions.values())
-        return self._change(rm_id, _Change(maker, {}), config, ended)
+        return self._change(rm_id, _Change(maker, {}), config, subset, ended)
 
     def update_configuration(
         self, rm_id: str, text: str, maker: PartitionMaker, config: SchedulerConfig | None = None
     ) -> Reconfigured:
         """Change the configuration while everything runs.
 
-        The whole text is checked before anything changes; a text that means the same changes nothing.
+        The whole text is checked before anything changes; a text that means the same changes nothing. An RM
+        that named partitions when it registered has only these changed, made or ended: all of them may be
+        gone, and come back by a later text.
 
         Args:
             rm_id: The id of the RM.
@@ -130,7 +144,7 @@ class Cluster:
             RequestError: the RM is unknown.
         """
         manager = self._managers.get(rm_id)
-        if manager is None or not manager.partitions:
+        if manager is None or not manager.may_update:
             raise RequestError(f"RM {rm_id} has no active partitions, make sure it is registered")
         text = text or DEFAULT_CONFIGURATION
         if checksum(text) == manager.config.checksum:
@@ -140,19 +154,25 @@ class Cluster:
         unusable = unusable_rule_problems(config)
         if unusable:
             raise ConfigurationError(unusable)
-        maker.prepare(config)
-        wanted = {full_partition_name(entry.name, rm_id) for entry in config.partitions}
-        ended = tuple(entry for name, entry in manager.partitions.items() if name not in wanted)
-        return self._change(rm_id, _Change(maker, manager.partitions), config, ended)
+        stay = {full_partition_name(entry.name, rm_id) for entry in config.partitions}
+        ended = tuple(entry for name, entry in manager.partitions.items() if name not in stay)
+        return self._change(rm_id, _Change(maker, manager.partitions), config, manager.subset, ended)
 
     def _change(
-        self, rm_id: str, change: _Change, config: SchedulerConfig, ended: tuple[Partition, ...]
+        self,
+        rm_id: str,
+        change: _Change,
+        config: SchedulerConfig,
+        subset: frozenset[str] | None,
+        ended: tuple[Partition, ...],
     ) -> Reconfigured:
-        """Make and change all partitions of a configuration, or leave everything as it is."""
+        """Make and change the partitions of a configuration, or leave everything as it is."""
+        made = _part_of(config, subset, rm_id)
+        change.maker.prepare(made)
         try:
-            partitions = change.run(rm_id, config)
+            partitions = change.run(rm_id, made)
             change.maker.commit(partitions)
-            self._managers[rm_id] = _ResourceManager(config, partitions)
+            self._managers[rm_id] = _ResourceManager(config, partitions, subset)
         except BaseException as error:
             change.undo(error)
             raise
@@ -179,6 +199,32 @@ class Cluster:
     def configurations(self) -> list[tuple[str, SchedulerConfig]]:
         """Return the configurations that are in effect, with their RMs, in the order of registration."""
         return [(rm_id, manager.config) for rm_id, manager in tuple(self._managers.items())]
+
+
+def _checked_subset(registration: Registration, config: SchedulerConfig) -> frozenset[str] | None:
+    """Return the full names of the partitions that a registration has made, `None` for all.
+
+    Raises:
+        RequestError: It names one that the configuration lacks.
+    """
+    if registration.partitions is None:
+        return None
+    assert registration.partitions, "a registration names a partition to make, or has all made"
+    known = {full_partition_name(entry.name, registration.rm_id): entry.name for entry in config.partitions}
+    for name in registration.partitions:
+        if name not in known:
+            short = short_partition_name(name)
+            hint = did_you_mean(short, [*known.values()])
+            raise RequestError(f"the configuration has no partition {short!r}, which is to be made{hint}")
+    return frozenset(registration.partitions)
+
+
+def _part_of(config: SchedulerConfig, subset: frozenset[str] | None, rm_id: str) -> SchedulerConfig:
+    """Return a configuration with the partitions that are made of it."""
+    if subset is None:
+        return config
+    made = tuple(entry for entry in config.partitions if full_partition_name(entry.name, rm_id) in subset)
+    return replace(config, partitions=made)
 
 
 class _Change:

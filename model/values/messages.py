@@ -100,6 +100,8 @@ class Registration:
     build_information: Mapping[str, str] = field(default_factory=dict)
     configuration: str = ""
     extra_configuration: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] | None = None
+    """The full names of the partitions that are made of the configuration, also by updates; `None` for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

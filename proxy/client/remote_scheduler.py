@@ -8,7 +8,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -19,7 +19,7 @@ from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
 from ..scheduler.answering.questions import TITLES, QuestionSide
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_from_json
-from ..scheduler.calling import CallingSide
+from ..scheduler.calling import CallingSide, check_partition_names
 from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
@@ -135,19 +135,28 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
     # -------------------------------------------------------------------------------- SchedulerAPI
 
     def register_resource_manager(
-        self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        *,
+        partitions: Collection[str] | None = None,
     ) -> si.RegisterResourceManagerResponse:
         """Register a resource manager with its queues; one that is registered already loses all it had.
+
+        With `partitions`, see `register`, only these of the configuration are made.
 
         Raises:
             RequestError: the registration is refused, and nothing has changed.
         """
+        check_partition_names(partitions)
         check_callback(callback)
         self._callback_threads.refuse("a registration")
         judges = isinstance(callback, DeferredPredicates)
         judges = judges or getattr(type(callback), "predicates", None) is not ResourceManager.predicates
         dumps = isinstance(callback, StateDumpPlugin)
-        registration = v1.Registration(request=request, predicates=judges, state_dump=dumps)
+        registration = v1.Registration(
+            request=request, predicates=judges, state_dump=dumps, partitions=partitions
+        )
         registered = _Registered(registration, callback)
         before = self._registered.setdefault(request.rmID, registered)
 

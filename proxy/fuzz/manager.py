@@ -77,7 +77,7 @@ class SimulatedManager(ResourceManager):
         self.door = door
         self.record = ClusterRecord()
         self._world = world
-        self.partitions = ("default", "gpu") if rng.random() < 0.3 else ("default",)
+        self.partitions: tuple[str, ...] = ("default", "gpu") if rng.random() < 0.3 else ("default",)
         self.configuration: Configuration = random_configuration(rng, self.partitions)
         self._confirms_at_once = rng.random() < 0.6
         habit = one_of(rng, ("not", "not", "at once", "later"))

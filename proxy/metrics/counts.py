@@ -32,6 +32,7 @@ class SentCounts(NamedTuple):
     nodes_failed: int
     predicates: HistogramFigures
 
+
 _ACCEPTED: Final = ApplicationState.ACCEPTED.value
 
 

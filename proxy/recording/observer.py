@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol
@@ -46,13 +46,16 @@ class Observer(Protocol):
             generation: the generation of `si.v1` in which its RM is answered.
         """
 
-    def change(self, verb: str, rm_id: str, configuration: str) -> AbstractContextManager[object]:
+    def change(
+        self, verb: str, rm_id: str, configuration: str, only: Sequence[str] | None = None
+    ) -> AbstractContextManager[object]:
         """Give a context for a registration or reload, which raises if it does not happen.
 
         Args:
             verb: `register` or `configuration`.
             rm_id: the RM.
             configuration: its queues, as YAML text.
+            only: the full names of the partitions that a registration has made; `None` for all.
         """
 
     def retired(self, incarnation: str) -> None:
@@ -94,6 +97,7 @@ class Unobserved:
         verb: str,  # noqa: ARG002 - likewise
         rm_id: str,  # noqa: ARG002 - likewise
         configuration: str,  # noqa: ARG002 - likewise
+        only: Sequence[str] | None = None,  # noqa: ARG002 - likewise
     ) -> AbstractContextManager[object]:
         """Do nothing."""
         return nullcontext()

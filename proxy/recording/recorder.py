@@ -27,7 +27,7 @@ from ...model.requests.applications import (
 from ...model.state.host import PartitionHost
 from ...model.values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG
 from ...model.values.documents import Document, Json
-from ...model.values.messages import Announcement
+from ...model.values.messages import Announcement, short_partition_name
 from ..si.constants import NODE_PARTITION
 from ..si.older_answers import Delivery, Generation, InGeneration
 from .anonymous_configuration import anonymous_configuration, tags_of_rules
@@ -188,7 +188,9 @@ class TurnRecorder:
     # ------------------------------------------------------------------------------------- changes
 
     @contextmanager
-    def change(self, verb: str, rm_id: str, configuration: str) -> Iterator[None]:
+    def change(
+        self, verb: str, rm_id: str, configuration: str, only: Sequence[str] | None = None
+    ) -> Iterator[None]:
         """Record a registration or reload: one line if it happens, none if it raises."""
         change = _ChangeUnderWay(self._now_ns(), rm_id)
         with self._lock:
@@ -198,7 +200,10 @@ class TurnRecorder:
         except BaseException:
             self._undo(change)
             raise
-        self._finish(change, {verb: {"rmID": rm_id, "config": configuration}})
+        line: Document = {verb: {"rmID": rm_id, "config": configuration}}
+        if only is not None:
+            line["only"] = [*map(short_partition_name, only)]
+        self._finish(change, line)
 
     def _finish(self, change: _ChangeUnderWay, line: Document) -> None:
         line = {"at": change.at_ns, **line}

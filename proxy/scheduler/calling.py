@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Self
 
+from ...model.errors import RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
 
-__all__ = ["CallingSide"]
+__all__ = ["CallingSide", "check_partition_names"]
 
 
 class CallingSide(ABC):
@@ -19,7 +20,11 @@ class CallingSide(ABC):
 
     @abstractmethod
     def register_resource_manager(
-        self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        *,
+        partitions: Collection[str] | None = None,
     ) -> si.RegisterResourceManagerResponse:
         """Register a resource manager with its queues; one that is registered already loses all it had."""
 
@@ -49,10 +54,20 @@ class CallingSide(ABC):
         *,
         configuration: str = "",
         extra_configuration: Mapping[str, str] | None = None,
+        partitions: Collection[str] | None = None,
     ) -> None:
         """Register a resource manager with its queue configuration, as YAML text, and its other settings.
 
         Without a configuration a server gives it its own; a scheduler in this process has a default one.
+
+        Args:
+            rm_id: The resource manager.
+            callback: What its answers and placements come to.
+            configuration: Its queues.
+            extra_configuration: Its other settings.
+            partitions: The names of the partitions of its configuration that this scheduler makes; of the
+                others another scheduler takes care. They stay the same when the configuration is updated.
+                All of them unless said otherwise.
 
         Raises:
             RequestError: the registration is refused; the text says why, each error with its position.
@@ -60,7 +75,7 @@ class CallingSide(ABC):
         request = si.RegisterResourceManagerRequest(
             rmID=rm_id, policyGroup="queues", config=configuration, extraConfig=extra_configuration
         )
-        self.register_resource_manager(request, callback)
+        self.register_resource_manager(request, callback, partitions=partitions)
 
     def reconsider(
         self,
@@ -96,3 +111,15 @@ class CallingSide(ABC):
                 predicate_classes=predicate_classes,
             )
         )
+
+
+def check_partition_names(partitions: Collection[str] | None) -> None:
+    """Refuse what is no list of partitions to make; `None` stands for all of them.
+
+    Raises:
+        RequestError: It is empty, or a text.
+    """
+    if isinstance(partitions, str):
+        raise RequestError(f"partitions={partitions!r} is one text: give a list of names")
+    if partitions is not None and not partitions:
+        raise RequestError("the list of partitions to make is empty: name some, or leave it out for all")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -38,7 +38,7 @@ from .answering.asking import StoppedError
 from .answering.monitoring import Monitoring
 from .answering.questions import QuestionSide
 from .answering.views import Views
-from .calling import CallingSide
+from .calling import CallingSide, check_partition_names
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine, observer_for
 from .managers.answer_wait import AnswerWait
@@ -192,13 +192,18 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         self,
         request: si.RegisterResourceManagerRequest,
         callback: ResourceManagerCallback,
+        *,
+        partitions: Collection[str] | None = None,
     ) -> si.RegisterResourceManagerResponse:
         """Register a resource manager with its queues; one that is registered already loses all it had.
+
+        With `partitions`, see `register`, only these of the configuration are made.
 
         Raises:
             RequestError: the registration is refused, and nothing has changed.
         """
-        registration = reading.registration(request)
+        check_partition_names(partitions)
+        registration = reading.registration(request, partitions)
         check_callback(callback)
         callback_threads = self._managers.callback_threads
         callback_threads.refuse("a registration")

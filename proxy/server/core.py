@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, final
@@ -139,14 +139,21 @@ class ServerCore:
 
     # ------------------------------------------------------------------------------- configurations
 
-    def register(self, request: si.RegisterResourceManagerRequest, manager: RemoteManager) -> None:
+    def register(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        manager: RemoteManager,
+        partitions: Collection[str] = (),
+    ) -> None:
         """Register an RM, on a thread that may wait; one that sends no configuration gets the server's.
+
+        Only the named partitions of the configuration are made, all if none is named.
 
         Raises:
             RequestError: The registration is refused.
         """
         with self._turn_to_read(request.config):
-            self.managers.register(request, manager, self._default_configuration())
+            self.managers.register(request, manager, self._default_configuration(), partitions)
         call_soon(self.loop, self._claim_companion, request.rmID)
 
     def _claim_companion(self, rm_id: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, final
@@ -152,9 +152,15 @@ class RemoteManagers:
         self._log = Log(part="core.rmproxy")
 
     def register(
-        self, request: si.RegisterResourceManagerRequest, manager: RemoteManager, default_configuration: str
+        self,
+        request: si.RegisterResourceManagerRequest,
+        manager: RemoteManager,
+        default_configuration: str,
+        partitions: Collection[str],
     ) -> None:
         """Register an RM, on a thread that may wait; an earlier connection of the same RM ends.
+
+        Only the named partitions are made, all if none is named.
 
         Raises:
             RequestError: The registration is refused; an earlier one stays as it was.
@@ -169,7 +175,7 @@ class RemoteManagers:
             before = self._table.get(manager.rm_id)
             self._check_count(manager.rm_id)
             with _standing_aside(before):
-                self._scheduler.register_resource_manager(request, manager)
+                self._scheduler.register_resource_manager(request, manager, partitions=partitions or None)
                 self._table[manager.rm_id] = manager
         call_soon(self._loop, self._entered, manager, before)
 

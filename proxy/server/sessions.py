@@ -346,7 +346,7 @@ class _Session:
         before = self._managers.get(request.rmID)
         self._managers[request.rmID] = manager
         try:
-            self._core.register(request, manager)
+            self._core.register(request, manager, registration.partitions)
         except BaseException:
             if before is None:
                 del self._managers[request.rmID]

@@ -59,14 +59,16 @@ class Hello(_message.Message):
     def __init__(self, version: _Optional[str] = ..., companion_of: _Optional[str] = ..., predicates: _Optional[bool] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("request", "predicates", "state_dump")
+    __slots__ = ("request", "predicates", "state_dump", "partitions")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     PREDICATES_FIELD_NUMBER: _ClassVar[int]
     STATE_DUMP_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     request: _si_pb2.RegisterResourceManagerRequest
     predicates: bool
     state_dump: bool
-    def __init__(self, request: _Optional[_Union[_si_pb2.RegisterResourceManagerRequest, _Mapping[str, object]]] = ..., predicates: _Optional[bool] = ..., state_dump: _Optional[bool] = ...) -> None: ...
+    partitions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, request: _Optional[_Union[_si_pb2.RegisterResourceManagerRequest, _Mapping[str, object]]] = ..., predicates: _Optional[bool] = ..., state_dump: _Optional[bool] = ..., partitions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Goodbye(_message.Message):
     __slots__ = ("rm_id",)

@@ -9,7 +9,7 @@ Fields are read by name only, so messages of another program's copy of `si.v1` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, final
 
@@ -45,8 +45,10 @@ _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 _ACTIONS: Final = {action.value: action for action in NodeAction}
 
 
-def registration(request: si.RegisterResourceManagerRequest) -> Registration:
-    """Read the announcement of a resource manager."""
+def registration(
+    request: si.RegisterResourceManagerRequest, partitions: Collection[str] | None = None
+) -> Registration:
+    """Read the announcement of a resource manager, and the partitions that it has made if not all are."""
     return Registration(
         rm_id=request.rmID,
         version=request.version,
@@ -54,6 +56,9 @@ def registration(request: si.RegisterResourceManagerRequest) -> Registration:
         build_information=_texts(request.buildInfo),
         configuration=request.config,
         extra_configuration=_texts(request.extraConfig),
+        partitions=None
+        if partitions is None
+        else tuple(full_partition_name(name, request.rmID) for name in partitions),
     )
 
 

@@ -114,7 +114,7 @@ class TranscriptPlayer:
         """
         match line.verb:
             case "register":
-                self._register(line.message(si.RegisterResourceManagerRequest))
+                self._register(line.message(si.RegisterResourceManagerRequest), line.only)
             case "configuration":
                 self._api.update_configuration(line.message(si.UpdateConfigurationRequest))
             case "node":
@@ -158,7 +158,7 @@ class TranscriptPlayer:
         """Return a resource manager; one that is not registered records nothing."""
         return self._managers.get(rm_id) or PlayedManager(rm_id, self._rules)
 
-    def _register(self, request: si.RegisterResourceManagerRequest) -> None:
+    def _register(self, request: si.RegisterResourceManagerRequest, only: tuple[str, ...] | None) -> None:
         """Register a resource manager; one that is registered already loses all it had."""
         if self._configuration is not None:
             replaced = si.RegisterResourceManagerRequest()
@@ -166,7 +166,13 @@ class TranscriptPlayer:
             replaced.config = self._configuration
             request = replaced
         manager = self._manager_of(request.rmID, self._rules)
-        self._api.register_resource_manager(request, self._callback_of(manager))
+        callback = self._callback_of(manager)
+        if only is None:
+            self._api.register_resource_manager(request, callback)
+        elif isinstance(self._api, CallingSide):
+            self._api.register_resource_manager(request, callback, partitions=only)
+        else:
+            raise RequestError("register: only a scheduler of Licorne can be asked for some partitions")
         self._manager(request.rmID).note_registration()
         self._managers[request.rmID] = manager
 

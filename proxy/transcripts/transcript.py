@@ -37,6 +37,7 @@ _MESSAGES: Final[dict[str, type[Message]]] = {
     "allocation": si.AllocationRequest,
     "reconsider": v1.Reconsideration,
 }
+_ONLY: Final = "only"
 _OTHERS: Final = ("schedule", "advance", "confirm", "predicates", "snapshot", "recording")
 
 
@@ -66,6 +67,8 @@ class Line:
     body: object
     recorded: Recorded | None = None
     """When and in which partition it happened, in a recording."""
+    only: tuple[str, ...] | None = None
+    """The partitions that a registration has made, `None` for all."""
 
     @property
     def place(self) -> str:
@@ -134,10 +137,13 @@ def read_line(row: str, source: str, number: int) -> Line:
         raise TranscriptError(f"{place}: no JSON: {error}") from error
     if isinstance(document, dict) and "at" in document:
         return _read_recorded_line(document, source, number)
-    if not isinstance(document, dict) or len(document) != 1:
+    verbs = [key for key in document if key != _ONLY] if isinstance(document, dict) else []
+    if not isinstance(document, dict) or len(verbs) != 1:
         raise TranscriptError(f"{where}: a line is an object with one key, its verb: {row[:80]!r}")
-    verb, body = next(iter(document.items()))
-    return Line(source, number, verb, _read_body(verb, body, where))
+    verb = verbs[0]
+    return Line(
+        source, number, verb, _read_body(verb, document[verb], where), only=_read_only(document, where)
+    )
 
 
 def _read_recorded_line(document: Document, source: str, number: int) -> Line:
@@ -153,7 +159,18 @@ def _read_recorded_line(document: Document, source: str, number: int) -> Line:
             return Line(source, number, verb, read_recorded_verb(verb, document[verb]), recorded)
     except LicorneError as error:
         raise TranscriptError(f"{where}: {verb}: {error}") from error
-    return Line(source, number, verb, _read_body(verb, document[verb], where), recorded)
+    only = _read_only(document, where)
+    return Line(source, number, verb, _read_body(verb, document[verb], where), recorded, only)
+
+
+def _read_only(document: Document, where: str) -> tuple[str, ...] | None:
+    """Return the partitions that a registration has made, `None` for all."""
+    if _ONLY not in document:
+        return None
+    names = document[_ONLY]
+    if "register" not in document or not isinstance(names, list):
+        raise TranscriptError(f"{where}: `only` is a list of partitions, beside `register`: {names!r}")
+    return tuple(map(str, names))
 
 
 def _read_body(verb: str, body: Json, where: str) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from support.model.builders import START_NS
@@ -229,3 +230,43 @@ def test_an_rm_without_partitions_has_to_register_again() -> None:
         cluster.update_configuration("rm", ONE, maker)
 
     assert ([], "[rm]default") == (cluster.partitions(), ended.name)
+
+
+# ------------------------------------------------------------------------------- a part of the partitions
+
+
+def a_part(text: str, *names: str) -> Registration:
+    """Return the registration of the RM `rm` that has only these partitions made."""
+    return replace(a_registration(text), partitions=tuple(f"[rm]{name}" for name in names))
+
+
+def test_only_the_named_partitions_are_asked_of_the_maker() -> None:
+    """What the others need need not be there."""
+    cluster, maker = Cluster(), Maker()
+    maker.refuses = True
+
+    with pytest.raises(RequestError, match="rm cannot have 1 partitions"):
+        cluster.register(a_part(TWO, "gpu"), maker)
+
+
+def test_a_part_of_the_partitions_is_changed_as_a_whole() -> None:
+    """A reload that fails leaves those that were there, and drops those that it made."""
+    cluster, maker = Cluster(), Maker()
+    done = cluster.register(a_part(TWO, "gpu", "default"), maker)
+    cluster.update_configuration("rm", ONE, maker)
+    with pytest.raises(ConfigurationError):
+        cluster.update_configuration("rm", BROKEN, maker)
+
+    assert ["[rm]default", "[rm]gpu"] == [*done.partitions]
+    assert ["[rm]default"] == [partition.name for partition in cluster.partitions()]
+    assert (ONE, ["root.a Active"]) == (cluster.configuration_text("rm"), queues_of(cluster.partitions()[0]))
+
+
+def test_a_text_that_means_the_same_keeps_the_part() -> None:
+    """Nothing is made, and nothing ends."""
+    cluster, maker = Cluster(), Maker()
+    cluster.register(a_part(TWO, "gpu"), maker)
+    done = cluster.update_configuration("rm", TWO, maker)
+
+    assert (["[rm]gpu"], ()) == ([*done.partitions], done.ended)
+    assert [["[rm]gpu"], ["[rm]gpu"]] == maker.committed

@@ -92,7 +92,9 @@ class Registrations:
                 joining = replace(joined, build_information=registration.build_information)
                 joining.life.advance(ManagerEvent.REGISTER)  # It is not in the table yet.
                 change = self._change(settings, joining)
-                recorded = self._managers.observer.change("register", rm_id, registration.configuration)
+                recorded = self._managers.observer.change(
+                    "register", rm_id, registration.configuration, registration.partitions
+                )
                 with _refusing("registration of RM"), recorded, collect_garbage_later():
                     done = self._cluster.register(registration, change, config)
         except BaseException:

@@ -97,33 +97,38 @@ class _World:
         raise NotImplementedError(f"{rm_id} never restarts at {door}")
 
 
-def simulated_transcript(seed: int, length: int = 30) -> list[str]:
+def simulated_transcript(seed: int, length: int = 30, partitions: tuple[str, ...] | None = None) -> list[str]:
     """Return the lines of a transcript.
 
     Args:
         seed: Decides all of it.
         length: How many steps the RM takes; after these it ends everything that was ever named.
+        partitions: Those that it begins with; drawn by the seed unless given.
     """
-    return [*_lines(seed, length)]
+    return [*_lines(seed, length, partitions)]
 
 
 @cache
-def _lines(seed: int, length: int) -> tuple[str, ...]:
+def _lines(seed: int, length: int, partitions: tuple[str, ...] | None) -> tuple[str, ...]:
     rng = random.Random(f"transcript {seed}")  # noqa: S311 - it plays, and keeps no secret
-    said = _honest(length, rng)
-    strange = [*_changed(said, rng)]
+    said = _honest(length, rng, partitions)
+    strange = [*_changed(said, rng, partitions or ("default",))]
     return tuple(json.dumps(each) for each in (*strange, *_ends(strange)))
 
 
-def _honest(length: int, rng: random.Random) -> list[dict[str, Any]]:
+def _honest(length: int, rng: random.Random, partitions: tuple[str, ...] | None) -> list[dict[str, Any]]:
     world = _World()
     with Scheduler(engine="direct", stepped=True) as scheduler:
         manager = SimulatedManager(RM_ID, rng, world, PROCESS)
+        if partitions is not None:
+            manager.partitions = partitions
+            manager.configuration = random_configuration(rng, partitions)
         register = si.RegisterResourceManagerRequest(policyGroup="queues", config=manager.configuration.text)
         world.add(register)
         manager.connect(scheduler)
+        beginning = ("add node",) * (3 * len(partitions or ())) + _BEGINNING
         for number in range(length):
-            action = _BEGINNING[number] if number < len(_BEGINNING) else one_of(rng, _ACTIONS)
+            action = beginning[number] if number < len(beginning) else one_of(rng, _ACTIONS)
             manager.act(action, rng.getrandbits(32))
             world.lines.append({"schedule": "all"})
             scheduler.run_until_idle()
@@ -138,7 +143,9 @@ def _honest(length: int, rng: random.Random) -> list[dict[str, Any]]:
 # ------------------------------------------------------------------------------------------- the changes
 
 
-def _changed(said: list[dict[str, Any]], rng: random.Random) -> Iterator[dict[str, Any]]:
+def _changed(
+    said: list[dict[str, Any]], rng: random.Random, partitions: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
     """Yield the lines, some of them changed, with others between them; the registration comes first."""
     known = _values(said)
     yield said[0]
@@ -151,7 +158,7 @@ def _changed(said: list[dict[str, Any]], rng: random.Random) -> Iterator[dict[st
             late.append(each)
         yield _altered(each, known, rng) if 0.3 <= draw < 0.8 else each
         if 0.8 <= draw < 1:
-            yield _added(said, known, rng)
+            yield _added(said, known, rng, partitions)
         if late and rng.random() < 0.2:
             yield late.pop(0)
 
@@ -224,7 +231,12 @@ def _alter_ask(
         request["asks"] = [ask]
 
 
-def _added(said: list[dict[str, Any]], known: dict[str, list[Any]], rng: random.Random) -> dict[str, Any]:
+def _added(
+    said: list[dict[str, Any]],
+    known: dict[str, list[Any]],
+    rng: random.Random,
+    partitions: tuple[str, ...],
+) -> dict[str, Any]:
     """Return a line that no honest RM sends, or that only a transcript has."""
     kind = rng.randrange(6)
     if kind == 0:
@@ -232,7 +244,7 @@ def _added(said: list[dict[str, Any]], known: dict[str, list[Any]], rng: random.
     if kind == 1:
         return {"configuration": {"rmID": RM_ID, "config": one_of(rng, INVALID_CONFIGURATIONS)}}
     if kind == 2:
-        return {"configuration": {"rmID": RM_ID, "config": random_configuration(rng, ("default",)).text}}
+        return {"configuration": {"rmID": RM_ID, "config": random_configuration(rng, partitions).text}}
     if kind == 3 and rng.random() < 0.2:
         return said[0]
     keys, nodes = known.get("allocationKey", ["k"]), known.get("nodeID", ["n"])
