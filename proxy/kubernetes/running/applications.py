@@ -87,7 +87,7 @@ class Applications:
             application = self._by_id[identity] = PodApplication(identity, pod)
             self._set_first(application, pod)
             self._submit_when_possible(application)
-        elif not application.members and not is_placeholder(pod):
+        elif not application.has_members and not is_placeholder(pod):
             self._begin_again(application, pod)
         return application
 
@@ -212,7 +212,7 @@ class Applications:
         application.tasks.pop(task.key, None)
         if task.is_placeholder:
             self.gangs.placeholder_ended(task)
-        if not application.members:
+        if not application.has_members:
             self.gangs.end_placeholders(application)
         if not application.tasks and self._is_known(application):
             self._emptied(application)

@@ -79,7 +79,7 @@ class GangLife:
 
     def begin(self, application: PodApplication) -> None:
         """Reserve the room of an application that was accepted, as far as its placeholders do not yet."""
-        if not application.members:
+        if not application.has_members:
             application.phase = PodApplicationPhase.RUNNING
             self.end_placeholders(application)
             return
@@ -212,15 +212,15 @@ class GangLife:
         application = task.application
         if application.phase is PodApplicationPhase.RESUMING and not application.placeholders:
             self._run_without(application)
-        elif application.phase is PodApplicationPhase.RESERVING and application.members:
+        elif application.phase is PodApplicationPhase.RESERVING and application.has_members:
             self._loop.later(_AGAIN_SECONDS, self._reserve_again, application)
         elif application.phase is PodApplicationPhase.RUNNING and not application.placeholders:
             application.has_given_up_gang = True
-            if application.is_miscounted and application.members:
+            if application.is_miscounted and application.has_members:
                 self._applications.begin_anew(application)
 
     def _reserve_again(self, application: PodApplication) -> None:
-        if application.phase is not PodApplicationPhase.RESERVING or not application.members:
+        if application.phase is not PodApplicationPhase.RESERVING or not application.has_members:
             return
         if application.is_miscounted:
             self._applications.begin_anew(application)

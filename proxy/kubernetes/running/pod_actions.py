@@ -264,7 +264,7 @@ class PodActions:
     def _create(
         self, application: PodApplication, name: str, manifest: Mapping[str, Any], pause_seconds: int
     ) -> None:
-        is_reserved = application.phase is PodApplicationPhase.RESERVING and application.members
+        is_reserved = application.phase is PodApplicationPhase.RESERVING and application.has_members
         if not (self.may_act and is_reserved):
             application.creating.pop(name, None)
             return

@@ -124,6 +124,11 @@ class PodApplication:
         """Its tasks that are no placeholders."""
         return [task for task in self.tasks.values() if not task.is_placeholder]
 
+    @property
+    def has_members(self) -> bool:
+        """Whether it has tasks that are no placeholders; mostly the first one tells."""
+        return any(not task.is_placeholder for task in self.tasks.values())
+
     def may_ask(self, task: PodTask) -> bool:
         """Return whether a task may be asked for now."""
         match self.phase:

@@ -6,7 +6,7 @@ import pytest
 from support.kubernetes.random_cluster import RandomCluster
 from support.kubernetes.stepped_cluster import PODS
 
-SEEDS = 12
+SEEDS = 8
 
 
 @pytest.mark.parametrize("has_placeholder_pods", [True, False], ids=["placeholder pods", "virtual"])
