@@ -37,6 +37,7 @@ from .callbacks import (
 )
 from .connection import Connection, Transport
 from .errors import ConnectionLostError
+from .remote_life import Registered, RemoteLife
 from .steps import RemoteSteps
 
 __all__ = ["RemoteScheduler"]
@@ -49,16 +50,8 @@ _PREDICATE_THREADS: Final = 16
 """How many threads ask an RM's predicates at once: one that waits does not set the pace."""
 
 
-class _Registered:
-    """A resource manager (RM) that has registered, and what it said then."""
-
-    def __init__(self, request: v1.Registration, callback: ResourceManagerCallback) -> None:
-        self.request = request
-        self.callback = callback
-
-
 @final
-class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
+class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
     """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
@@ -110,7 +103,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         self._send_timeout_seconds = send_timeout_seconds
         self._failures = CallbackFailures(on_error)
         self._callback_threads = CallbackThreads()
-        self._registered: dict[str, _Registered] = {}
+        self._registered: dict[str, Registered] = {}
         self._stopped = threading.Event()
         self._steps: queue.SimpleQueue[v1.SchedulerMessage | None] = queue.SimpleQueue()
         """What a stepped scheduler has sent; `None` when the connection is lost."""
@@ -157,7 +150,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         registration = v1.Registration(
             request=request, predicates=judges, state_dump=dumps, partitions=partitions
         )
-        registered = _Registered(registration, callback)
+        registered = Registered(registration, callback)
         before = self._registered.setdefault(request.rmID, registered)
 
         def replace(answer: Future[v1.Answer]) -> None:
@@ -253,47 +246,6 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
             return json.loads(self._call(v1.ManagerMessage(question=question)).json)
         question.value_version = VALUE_VERSION
         return value_from_json(self._call(v1.ManagerMessage(question=question)).json)
-
-    def forget_manager(self, rm_id: str) -> None:
-        """Forget a resource manager that has stopped, with its partitions and all that is counted of it.
-
-        Raises:
-            RequestError: It has not stopped, or no such one has registered.
-        """
-        self._callback_threads.refuse("the end of a resource manager")
-        self._call(v1.ManagerMessage(forget=v1.Forget(rm_id=rm_id)))
-
-    def pause_manager(
-        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
-    ) -> bool:
-        """Place nothing new for a resource manager whose connection is lost, until it registers again.
-
-        See `Scheduler.pause_manager`.
-
-        Raises:
-            RequestError: No such resource manager has registered, or a predicate calls.
-        """
-        self._callback_threads.refuse("a pause of a resource manager")
-        return self._halt(v1.ManagerMessage(pause=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
-
-    def stop_manager(
-        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
-    ) -> bool:
-        """End the timers of a resource manager, and refuse its requests, until it registers again.
-
-        See `Scheduler.stop_manager`.
-
-        Raises:
-            RequestError: As for `pause_manager`.
-        """
-        self._callback_threads.refuse("a stop of a resource manager")
-        return self._halt(v1.ManagerMessage(stop=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
-
-    def _halt(self, message: v1.ManagerMessage, rm_id: str, callback: ResourceManagerCallback | None) -> bool:
-        registered = self._registered.get(rm_id)
-        if callback is not None and (registered is None or registered.callback is not callback):
-            return False  # It has registered with another one since.
-        return self._call(message).changed
 
     # ---------------------------------------------------------------------------------- connection
 
@@ -413,7 +365,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         connection = self._connection
         return connection is not None and not connection.has_calls
 
-    def _call_back(self, message: v1.SchedulerMessage, registered: _Registered | None) -> None:
+    def _call_back(self, message: v1.SchedulerMessage, registered: Registered | None) -> None:
         """Make the callback of a message; for a stepped scheduler, also answer a question."""
         if message.HasField("refusal"):
             self._failures.note("", "request", RequestError(message.refusal.text))
@@ -516,7 +468,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps):
         return run
 
 
-def _reconnected_of(registered: _Registered) -> Callable[[], object] | None:
+def _reconnected_of(registered: Registered) -> Callable[[], object] | None:
     """Return the method by which an RM registers again, `None` if it has none."""
     found: Callable[[], object] | None = getattr(registered.callback, "reconnected", None)
     return found
