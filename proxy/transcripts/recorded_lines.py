@@ -40,8 +40,8 @@ __all__ = [
 T = TypeVar("T")
 
 RECORDED_KEYS: Final = frozenset(
-    {"answers", "at", "failed", "groups", "halted", "older", "only", "partition", "partitions", "predicates"}
-    | {"taken"}
+    {"answers", "at", "failed", "groups", "halted", "older", "only"}
+    | {"partition", "partitions", "predicates", "taken"}
 )
 """The keys that a line with a time may have besides its verb. `predicates` alone is a verb."""
 RECORDED_VERBS: Final = ("timer", "step", "quarantine", "retire", "answer", "manager")

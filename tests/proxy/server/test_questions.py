@@ -148,6 +148,13 @@ def test_a_client_keeps_the_history(both: tuple[Scheduler, RemoteScheduler]) -> 
     assert 1 == len(core.monitoring.history.applications())
 
 
+def test_figures_are_the_same_document_without_a_version(both: tuple[Scheduler, RemoteScheduler]) -> None:
+    """They have no document of the command line."""
+    answer = both[1]._call(v1.ManagerMessage(question=v1.Question(figures=v1.Empty())))
+
+    assert value_to_json(both[0].figures()) == value_to_json(value_from_json(answer.json))
+
+
 @pytest.mark.parametrize(
     "question",
     [v1.Question(as_value=True, health=v1.Empty()), v1.Question(value_version=99, health=v1.Empty())],
