@@ -44,7 +44,7 @@ COPY: Final = Path("build/mypyc/licorne")
 
 
 class PackageModules(build_py):
-    """Finds the modules of the package: this file lies in its folder, and is none of them."""
+    """Finds the modules of the package: this file lies in its folder, and is not one of them."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return package, name and file of each module of a package."""

@@ -174,13 +174,13 @@ class GuardedPartition(Guard):
             with self.holding() as partition:
                 return partition.cycle()
         outcome = self._cycle_with_predicates(self._predicate_cache, lambda _: True)
-        assert outcome is not None, "a cycle that is wanted is run: please report"
+        assert outcome is not None, "a cycle that was asked for is run: please report"
         return outcome
 
     def _cycle_with_predicates(
         self, predicate_cache: PredicateCache, is_wanted: Callable[[PredicateCache], bool]
     ) -> CycleOutcome | None:
-        """Run one cycle if it is wanted once the lock is held; start again as often as it is invalidated."""
+        """Run one cycle if still asked for under the lock; start again as often as it is invalidated."""
         answers = CycleAnswers()
         begun = False
         while True:

@@ -108,7 +108,7 @@ def _parsed(source: str) -> ast.Module:
     """Return the tree of a source; CPython 3.11 fails sometimes where another thread does that too.
 
     Raises:
-        SyntaxError, ValueError, RecursionError: it is none, or too deep.
+        SyntaxError, ValueError, RecursionError: it is not one, or nests too deep.
     """
     for _ in range(_PARSES_MAX):
         with suppress(SystemError):

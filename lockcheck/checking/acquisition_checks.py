@@ -67,7 +67,7 @@ def _keeps_order(watch: Watch, node: TrieNode, held: Sequence[TrieNode]) -> bool
         )
         if objection is not None:
             sound = False
-            text = f"{wanted} is wanted while {acquisition} is held: {objection.text}"
+            text = f"{wanted} is requested while {acquisition} is held: {objection.text}"
             watch.report_step(objection.kind, text, node, [holder], clause=objection.clause)
     return sound
 
@@ -167,7 +167,7 @@ def _with_shared_locks(path: Sequence[Dependency]) -> Iterator[tuple[Dependency,
 
 
 def edge_of_dependency(one: Dependency, shared_lock: HeldLock | None) -> Edge:
-    """Return the edge between a lock that was held, if any, and the one that was wanted."""
+    """Return the edge between a lock that was held, if any, and the one that was requested."""
     if shared_lock is not None and shared_lock.acquisition.lock.ends:
         shared_lock = None
     classes = None

@@ -119,7 +119,7 @@ class _CycleSearch:
     def _fits(self, path: list[Dependency], following: Dependency) -> bool:
         if self._exact:
             return can_stand_together(path, following)
-        # One guarded cycle is enough: no lock is wanted twice, except by a waiting writer.
+        # One guarded cycle is enough: no lock is requested twice, except by a waiting writer.
         return not following.held or all(
             one.wanted.lock is not following.wanted.lock for one in path if one.held
         )

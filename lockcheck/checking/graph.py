@@ -1,4 +1,4 @@
-"""The learned graph: which lock was wanted while which were held, by instance and by class.
+"""The learned graph: which lock was requested while which were held, by instance and by class.
 
 A *dependency* is what one execution did in one segment of its life: "held these, wanted that". It is written
 down once. Bare acquisitions for writing count too where readers wait for waiting writers, since such a
@@ -83,7 +83,7 @@ class EndIdentity(LockIdentity):
         return self.name
 
     def needs(self, wanted: Acquisition) -> Iterator[Dependency]:
-        """Yield what is taken before this end, which is wanted, and before the ends that it waits for."""
+        """Yield what is taken before this end, which is requested, and before the ends that it waits for."""
         held = HeldLock(wanted, (), fresh=False)
         for one in self._taken:
             yield replace(one, held=(held, *one.held))
@@ -107,7 +107,7 @@ class Graph:
         self._leading: dict[str, list[tuple[int, ClassEdge]]] = defaultdict(list)
         """The edges that begin at each class, with the number at which each was learned."""
         self.sites: dict[ClassEdge, set[RawStack]] = defaultdict(set)
-        """Where the second lock is wanted, one frame each."""
+        """Where the second lock is requested, one frame each."""
         self.waited: set[ClassEdge] = set()
         """Those for which an execution waited, or could have, for locks that others knew."""
         self.endless: set[ClassEdge] = set()
@@ -115,7 +115,7 @@ class Graph:
         self.unexamined = 0
         """How many occurrences were left out."""
         self._after: dict[int, dict[int, None]] = defaultdict(dict)
-        """The locks that were wanted while one was held, by lock."""
+        """The locks that were requested while one was held, by lock."""
         self._has_cycle = False
         """Whether a cycle of locks was found, of whatever threads and modes."""
         self._known: set[tuple[object, ...]] = set()
@@ -159,7 +159,7 @@ class Graph:
         return grows or self._has_cycle, list(self._add_classes(dependency))
 
     def _add_pairs(self, dependency: Dependency) -> bool:
-        """Note which lock was wanted while which were held; return whether any pair of them is new.
+        """Note which lock was requested while which were held; return whether any pair of them is new.
 
         Without a new pair, and without a cycle so far, there is none: so to nest locks at further places
         needs no search.

@@ -69,7 +69,7 @@ REACHED_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interruption:
-    """A lock that is wanted in a finalizer or a signal handler."""
+    """A lock that is requested in a finalizer or a signal handler."""
 
     what: str
     wanted: Acquisition

@@ -60,7 +60,7 @@ def take_slow_path_at(
 
     Args:
         execution: what wants the lock.
-        acquisition: the lock, and how it is wanted.
+        acquisition: the lock, and how it is requested.
         frame: where.
         by_place: whether it is remembered there also after it was taken elsewhere.
     """

@@ -186,7 +186,7 @@ def refuse_own(execution: Execution, acquisition: Acquisition) -> None:
         LockUsageError: it is such a wait. Without the checker the program would not be there.
     """
     if execution.inside and _holds(execution, acquisition):
-        raise LockUsageError(f"{acquisition.lock} is wanted, by what shows a key, and held")
+        raise LockUsageError(f"{acquisition.lock} is held and requested, each by an object that shows a key")
 
 
 @fails_open(False)
@@ -271,7 +271,9 @@ def _victim(watch: Watch, policy: VictimPolicy, executions: Sequence[Execution])
     chosen = watch.guarded(lambda: policy(executions), lambda: youngest(executions))
     if any(chosen is execution for execution in executions):
         return chosen
-    watch.note_fault(LockUsageError(f"the victim {shown(chosen, repr)} is none of those that can give way"))
+    watch.note_fault(
+        LockUsageError(f"the victim {shown(chosen, repr)} is not one of those that can give way")
+    )
     return youngest(executions)
 
 

@@ -104,7 +104,7 @@ class Watch:
         Args:
             kind: which rule.
             text: one sentence: what, by which execution.
-            node: what is wanted, or released; if it has no stack, the present stack is used.
+            node: what is requested, or released; if it has no stack, the present stack is used.
             holders: what is held against the rule.
             why: what would be right.
             clause: the clause of the declaration that was broken.

@@ -50,7 +50,7 @@ class ProjectSettings:
             where: what the rules were given to, for the error.
 
         Raises:
-            LockUsageError: a rule or a rung is none.
+            LockUsageError: a rule or a rung is unknown.
         """
         return ProjectSettings(
             _with_rules(self.blocking, blocking_rules(rules, where)),

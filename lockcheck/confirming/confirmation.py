@@ -296,7 +296,7 @@ def _reasons(steering: Steering) -> Iterator[str]:
 
 @contextmanager
 def _victims_are_silent() -> Iterator[None]:
-    """Suppress the reports of threads that end with a `DeadlockError`: it was wanted."""
+    """Suppress the reports of threads that end with a `DeadlockError`: it is expected."""
     before = threading.excepthook
 
     def hook(given: threading.ExceptHookArgs) -> None:

@@ -52,7 +52,7 @@ def _parse_object(text: str, where: str) -> Fields:
     """Parse a JSON object.
 
     Raises:
-        LockUsageError: it is none; the message begins with `where`, and so do those of its fields.
+        LockUsageError: it is not one; the message begins with `where`, and so do those of its fields.
     """
     try:
         found: object = json.loads(text)
@@ -155,7 +155,7 @@ class Fields:
         """Return the value that a name stands for."""
         found = self.text(name)
         if found not in choices:
-            raise self.error(name, found, f"none of {', '.join(choices)}")
+            raise self.error(name, found, f"not one of {', '.join(choices)}")
         return choices[found]
 
     def error(self, name: str, found: object, message: str) -> LockUsageError:

@@ -1,6 +1,6 @@
 """Rules for two locks of one class in one execution: by path, by key, by try only, or never.
 
-A rule gets two different instances, the one that is held and the one that is wanted, and returns what is
+A rule gets two different instances, the one that is held and the one that is requested, and returns what is
 wrong, or nothing. A rule that allows waiting has to be a strict order of the keys: then there is no
 deadlock within the class.
 """
@@ -80,7 +80,7 @@ class _Never:
         return f"While one {name} lock is held, {self.advice}."
 
     def objection(self, held: object, wanted: object) -> str | None:
-        return f"{shown(held, repr)} is held and {shown(wanted, repr)} is wanted, but {self.advice}"
+        return f"{shown(held, repr)} is held and {shown(wanted, repr)} is requested, but {self.advice}"
 
 
 FORBID: Final[SameRule] = _Never("no other one is taken")
@@ -114,4 +114,4 @@ def forbid() -> SameRule:
 
 
 def _missing(what: str, held: object, wanted: object) -> str:
-    return f"a {what} is missing: {shown(held, repr)} is held, {shown(wanted, repr)} is wanted"
+    return f"a {what} is missing: {shown(held, repr)} is held, {shown(wanted, repr)} is requested"

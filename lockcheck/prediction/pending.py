@@ -1,6 +1,6 @@
 """Pending acquisitions: what executions of a trace want while they hold locks, and which others block them.
 
-Only those that can lie on a cycle are kept. Edges lead from a lock that is held to the one that is wanted,
+Only those that can lie on a cycle are kept. Edges lead from a lock that is held to the one that is requested,
 from the end of an execution, for which others wait in a join, to all that the execution wants, and from a
 thing that others wait for to all that an execution wants before it signals that. Most of
 a trace lies on no cycle. So the cost of the search depends not on the length of the trace, but on how much

@@ -79,7 +79,7 @@ def draw(
 
 
 def rows_of(names: Sequence[str], class_edges: Iterable[ObservedEdge]) -> dict[str, int]:
-    """Return the row of each class: below all that are held while it is wanted, unless that is a cycle."""
+    """Return the row of each class: below all that are held while it is requested, unless that is a cycle."""
     rows: dict[str, int] = {}
     outer: dict[str, set[str]] = defaultdict(set)
     for class_edge in class_edges:

@@ -1,7 +1,7 @@
 """Findings as SARIF 2.1.0, for tools that show them beside the code: one result a finding, one rule a kind.
 
-The place of a result is where the second lock is wanted. Each step of a cycle is a flow of a thread, with the
-place that took the first lock, the one that wants the second one, and both stacks.
+The place of a result is where the second lock is requested. Each step of a cycle is a flow of a thread, with
+the place that took the first lock, the one that wants the second one, and both stacks.
 """
 
 from __future__ import annotations

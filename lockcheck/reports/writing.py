@@ -67,7 +67,7 @@ def add_form_options(add: Callable[..., object], prefix: str = "") -> None:
 
 
 def report_paths(options: Namespace, prefix: str = "") -> dict[str, str | None]:
-    """Return the file of each form that is wanted; called before a long run, which a wrong path would waste.
+    """Return the file of each form in use; called before a long run, which a wrong path would waste.
 
     Args:
         options: the parsed options.
@@ -96,7 +96,7 @@ def write_reports(
     """Write a summary in some forms.
 
     Args:
-        paths: the file of each form that is wanted; `-` is the standard output.
+        paths: the file of each form that is asked for; `-` is the standard output.
         summary: what was found.
         root: the folder to which places in the code are relative.
         fail_on: the rungs that fail.

@@ -52,7 +52,7 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class ObservedEdge(ClassEdge):
-    """An edge that was learned: one class of locks was wanted while another one was held, at least once."""
+    """A learned edge: one class of locks was requested while another one was held, at least once."""
 
     count: int
     """How many different occurrences were learned."""

@@ -98,7 +98,7 @@ class Event:
     """Of a lock; a signal that ends no wait, and what takes one of several items, are `R`."""
     attempt: Attempt = "block"
     """How long it would have waited; what only comes after signals is a `try`. A signal that is a
-    `try` is none: the execution begins to wait for the thing."""
+    `try` is not one: the execution begins to wait for the thing."""
     site: int = 0
 
 

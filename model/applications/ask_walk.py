@@ -140,7 +140,7 @@ class AskWalk:
         self.entries: list[_Entry] | None = None
         self.first: AskGroup | None = None
         self.is_whole = False
-        """All groups take part, not only the one that goes first."""
+        """All groups take part, not only the first one."""
         self.current: tuple[AskRecord, AskGroup, CandidateKind, int | None] | None = None
         """The candidate that the partition got last."""
         self.is_first_try = False

@@ -187,7 +187,7 @@ class ApplicationAsks:
         return tuple(self._core.asks.waiting())
 
     def first_waiting(self, count: int) -> tuple[NextTry, ...]:
-        """Return the asks that go first, in order, each with the pass of a cycle that tries it."""
+        """Return the first asks, in order, each with the pass of a cycle that tries it."""
         core = self._core
         return first_waiting(core.asks, core.task_groups, core.reservations, core.holdings.placed, count)
 

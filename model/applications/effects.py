@@ -112,7 +112,7 @@ class ApplicationFacts:
         self.submitted_at_ns = submitted_at_ns
         self.reserved = reserved
         self.first = first
-        """The waiting ask that goes first, if it may run on any node as it is."""
+        """The first waiting ask, if it may run on any node as it is."""
 
 
 @final

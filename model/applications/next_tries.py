@@ -1,4 +1,4 @@
-"""Which asks of an application go first, and in which pass of a cycle each is tried."""
+"""Which asks of an application are first, and in which pass of a cycle each is tried."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def first_waiting(
     placed: Mapping[str, Placed],
     count: int,
 ) -> tuple[NextTry, ...]:
-    """Return the waiting asks that go first, `count` at most, in the order of the asks.
+    """Return the first waiting asks, `count` at most, in the order of the asks.
 
     Members of a gang that wait for placeholders of which none is placed are left out: no pass tries them.
     """

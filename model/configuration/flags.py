@@ -13,5 +13,5 @@ _FLAGS: Final = {
 
 
 def flag_of(text: str) -> bool | None:
-    """Return what a word says, `None` for a text that is none: the words of Go, as in the recorded core."""
+    """Return what a word says, `None` for any other text: the words of Go, as in the recorded core."""
     return _FLAGS.get(text)

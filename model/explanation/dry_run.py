@@ -56,7 +56,7 @@ class DryRun:
 
     @property
     def node_id(self) -> str:
-        """The node that the ask would be tried on first; the empty text if something stands in its way.
+        """The node that the ask would be tried on first; the empty text if something blocks it.
 
         The RM's predicates are not asked: they do not know an ask that has not been submitted.
         """

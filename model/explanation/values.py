@@ -39,7 +39,7 @@ class Gang:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskExplanation:
-    """One ask: where it runs, or everything that stands in its way.
+    """One ask: where it runs, or everything that blocks it.
 
     `node_id` is where it runs, `reserved_node` what is reserved for it; the empty text for none. `place` is
     its place among the waiting asks of its application. `nodes` is `None` if the nodes do not decide.
@@ -66,12 +66,12 @@ class AskExplanation:
 class Explanation:
     """One application at one moment.
 
-    `limit_group` is the group whose limits it counts against, the empty text for none. `blockers` stand in
-    the way of all its asks. `places` are its place in its queue, then the place of that queue among its
-    siblings, and so on up. `asks` are the waiting ones in the order in which they are tried, then the
-    others. `rules` is what the placement rules said of an application that was rejected. `preemptions` are
-    those that it took part in, the oldest first, as far as the partition remembers, and `loops` how many of
-    them repeat one that came to nothing.
+    `limit_group` is the group whose limits it counts against, the empty text for none. `blockers` block all
+    its asks. `places` are its place in its queue, then the place of that queue among its siblings, and so on
+    up. `asks` are the waiting ones in the order in which they are tried, then the others. `rules` is what the
+    placement rules said of an application that was rejected. `preemptions` are those that it took part in,
+    the oldest first, as far as the partition remembers, and `loops` how many of them repeat one without
+    result.
     """
 
     time_ns: int
@@ -96,7 +96,7 @@ class Explanation:
 
     @property
     def loops(self) -> int:
-        """How many of the preemptions repeat one that came to nothing."""
+        """How many of the preemptions repeat one that had no result."""
         return sum(bool(record.loop) for record in self.preemptions)
 
     @property

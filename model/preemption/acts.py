@@ -151,7 +151,7 @@ def is_still_ending(state: PartitionState, record: PreemptionRecord) -> bool:
 
 
 LOOP_WINDOW_NS: Final = 10 * 60 * 1_000_000_000
-"""A preemption that came to nothing longer ago than this is no reason to call the next one a loop."""
+"""A preemption without result longer ago than this is no reason to call the next one a loop."""
 
 
 class Repetition(NamedTuple):
@@ -208,7 +208,7 @@ def _came_to_nothing(
     since: dict[str, PreemptionRecord],
     still_waits: Callable[[PreemptionRecord], bool],
 ) -> str:
-    """Return how an earlier preemption came to nothing; `since` has the victims of the later ones."""
+    """Return why an earlier preemption had no result; `since` has the victims of the later ones."""
     later = since.get(earlier.allocation_key)
     if later is not None:
         if f"{later.queue_path}.".startswith(f"{earlier.queue_path}."):

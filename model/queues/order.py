@@ -1,4 +1,4 @@
-"""The orders that a queue keeps: its child queues, or its applications, those first that go first.
+"""The orders that a queue keeps: its child queues, or its applications, the next one first.
 
 Both orders hold only what has something waiting, and both are total: where the rules leave a tie, the
 name decides, so that the same input gives the same decisions. They are re-keyed only where something

@@ -278,7 +278,7 @@ class Queue:
         return self.priority != before
 
     def children_now(self, version: int, place: Callable[[Queue, Queue], None]) -> list[Queue]:
-        """Return the children with something waiting, those first that go first.
+        """Return the children with something waiting, in their order.
 
         Args:
             version: The version of the limits that shares are measured with.

@@ -31,7 +31,7 @@ def is_reached(leaf: Queue) -> bool:
 
 
 def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:
-    """Walk the children with something waiting, those first that go first."""
+    """Walk the children with something waiting, in their order."""
     by_priority = parent.settings.priority_sorting
 
     def key(child: Queue) -> ChildKey | None:

@@ -263,7 +263,7 @@ class QueueTree:
             return limit
 
     def children_in_order(self, parent: Queue) -> Iterator[Queue]:
-        """Walk the children with something waiting, those first that go first."""
+        """Walk the children with something waiting, in their order."""
         order = parent.child_order
         order.bring_up_to_date(parent, self.version, self._place)
         return iter(order)

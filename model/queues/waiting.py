@@ -169,7 +169,7 @@ class WaitingApplications:
         entry.rests_for = entry.rests_until_ns = None
 
     def wake(self, entry: ApplicationEntry) -> None:
-        """Have an application rest no longer, if it does: what it rested for is not what it waits for."""
+        """Try a resting application again: what it rested for is not what it waits for."""
         if entry.rests_for is not None:
             self.remove(entry)
             self._awake.add(entry)

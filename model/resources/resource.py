@@ -269,7 +269,7 @@ def component_wise_min(left: Resource | None, right: Resource | None) -> Resourc
 
 
 def fits(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Return whether the limit covers what is wanted; a type without a limit has none of it to give.
+    """Return whether the limit covers what is asked for; a type without a limit has none of it to give.
 
     A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
     """
@@ -292,7 +292,7 @@ def is_at_least(most: Resource, resource: Resource) -> bool:
 
 
 def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Return whether the limit covers what is wanted; a type without a limit is unlimited.
+    """Return whether the limit covers what is asked for; a type without a limit is unlimited.
 
     A negative limit counts as zero, and nothing wanted, or less than nothing, always fits.
     """
@@ -306,7 +306,7 @@ def fits_undefined_unlimited(limit: Resource | None, wanted: Resource | None) ->
 
 
 def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undefined_unlimited: bool) -> bool:
-    """Return whether the limit covers what is used and what is wanted, for the types that are wanted.
+    """Return whether the limit covers what is used and what is asked for, for the types that are asked for.
 
     A type without a limit is unlimited, or there is none of it. A quantity of zero asks for nothing: it fits
     even if more is used than the limit.
@@ -325,7 +325,7 @@ def fits_in_addition(limit: Resource, used: Resource, wanted: Resource, *, undef
 
 
 def fits_actual(limit: Resource | None, wanted: Resource | None) -> bool:
-    """Return whether the limit, taken as it stands, covers what is wanted; an absent type is unlimited.
+    """Return whether the limit, taken as it stands, covers what is asked for; an absent type is unlimited.
 
     A negative limit stays negative: zero does not fit in -1.
     """

@@ -1,7 +1,7 @@
 """Concurrent placement: several threads place asks in different leaves of one partition.
 
-Cycles that share a partition do only what most cycles do: place the ask that goes first in a leaf where
-nothing stands in its way. Each cycle claims its leaf, with the applications in it. What leaves have in common
+Cycles that share a partition do only what most cycles do: place the first ask in a leaf where
+nothing blocks it. Each cycle claims its leaf, with the applications in it. What leaves have in common
 is changed in small atomic steps of one object each: the limits of users check and count, a queue of the path
 checks its maximum and charges, the node order finds room and takes it. When a later step declines, the steps
 before it are undone.
@@ -63,14 +63,14 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
 
 
 def _place_first(state: PartitionState, leaf: Queue) -> ConcurrentOutcome:
-    """Place the ask that goes first in a leaf."""
+    """Place the first ask in a leaf."""
     entry = _first(state, leaf)
     placed = entry is not None and _place(state, entry)
     return ConcurrentOutcome.PLACED if placed else ConcurrentOutcome.ALONE
 
 
 def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
-    """Return the application that goes first, `None` if only a whole cycle can decide about it."""
+    """Return the first application, `None` if only a whole cycle can decide about it."""
     # Without the room of the queues: other threads change it, and a placement charges them anyway.
     entry = next(leaf.entries.waiting.to_try(conditions_in(state, leaf, None, state.now_ns())), None)
     if entry is None or entry.backoff_until_ns is not None:
@@ -83,7 +83,7 @@ def _first(state: PartitionState, leaf: Queue) -> ApplicationEntry | None:
 
 
 def _place(state: PartitionState, entry: ApplicationEntry) -> bool:
-    """Place the ask of an application that goes first; all or nothing."""
+    """Place the first ask of an application; all or nothing."""
     ask = entry.facts.first
     if ask is None or not _commit(state, entry, ask):
         return False

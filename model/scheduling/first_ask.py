@@ -1,4 +1,4 @@
-"""The ask that goes first: it is placed without a walk where nothing stands in its way, as most are.
+"""The first ask: it is placed without a walk where nothing blocks it, as most are.
 
 A visit (`licorne.model.scheduling.leaf_visit`) would choose the same ask, at several times the cost.
 """
@@ -18,7 +18,7 @@ __all__ = ["place_first", "place_first_of"]
 
 
 def place_first(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
-    """Place the ask that goes first in a leaf, if nothing stands in its way; otherwise change nothing.
+    """Place the first ask in a leaf, if nothing blocks it; otherwise change nothing.
 
     A visit would choose the same ask. Most visits would end so, and this costs a fraction of one.
     """
@@ -37,7 +37,7 @@ def place_first(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
 
 
 def place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Resource | None) -> bool:
-    """Place the ask that goes first in an application, if neither quotas nor nodes stand in its way."""
+    """Place the first ask in an application, if neither quotas nor nodes prevent it."""
     ask = entry.facts.first
     if ask is None or state.node_checks is not None:
         return False

@@ -240,7 +240,7 @@ class LeafVisit:
         return candidate
 
     def _place_first(self, entry: ApplicationEntry, user_room: Resource | None) -> bool:
-        """Place the ask that goes first if nothing stands in its way: most visits end so.
+        """Place the first ask if nothing blocks it: most visits end so.
 
         The walk would choose the same ask; this spares the question to the application.
         """
@@ -268,7 +268,7 @@ class LeafVisit:
                 self._wake_at(refusal.until_ns)
 
     def _note_rest(self, entry: ApplicationEntry, walk: AskWalk) -> None:
-        """Have an application rest if its asks fail for a lack of room alone, and not rest otherwise."""
+        """Let an application rest if its asks fail for a lack of room alone, and not rest otherwise."""
         rest = None
         if not (self.has_own_answer or walk.passed_over or walk.backoff_count):
             rest = rest_after(

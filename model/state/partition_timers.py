@@ -64,7 +64,7 @@ class PartitionTimers:
         self._set(QuotaCheck(), max(due_ns, self._host.now_ns() + QUOTA_CHECK_INTERVAL_NS))
 
     def retry_at(self, due_ns: int) -> None:
-        """Have asks tried again when time may have changed an answer."""
+        """Try asks again when time may have changed an answer."""
         if self._is_earlier(RetryAsks, due_ns):
             self._host.cancel(RetryAsks)
             self._set(RetryAsks(), due_ns)

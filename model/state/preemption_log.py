@@ -58,7 +58,7 @@ class PreemptionRecord:
     reason: str
     victims: tuple[VictimRecord, ...]
     loop: str = ""
-    """Why this preemption repeats one that came to nothing; empty for all others."""
+    """Why this preemption repeats one without result; empty for all others."""
 
     def explain(self) -> tuple[str, ...]:
         """Return the explanation, a sentence a line: first the ask and its claim, then each victim."""
@@ -88,7 +88,7 @@ class PreemptionLog:
         self._asks_max = RECORDS_MAX
         """With more of them those that wait no longer are forgotten."""
         self.loops = 0
-        """Preemptions that repeated one that came to nothing, forgotten ones included."""
+        """Preemptions that repeated one without result, forgotten ones included."""
 
     def __len__(self) -> int:
         return len(self._records)

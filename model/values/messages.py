@@ -250,7 +250,7 @@ class AskTerms:
     timeout_ms: int
     """How long each of its allocations may run; not positive: without limit."""
     allocations: int = 1
-    """How many allocations are wanted, with those that run already."""
+    """How many allocations are asked for, with those that run already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def _moment(
     """Return the moment that the options say.
 
     Raises:
-        LicorneError: The engine is unknown, or the time is none.
+        LicorneError: The engine is unknown, or the time cannot be read.
     """
     from ..explanation.played_input import PlayOptions, moment_ns
     from ..scheduler.engine_names import engine_named

@@ -261,7 +261,7 @@ def _settings(
     _check_reach(where, protected=credentials is not None or insecure_public)
     rules = AccessRules() if access is None else read_access_rules(access)
     if rules.has_certificates and tls[2] is None:
-        raise LicorneError(f"{access}: its certificates need --client-ca: nobody else vouches for them")
+        raise LicorneError(f"{access}: its certificates need --client-ca: nothing else vouches for them")
     return ServerSettings(
         address=where,
         credentials=credentials,

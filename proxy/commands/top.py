@@ -31,7 +31,7 @@ def _interval_seconds(text: str) -> float:
     """Return the seconds of a duration.
 
     Raises:
-        BadParameter: It is none, or is too short.
+        BadParameter: It is not one, or is too short.
     """
     try:
         seconds = parse_duration_ns(text) / 1e9

@@ -28,7 +28,7 @@ _ROWS_FIRST: Final = 16
 def paged(
     keys: Sequence[K], ask: Callable[[Sequence[K]], Sequence[T]], size: Callable[[T], int]
 ) -> Iterator[Sequence[T]]:
-    """Yield the rows of all keys in pieces; each is asked for when it is wanted.
+    """Yield the rows of all keys in pieces; each is asked for when it is needed.
 
     Args:
         keys: What to ask for.

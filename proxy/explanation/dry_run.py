@@ -137,6 +137,6 @@ def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise LicorneError(f"{option} {text}: a name and a value with = between are wanted")
+            raise LicorneError(f"{option} {text}: expected NAME=VALUE")
         pairs[name] = value
     return pairs

@@ -139,7 +139,7 @@ def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]
         ask = asks[0]
         nothing = not ask.blockers and not explanation.blockers
         if nothing:
-            yield TextLine("nothing stands in its way: it is placed when its turn comes", 1, "green")
+            yield TextLine("nothing blocks it: it is placed when its turn comes", 1, "green")
         if ask.reserved_node:
             yield TextLine(f"node {ask.reserved_node} is reserved for it", 1)
         yield from blocker_lines(ask.blockers, where, explanation.time_ns, 1)
@@ -203,7 +203,7 @@ def _preemption_lines(explanation: Explanation) -> Iterator[TextLine]:
         for text in record.explain():
             yield TextLine(text, 1)
     if explanation.loops:
-        yield TextLine(f"preemptions that repeat one that came to nothing: {explanation.loops}", 0, "red")
+        yield TextLine(f"preemptions that repeat one without result: {explanation.loops}", 0, "red")
 
 
 def preemption_headline(record: PreemptionRecord, explanation: Explanation) -> str:

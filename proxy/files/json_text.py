@@ -28,7 +28,7 @@ def parse_json(text: str) -> Json:
     """Read one line of JSON.
 
     Raises:
-        JsonError: It is none, nests too deep, or has a number with thousands of digits.
+        JsonError: It is not JSON, nests too deep, or has a number with thousands of digits.
     """
     try:
         value: Json = json.loads(text)

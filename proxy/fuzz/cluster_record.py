@@ -146,7 +146,7 @@ class ClusterRecord:
     # -------------------------------------------------------------------------------- what is heard
 
     def placed(self, allocation: si.Allocation) -> bool:
-        """Note that something has been placed; return whether it is wanted still.
+        """Note that something has been placed; return whether it is still needed.
 
         Raises:
             RecordError: it runs already, was never asked for, or its node was never there.
@@ -187,7 +187,9 @@ class ClusterRecord:
             self.end([key])
             return False
         if key in self.to_confirm:
-            raise RecordError(f"the end of {key} is wanted again, which has not been confirmed")
+            raise RecordError(
+                f"the end of {key} is requested again, and the first request has not been confirmed"
+            )
         self.to_confirm[key] = release.terminationType
         return True
 
@@ -231,7 +233,7 @@ class ClusterRecord:
     # --------------------------------------------------------------------------------- what is done
 
     def end(self, keys: Iterable[str]) -> None:
-        """Note that tasks have ended, or are wanted no more."""
+        """Note that tasks have ended, or are needed no more."""
         for key in keys:
             self.waiting.pop(key, None)
             self.running.pop(key, None)

@@ -143,7 +143,7 @@ class Plan:
         """Read a plan.
 
         Raises:
-            LicorneError: It is none.
+            LicorneError: It is not a plan.
         """
         try:
             document: Any = json.loads(text)

@@ -73,6 +73,19 @@ def exposition(source: MetricsSource) -> tuple[bytes, str]:
 
 def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
     """Return the families that the recorded core does not have."""
+    yield from _load_families(figures)
+    yield from _manager_families(figures)
+    yield from _event_families(figures)
+    yield gauge(
+        "licorne_quarantined",
+        "Applications and nodes that broke by a bug of Licorne, and are excluded",
+        "partition",
+        {partition.name: partition.quarantined for partition in figures.current},
+    )
+
+
+def _load_families(figures: SchedulerFigures) -> Iterator[Metric]:
+    """Return how long asks and cycles take, and what waits for a thread."""
     yield histogram(
         "licorne_ask_latency_seconds",
         "From the creation of an ask, as its resource manager says, to its placement",
@@ -95,6 +108,10 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
     )
     yield single("licorne_dispatcher_queue", "Mailboxes or partitions that wait for a thread", load.queued)
     yield gauge("licorne_mailbox_messages", "Messages that wait for a partition", "partition", load.messages)
+
+
+def _manager_families(figures: SchedulerFigures) -> Iterator[Metric]:
+    """Return the state of each resource manager, and its callbacks."""
     managers = figures.managers.items()
     family = Metric(
         "licorne_manager", "The state of each resource manager: 1 for the one that it is in", "gauge"
@@ -116,6 +133,10 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
         "rm",
         {rm_id: manager.callbacks_failed for rm_id, manager in managers},
     )
+
+
+def _event_families(figures: SchedulerFigures) -> Iterator[Metric]:
+    """Return the streams of events."""
     events = figures.events
     yield single("licorne_event_streams", "Streams of events that are open", events.streams)
     yield single(
@@ -125,12 +146,6 @@ def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:
     )
     yield single(
         "licorne_event_lost_to_streams", "Events that such readers have not got", events.lost_to_streams
-    )
-    yield gauge(
-        "licorne_quarantined",
-        "Applications and nodes that broke by a bug of Licorne, and are excluded",
-        "partition",
-        {partition.name: partition.quarantined for partition in figures.current},
     )
 
 

@@ -57,7 +57,7 @@ def read_answer(answer: Json) -> str | int | None:
     """Return the answer that a line has.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if answer is None or (isinstance(answer, str | int) and not isinstance(answer, bool)):
         return answer
@@ -79,7 +79,7 @@ def read_taken(document: Json) -> TakenAnswer:
     """Return the answer that a cycle took.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     wrong = ValueError(f"no answer that a cycle took: {document!r:.200}")
     if not isinstance(document, dict) or not document.keys() <= _TAKEN_KEYS:

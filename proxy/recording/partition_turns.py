@@ -199,5 +199,5 @@ class PartitionTurns:
 
 
 def _settled(announced: Iterable[Announcement], is_older: bool) -> list[Delivery]:  # noqa: FBT001 - one fact
-    """Settle the generation of announcements: the line says which one, whenever they are delivered."""
+    """Decide the generation of announcements: the line says which one, whenever they are delivered."""
     return [InGeneration(announcement, is_older) for announcement in announced]

@@ -140,7 +140,7 @@ class Pseudonyms:
         lower = part.lower()
         if not part or lower in _KEPT:
             return part
-        # A user's name begins with no digit: one that does is none, and its pseudonym neither.
+        # A user's name begins with no digit: one that does is not a name, and neither is its pseudonym.
         first = "n" if part[0].isalpha() or part[0] == "_" else "0n"
         if part != lower:
             first = first.upper()  # Two users, but one queue.

@@ -24,10 +24,10 @@ def read_users(path: Path) -> StaticResolver:
     groups: dict[str, list[str]] = {}
     findings: list[RuleFinding] = []
     if not isinstance(located.value, dict):
-        raise located.error([located.finding([], "users with lists of groups are wanted")])
+        raise located.error([located.finding([], "expected users with lists of groups")])
     for user, value in located.value.items():
         if not isinstance(value, list):
-            findings.append(located.finding([user], f"a list of groups is wanted: {value!r}"))
+            findings.append(located.finding([user], f"expected a list of groups, not {value!r}"))
             continue
         findings += _no_names(located, user, value)
         groups[user] = [name for name in value if isinstance(name, str)]
@@ -40,7 +40,7 @@ def _no_names(located: LocatedYaml, user: str, groups: list[YamlValue]) -> Itera
     """Yield the groups that are no names."""
     for index, name in enumerate(groups):
         if not isinstance(name, str) or not name:
-            text = f"the name of a group is wanted, in quotes if need be: {name!r}"
+            text = f"expected the name of a group, in quotes if need be, not {name!r}"
             yield located.finding([user, index], text)
 
 

@@ -1,4 +1,4 @@
-"""Who may read: clients that send a bearer token, where one is wanted."""
+"""Who may read: clients that send a bearer token, where one is required."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Access:
         if not is_data or not self._tokens or self._is_known(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
-        response = error_response(HTTPStatus.UNAUTHORIZED, "a bearer token is wanted that is known here")
+        response = error_response(HTTPStatus.UNAUTHORIZED, "a valid bearer token is required")
         response.headers["WWW-Authenticate"] = "Bearer"
         await response(scope, receive, send)
 

@@ -75,7 +75,7 @@ def _status(request: Request) -> str:
     """Return the status that is asked for, in lower case; the empty text for none.
 
     Raises:
-        RestError: It is none of an active application.
+        RestError: It is not that of an active application.
     """
     status = request.query_params.get("status", "").lower()
     if status and status not in _STATUSES:

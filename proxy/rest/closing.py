@@ -104,7 +104,9 @@ class ClosingTransport:
 
     def discard(self) -> None:
         """Wait for more to throw away."""
-        assert self._discards_until is not None, "bytes are thrown away that were wanted: please report"
+        assert self._discards_until is not None, (
+            "bytes of a request that is still read are dropped: please report"
+        )
         left_seconds = self._discards_until - self._loop.time()
         if left_seconds > 0:
             self._set_timer(min(_DISCARD_IDLE_SECONDS, left_seconds), self.end)

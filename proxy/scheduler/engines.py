@@ -74,7 +74,7 @@ def observer_for(
     stepped: bool,
     reservations_on: bool,
 ) -> Observer:
-    """Return a recorder if one is wanted; if there can be none, the engine is closed.
+    """Return a recorder if one is asked for; if there can be none, the engine is closed.
 
     Raises:
         LicorneError: nothing can be recorded with this engine, or into this folder.

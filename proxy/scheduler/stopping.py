@@ -54,7 +54,7 @@ class Stopping:
 
     def _run(self) -> None:
         halted, ended = self._halted, self._ended
-        assert halted is not None, "nobody has begun to stop: please report"
+        assert halted is not None, "no thread has begun to stop: please report"
         for step, outcome in ((self._halt, halted), (self._finish, ended)):
             try:
                 step()

@@ -35,7 +35,7 @@ _TOKEN: Final = re.compile(r"[!-~]{16,}")
 _MESSAGES: Final = {
     "extra_forbidden": "a value of this name is not known here",
     "missing": "this value is missing",
-    "model_type": "a mapping with names and values is wanted",
+    "model_type": "expected a mapping with names and values",
 }
 _QUOTED: Final = re.compile(r"'.{16,}'", re.DOTALL)
 _STEP: Final = re.compile(r"[^.\[\]]+")
@@ -138,7 +138,7 @@ class AccessRules:
             raise StatusError(grpc.StatusCode.UNAUTHENTICATED, text)
         raise StatusError(
             grpc.StatusCode.UNAUTHENTICATED,
-            "a bearer token (authorization: Bearer ...) or a certificate is wanted",
+            "a bearer token (authorization: Bearer ...) or a certificate is required",
         )
 
 

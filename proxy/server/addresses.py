@@ -49,6 +49,6 @@ def read_address(text: str) -> Address:
     found = _FORM.fullmatch(text)
     if found is None or int(found["port"]) > 65_535:
         raise LicorneError(
-            f"{text!r} is no address: HOST:PORT is wanted, for example 127.0.0.1:3333 or [::1]:0"
+            f"{text!r} is no address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0"
         )
     return Address(found["host"].strip("[]"), int(found["port"]))

@@ -36,7 +36,7 @@ def parsed(kind: type[M], data: bytes) -> M:
     """Read a message.
 
     Raises:
-        StatusError: The bytes are none (INVALID_ARGUMENT).
+        StatusError: The bytes are not one (INVALID_ARGUMENT).
     """
     try:
         return kind.FromString(data)

@@ -248,7 +248,7 @@ class _Session:
             self.outgoing.finish()
 
     def _work_until(self, is_last: Callable[[v1.ManagerMessage], bool]) -> v1.ManagerMessage | None:
-        """Carry out messages up to one that is wanted, and return that; `None` at the end."""
+        """Carry out messages up to one that the caller waits for, and return that; `None` at the end."""
         while (message := self._inbox.get()) is not None:
             if is_last(message):
                 return message

@@ -48,13 +48,13 @@ def _check(certificate: Path, key: Path, client_authorities: Path | None) -> Non
             certificate, key, password=""
         )  # Without one OpenSSL would ask on the terminal.
     except ssl.SSLError as error:
-        text = "a certificate and its key without a password are wanted"
+        text = "expected a certificate and its key without a password"
         raise LicorneError(f"{certificate}, {key}: {text}: {_reason(error)}") from error
     if client_authorities is not None:
         try:
             context.load_verify_locations(client_authorities)
         except ssl.SSLError as error:
-            raise LicorneError(f"{client_authorities}: certificates are wanted: {_reason(error)}") from error
+            raise LicorneError(f"{client_authorities}: expected certificates: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
@@ -73,5 +73,5 @@ def _pem(path: Path) -> bytes:
     except OSError as error:
         raise LicorneError(f"{path}: cannot be read: {error.strerror or error}") from error
     if _PEM not in content:
-        raise LicorneError(f"{path}: no PEM: a line that begins with -----BEGIN is wanted")
+        raise LicorneError(f"{path}: no PEM: expected a line that begins with -----BEGIN")
     return content

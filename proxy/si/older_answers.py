@@ -29,7 +29,7 @@ class Generation:
 
 
 class InGeneration(NamedTuple):
-    """An announcement whose generation was settled when it was made, not when it is delivered."""
+    """An announcement whose generation was decided when it was made, not when it is delivered."""
 
     announcement: Announcement
     is_older: bool
@@ -42,7 +42,7 @@ Delivery: TypeAlias = "Announcement | EventsHappened | InGeneration"
 def settled(delivery: Delivery, generation: Generation) -> tuple[Announcement | EventsHappened, bool]:
     """Return what a resource manager gets, and whether in the older generation.
 
-    That is the generation which it uses by now, unless it was settled before.
+    That is the generation which it uses by now, unless it was decided before.
     """
     if isinstance(delivery, InGeneration):
         return delivery.announcement, delivery.is_older
@@ -70,7 +70,7 @@ def add_older_names(response: si.AllocationResponse) -> None:
 
 
 def _name_given_up(response: si.AllocationResponse) -> None:
-    """Name each ask that was given up once, however many of its allocations were wanted."""
+    """Name each ask that was given up once, however many of its allocations were asked for."""
     named = set()
     every = list(response.releasedAsks)
     del response.releasedAsks[:]

@@ -137,7 +137,7 @@ def named_allocation(message: si.Allocation, rm_id: str, *, node_id: str) -> str
     """Return the key of the model for an allocation of the older generation, on the node that is given.
 
     Raises:
-        RequestError: It is an ask, which has no UUID; or its key is none that an RM may give.
+        RequestError: It is an ask, which has no UUID; or its key is not one that an RM may give.
     """
     if not node_id:
         raise RequestError(

@@ -122,7 +122,7 @@ class RequestReader:
         A field of the older generation is noted in `generation`.
 
         Raises:
-            RequestError: The key or UUID of an existing allocation is none that the RM may give.
+            RequestError: The key or UUID of an existing allocation is not one that the RM may give.
         """
         updates: dict[str, list[NodeUpdate]] = {}
         for node in request.nodes:
@@ -183,7 +183,7 @@ class RequestReader:
         generation is noted in `generation`.
 
         Raises:
-            RequestError: A key or UUID is none that the RM may give.
+            RequestError: A key or UUID is not one that the RM may give.
         """
         rm_id = request.rmID
         # One request is mostly about one partition: its name is made full once, and shared.

@@ -130,7 +130,7 @@ class Driver:
         while True:
             self._rounds_at_this_moment += 1
             assert self._rounds_at_this_moment < _ROUNDS_AT_ONE_MOMENT_MAX, (
-                "core and traffic never come to rest"
+                "core and traffic never stop exchanging messages"
             )
             self._traffic.send()
             self._decisions += self._core.run_until_idle()

@@ -46,7 +46,7 @@ def checked_address(text: str) -> str:
         raise ServerReadError(f"address {text!r} cannot be read: {error}") from error
     plain = not (url.query or url.fragment or url.userinfo or url.path.strip("/"))
     if url.scheme not in {"http", "https"} or not url.host or not plain:
-        raise ServerReadError(f"an address such as http://127.0.0.1:9080 is wanted, not {text!r}")
+        raise ServerReadError(f"expected an address such as http://127.0.0.1:9080, not {text!r}")
     return str(url).rstrip("/")
 
 
@@ -87,7 +87,7 @@ class RestClient:
             token.isascii() and token.isprintable() and token.strip() == token != ""
         ):
             raise ServerReadError(
-                "the token has characters that a header cannot have: visible ASCII is wanted"
+                "the token has characters that a header cannot have: expected visible ASCII"
             )
         self.address = address
         self._timeout_seconds = timeout_seconds

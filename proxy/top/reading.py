@@ -72,10 +72,10 @@ class ServerReading:
         return sorted(names, key=lambda name: (-capacity.get("utilization", {}).get(name, 0), name))
 
     def checked_type(self, wanted: str | None) -> str:
-        """Return a type of resource, the most used one if none is wanted; empty if the partition has none.
+        """Return a type of resource, the most used one if none is asked for; empty if the partition has none.
 
         Raises:
-            ServerReadError: The partition does not have the one that is wanted.
+            ServerReadError: The partition does not have the one that is asked for.
         """
         types = self.types()
         if wanted is not None and types and wanted not in types:

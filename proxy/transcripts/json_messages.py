@@ -91,7 +91,7 @@ def _misfits_of_one(value: Json, field: FieldDescriptor, path: str) -> Iterator[
         names = [one.name for one in field.enum_type.values]
         if not isinstance(value, int) and value not in names:
             hint = did_you_mean(value, names) if isinstance(value, str) else ""
-            yield f"{path}: {value!r} is none of {', '.join(names)}{hint}"
+            yield f"{path}: {value!r} is not one of {', '.join(names)}{hint}"
     elif field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
         if not isinstance(value, bool):
             yield f"{path}: expected true or false, not {value!r}"
@@ -119,7 +119,7 @@ def _misfits_of_number(value: Json, bits: int, path: str) -> Iterator[str]:
 
 
 def _whole(value: Json) -> int | None:
-    """Return a value as a whole number, `None` if it is none."""
+    """Return a value as a whole number, `None` if it is not one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

@@ -155,7 +155,7 @@ def read_recorded_verb(verb: str, body: Json) -> object:
             return _read_timer(body)
         case "step":
             if body not in STEPS:
-                raise LicorneError(f"{body!r} is none of {', '.join(STEPS)}")
+                raise LicorneError(f"{body!r} is not one of {', '.join(STEPS)}")
             return body
         case "quarantine":
             return _read_quarantine(body)
@@ -167,7 +167,7 @@ def read_recorded_verb(verb: str, body: Json) -> object:
             return body
         case _:
             if not isinstance(body, dict) or not isinstance(body.get("rmID"), str):
-                raise LicorneError(f"an object with the rmID of a resource manager is wanted: {body!r}")
+                raise LicorneError(f"expected an object with the rmID of a resource manager, not {body!r}")
             return body
 
 
@@ -178,7 +178,7 @@ def _read_timer(body: Json) -> TimerAction:
         raise LicorneError(f"no timer: {body!r}; there are {', '.join(_TIMERS)}, and those of applications")
     kinds = {kind.value: kind for kind in TimerKind}
     if body["kind"] not in kinds:
-        raise LicorneError(f"kind: {body['kind']!r} is none of {', '.join(kinds)}")
+        raise LicorneError(f"kind: {body['kind']!r} is not one of {', '.join(kinds)}")
     return ApplicationTimer(
         application_id=str(body["applicationID"]),
         serial=_number(body["serial"], "serial"),
@@ -190,7 +190,7 @@ def _read_timer(body: Json) -> TimerAction:
 def _read_quarantine(body: Json) -> QuarantineLine:
     kinds = {kind.value: kind for kind in BrokenKind}
     if not isinstance(body, dict) or set(body) != {"kind", "name", "reason"} or body["kind"] not in kinds:
-        raise LicorneError(f"a kind ({', '.join(kinds)}), a name and a reason are wanted: {body!r}")
+        raise LicorneError(f"expected a kind ({', '.join(kinds)}), a name and a reason: {body!r}")
     return QuarantineLine(kinds[str(body["kind"])], str(body["name"]), str(body["reason"]))
 
 
@@ -200,7 +200,7 @@ def _read_manager(body: Json) -> ManagerLine:
         case {"rmID": str() as rm_id, "state": str() as state, "reason": str() as reason, **more}:
             if state in states and not more:
                 return ManagerLine(rm_id, states[state], reason)
-    raise LicorneError(f"an rmID, a state ({', '.join(states)}) and a reason are wanted: {body!r}")
+    raise LicorneError(f"expected an rmID, a state ({', '.join(states)}) and a reason: {body!r}")
 
 
 def _groups(user: str, found: Json) -> LookedUp:
@@ -208,7 +208,7 @@ def _groups(user: str, found: Json) -> LookedUp:
         return tuple(map(str, found))
     if isinstance(found, dict) and set(found) == {"failed"}:
         return LookUpFailure(str(found["failed"]))
-    raise LicorneError(f"groups[{user}]: a list, or why the look-up `failed`, is wanted: {found!r}")
+    raise LicorneError(f"groups[{user}]: expected a list, or why the look-up `failed`, not {found!r}")
 
 
 def _each(document: Document, key: str, read: Callable[[Json], T]) -> tuple[T, ...]:

@@ -14,7 +14,7 @@ from typing import Final, final
 from ...actors.services.virtual_clock import EPOCH_2000_NS
 from ...model.errors import LicorneError
 from ...model.values.documents import Json
-from ..recording.callback_documents import message_document
+from ..recording.callback_documents import CallbackWriter
 from ..recording.replaying import ReplayDifferenceError
 from ..resolvers.resolver import UserResolutionError, UserResolver
 from ..scheduler.scheduler import EngineName, Scheduler
@@ -29,25 +29,16 @@ _SECOND_NS: Final = 1_000_000_000
 
 
 @final
-class _WritingManager(PlayedManager):
+class _WritingManager(CallbackWriter, PlayedManager):
     """An RM that writes all its callbacks to the output, and confirms releases if the transcript says so."""
 
     def __init__(self, rm_id: str, rules: TranscriptRules, write: Callable[[str, Json], None]) -> None:
-        super().__init__(rm_id, rules)
-        self._write = write
-
-    def update_node(self, response: si.NodeResponse) -> None:
-        self._write("nodeResponse", message_document(response))
-
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        self._write("applicationResponse", message_document(response))
+        CallbackWriter.__init__(self, write)
+        PlayedManager.__init__(self, rm_id, rules)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        self._write("allocationResponse", message_document(response))
+        super().update_allocation(response)
         self.confirm_later(response.released)
-
-    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
-        self._write("schedulingState", message_document(request))
 
 
 @final

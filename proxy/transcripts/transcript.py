@@ -233,13 +233,13 @@ def _read_duration(body: Json, where: str) -> int:
 
 def _read_predicates(body: Json, where: str) -> PredicateTable:
     if not isinstance(body, dict) or not set(body) <= {"deny", "denyAll"}:
-        raise TranscriptError(f"{where}: an object with `deny` and `denyAll` is wanted: {body!r}")
+        raise TranscriptError(f"{where}: expected an object with `deny` and `denyAll`, not {body!r}")
     pairs = []
     rows = body.get("deny") or []
     if not isinstance(rows, list):
         raise TranscriptError(f"{where}: `deny` is no list: {rows!r}")
     for row in rows:
         if not isinstance(row, dict) or set(row) != {"allocationKey", "nodeID"}:
-            raise TranscriptError(f"{where}: a pair of allocationKey and nodeID is wanted: {row!r}")
+            raise TranscriptError(f"{where}: expected a pair of allocationKey and nodeID, not {row!r}")
         pairs.append((str(row["allocationKey"]), str(row["nodeID"])))
     return PredicateTable(frozenset(pairs), bool(body.get("denyAll")))

@@ -108,7 +108,7 @@ def test_reservations_are_switched_off_by_the_environment(
         ('{"confirm": "later"}\n', "-:1: confirm: neither 'auto' nor 'manual': 'later'"),
         (
             '{"predicates": {"deny": [1]}}\n',
-            "-:1: predicates: a pair of allocationKey and nodeID is wanted: 1",
+            "-:1: predicates: expected a pair of allocationKey and nodeID, not 1",
         ),
         ("[]\n", "-:1: a line is an object with one key, its verb: '[]'"),
     ],

@@ -18,6 +18,7 @@ PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
 LEFT: Final = {
     r"charge[sd]? back": "release",
+    r"c[ao]mes? to nothing": "has no result, without result",
     r"circles?": "cycle, deadlock",
     r"closed (strong )?paths?": "cycle",
     r"fruitless|in vain": "failed, without result",
@@ -25,7 +26,13 @@ LEFT: Final = {
     r"let(s|ting)? go": "release, drop, stop",
     r"nobody|somebody|whoever": "the subject itself: a thread, an ask, a queue",
     r"owed|owes?|spoken for": "entitled, committed",
+    r"(?<!there )(is|are|was|were) none of": "is not one of",
+    r"(is|are|was|were) wanted": "requested, expected, asked for, required",
+    r"no word on": "says nothing of",
+    r"(asks?|one|application) that (goes|go) first": "the first ask",
     r"seats?": "entry",
+    r"settle[sd]?": "decide",
+    r"(stands?|stood) in (the|its|their|your) way": "blocks",
     r"surroundings": "host",
     r"told": "message, reported",
     r"wove|woven|weav(e|es|ing)": "instrument",
@@ -107,6 +114,16 @@ def docstrings_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, " ".join(text.split())
 
 
+def texts_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the texts of errors and of options: what is raised, asserted or `help`, each with its line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Raise(exc=said) | ast.Assert(msg=said) | ast.keyword(arg="help", value=said) if said:
+                for part in ast.walk(said):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        yield part.lineno, " ".join(part.value.split())
+
+
 def comments_of(source: str) -> Iterator[tuple[int, str]]:
     """Yield all comments, each with its line."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -134,11 +151,11 @@ def test_a_page_uses_the_words_of_the_field(page: Path) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_docstrings_and_comments_use_the_words_of_the_field(room: str) -> None:
-    """A reader of the code is a reader of this field as well."""
+def test_docstrings_errors_and_comments_use_the_words_of_the_field(room: str) -> None:
+    """A reader of the code is a reader of this field as well, and so is who reads an error or `--help`."""
     found = []
     for path, source, tree in modules_of(room):
-        texts = [*docstrings_of(tree), *comments_of(source)]
+        texts = [*docstrings_of(tree), *texts_of(tree), *comments_of(source)]
         words = [(line, word) for line, text in texts for word in left_words(text, re.compile("`[^`]*`"))]
         found += places(path, words)
 
@@ -180,6 +197,7 @@ class SeatOrder:
     told."""
     def unseat(self, seats):  # nobody
         self._in_vain = lawful = self.seating = 1
+        raise Told(f"{seats} are wanted" + str(Option(help="told")))
 '''
     tree = ast.parse(source)
 
@@ -187,6 +205,7 @@ class SeatOrder:
     assert {"SeatOrder", "told", "unseat", "lawful", "seats", "_in_vain"} == set(found)
     assert [(4, "It is told.")] == list(docstrings_of(tree))
     assert [(6, "# nobody")] == list(comments_of(source))
+    assert {(8, "are wanted"), (8, "told")} == {(line, text) for line, text in texts_of(tree)}
 
 
 def test_every_name_that_is_kept_is_there() -> None:

@@ -69,7 +69,7 @@ function waiting(group) {
     "section",
     { class: "ask" },
     h("h4", {}, group.text),
-    group.free ? h("p", { class: "reason good" }, "Nothing stands in its way: it is placed when its turn comes.") : null,
+    group.free ? h("p", { class: "reason good" }, "Nothing blocks it: it is placed when its turn comes.") : null,
     group.reserved ? h("p", {}, `Node ${group.reserved} is reserved for it.`) : null,
     ...group.blockers.map(blocker),
     group.nodes.length || group.noted.length
@@ -125,7 +125,7 @@ function preemptions(found) {
     ...found.preemptions.map((each) =>
       h("section", { class: "ask" }, h("h4", {}, sentence(each.text)), h("ul", { class: "lines small" }, each.lines.map((text) => h("li", {}, text)))),
     ),
-    found.loops ? h("p", { class: "reason bad" }, `Preemptions that repeat one that came to nothing: ${found.loops}`) : null,
+    found.loops ? h("p", { class: "reason bad" }, `Preemptions that repeat one without result: ${found.loops}`) : null,
   ].filter((part) => part !== null);
 }
 

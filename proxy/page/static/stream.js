@@ -37,7 +37,7 @@ export async function ask(path, parameters = {}, signal = undefined) {
  * Read a stream until it is closed, and again whenever it breaks.
  *
  * onEvent(kind, data) is called for each event, onState(state, why) when the connection changes: connecting,
- * live, waiting (it is tried again), absent (the server has no such stream), refused (a token is wanted).
+ * live, waiting (it is tried again), absent (the server has no such stream), refused (a token is required).
  */
 export function listen(path, { onEvent, onState }) {
   const closing = new AbortController();

@@ -172,7 +172,7 @@ class _Batch:
         """Answer questions by their positions in the batch; the first answer to each one counts.
 
         Raises:
-            RequestError: An answer is none, or is to no question of the batch; then nothing is answered.
+            RequestError: An answer is malformed, or is to no question of the batch; then nothing is answered.
         """
         if not isinstance(answers, Mapping):
             raise RequestError(f"the answers {answers!r:.200} are no mapping from positions of questions")

@@ -99,7 +99,7 @@ def _duration_range(value: object) -> DurationRange | None:
 def _resources(value: object) -> dict[str, int]:
     """Return quantities by resource type, none of them zero."""
     if not isinstance(value, dict) or not value:
-        raise _refused("quantities by resource type are wanted here, such as {vcore: 2, memory: 4Gi}")
+        raise _refused("expected quantities by resource type, such as {vcore: 2, memory: 4Gi}")
     try:
         resource = resource_from_texts({str(name): _text(quantity) for name, quantity in value.items()})
     except QuantityError as error:

@@ -124,7 +124,7 @@ def test_a_writer_waits_before_the_readers_that_stand_behind_it() -> None:
         ({"stops": []}, "stops: 0 is no number of threads from 2 to 64"),
         ({"order": [0, 0]}, "order: [0, 0] is no order of the 2 threads"),
         ({"order": [0, True]}, "order: [0, True] is no list of whole numbers"),
-        ({"rung": "R1"}, "rung: 'R1' is none of R2, R3, R4, R5"),
+        ({"rung": "R1"}, "rung: 'R1' is not one of R2, R3, R4, R5"),
         ({"aside": None}, "aside: None is no list"),
     ],
 )

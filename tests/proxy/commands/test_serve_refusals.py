@@ -72,7 +72,7 @@ def test_what_is_no_address_is_quoted(address: str) -> None:
     """With the form that is wanted."""
     said = refused("--address", address)
 
-    assert f"{address!r} is no address: HOST:PORT is wanted, for example 127.0.0.1:3333 or [::1]:0" == said
+    assert f"{address!r} is no address: expected HOST:PORT, for example 127.0.0.1:3333 or [::1]:0" == said
 
 
 # --------------------------------------------------------------------------------------- certificates
@@ -103,7 +103,7 @@ def test_a_file_without_pem_is_named(content: bytes, certificates: Certificates,
     file.write_bytes(content)
     said = refused("--tls-cert", file, "--tls-key", certificates.server_key)
 
-    assert f"{file}: no PEM: a line that begins with -----BEGIN is wanted" == said
+    assert f"{file}: no PEM: expected a line that begins with -----BEGIN" == said
 
 
 def test_a_key_of_another_certificate_is_refused(certificates: Certificates) -> None:
@@ -125,7 +125,7 @@ def test_pem_of_which_a_part_is_missing_is_refused(certificates: Certificates, t
     assert refused("--tls-cert", certificates.server, "--tls-key", cut).startswith(
         f"{certificates.server}, {cut}: "
     )
-    assert refused(*pair, "--client-ca", cut).startswith(f"{cut}: certificates are wanted: ")
+    assert refused(*pair, "--client-ca", cut).startswith(f"{cut}: expected certificates: ")
 
 
 # ---------------------------------------------------------------------------------------------- rules
@@ -134,7 +134,7 @@ def test_pem_of_which_a_part_is_missing_is_refused(certificates: Certificates, t
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "1:1: document: a mapping with names and values is wanted"),
+        ("", "1:1: document: expected a mapping with names and values"),
         ("tokens: []\n", "1:1: document: neither tokens nor certificates: no peer would be let in"),
         (f"tokens: {SECRET}\n", "1:9: tokens: Input should be a valid list"),
         ("tokens:\n  - rm: a\n", "2:5: tokens[0].token: this value is missing"),
@@ -198,7 +198,7 @@ def test_rules_for_certificates_need_an_authority(tmp_path: Path) -> None:
     """Without one no certificate is asked for, and nobody could be let in by it."""
     said = refused_rules("certificates:\n  - name: shim.example\n", tmp_path)
 
-    assert said.endswith("its certificates need --client-ca: nobody else vouches for them")
+    assert said.endswith("its certificates need --client-ca: nothing else vouches for them")
 
 
 def test_a_file_of_rules_that_is_missing_is_named(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_an_ask_that_nothing_stands_in_the_way_of_has_its_turn_to_come() -> None
     text = lines(h)
 
     assert "ask waits for 0s: memory 10; priority 3; for node n1 only; place 1 of 1" in text
-    assert "nothing stands in its way: it is placed when its turn comes" in text
+    assert "nothing blocks it: it is placed when its turn comes" in text
 
 
 def test_a_gang_is_written_with_its_task_groups() -> None:
@@ -96,6 +96,6 @@ def test_loops_are_counted() -> None:
 
     text = lines(scene, "root.a")
 
-    assert "preemptions that repeat one that came to nothing: 1" in text
+    assert "preemptions that repeat one without result: 1" in text
     assert "loop: the same as before" in text
     assert 2 == sum(line.startswith("preemption 0s ago, as preemptor") for line in text)

@@ -113,7 +113,7 @@ def test_what_the_scheduler_wants_ended_runs_until_it_is_confirmed() -> None:
     assert (["timeout"], {"timeout": si.TIMEOUT}) == ([*record.running], record.to_confirm)
     with pytest.raises(RecordError, match="never asked for"):
         record.released(released("unheard", si.TIMEOUT))
-    with pytest.raises(RecordError, match="is wanted again"):
+    with pytest.raises(RecordError, match="is requested again"):
         record.released(released("timeout", si.TIMEOUT))
 
 

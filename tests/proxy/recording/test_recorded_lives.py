@@ -156,5 +156,5 @@ def test_the_reason_is_not_in_an_anonymous_recording(tmp_path: Path) -> None:
 def test_what_is_no_state_of_a_manager_is_not_read(wrong: Any) -> None:
     """The message says what is wanted."""
     text = json.dumps({"at": 1, "manager": wrong})
-    with pytest.raises(LicorneError, match=r"an rmID, a state .* and a reason are wanted"):
+    with pytest.raises(LicorneError, match=r"expected an rmID, a state .* and a reason"):
         read_transcript(text, "x")

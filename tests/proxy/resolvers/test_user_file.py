@@ -52,14 +52,14 @@ def test_a_static_list_does_not_follow_the_list_it_was_made_from() -> None:
 @pytest.mark.parametrize(
     ("text", "problems"),
     [
-        ("", ["1:1: document: users with lists of groups are wanted"]),
-        ("- ada", ["1:1: document: users with lists of groups are wanted"]),
+        ("", ["1:1: document: expected users with lists of groups"]),
+        ("- ada", ["1:1: document: expected users with lists of groups"]),
         (
             "ada: dev\nbob: [1, x, '']",
             [
-                "1:6: ada: a list of groups is wanted: 'dev'",
-                "2:7: bob[0]: the name of a group is wanted, in quotes if need be: 1",
-                "2:13: bob[2]: the name of a group is wanted, in quotes if need be: ''",
+                "1:6: ada: expected a list of groups, not 'dev'",
+                "2:7: bob[0]: expected the name of a group, in quotes if need be, not 1",
+                "2:13: bob[2]: expected the name of a group, in quotes if need be, not ''",
             ],
         ),
     ],
@@ -118,4 +118,4 @@ def test_a_bad_file_ends_a_command_before_it_begins(tmp_path: Path, command: str
     status, output, errors = run(command, written(tmp_path / "t.jsonl", ""), "--users", users)
 
     assert (2, "") == (status, output)
-    assert f"licorne {command}: {users}:1:6: ada: a list of groups is wanted: 1" in errors
+    assert f"licorne {command}: {users}:1:6: ada: expected a list of groups, not 1" in errors

@@ -25,7 +25,7 @@ from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 
 TOKEN_OF_A, TOKEN_OF_ANY, UNKNOWN = "the-token-of-cluster-a", "the-token-of-anybody", "no-token-known-here"
-NOTHING_KNOWN: Final = "a bearer token (authorization: Bearer ...) or a certificate is wanted"
+NOTHING_KNOWN: Final = "a bearer token (authorization: Bearer ...) or a certificate is required"
 NOT_KNOWN: Final = "the bearer token is not known here"
 OF_A_ALONE: Final = "this token or certificate speaks for RM 'a', not for 'b'"
 RULES: Final = AccessRules(

@@ -103,5 +103,5 @@ def test_a_core_that_never_comes_to_rest_is_found_out() -> None:
     core = FakeCore()
     core.next_deadline_ns = core.now_ns  # type: ignore[method-assign]
 
-    with pytest.raises(AssertionError, match="never come to rest"):
+    with pytest.raises(AssertionError, match="never stop exchanging messages"):
         run(core, an_application(a_task(cores=11)))

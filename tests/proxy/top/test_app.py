@@ -362,7 +362,7 @@ def test_a_server_that_is_not_there_at_first_is_read_when_it_comes(server: Docum
 
 
 @pytest.mark.parametrize(
-    "answer", [JSONResponse({"message": "a token is wanted"}, 401), {"not": "a list"}, None]
+    "answer", [JSONResponse({"message": "a token is required"}, 401), {"not": "a list"}, None]
 )
 def test_what_cannot_be_read_is_said_and_no_traceback(server: DocumentServer, answer: object) -> None:
     server.documents["/ws/v1/partitions"] = answer

@@ -59,8 +59,8 @@ def error_of(address: str, *, timeout_seconds: float = 10.0) -> str:
     ("answer", "said"),
     [
         (
-            JSONResponse({"message": "a token is wanted"}, 401),
-            "wants another token (status 401: a token is wanted)",
+            JSONResponse({"message": "a token is required"}, 401),
+            "wants another token (status 401: a token is required)",
         ),
         (Response("no", 403), "wants another token (status 403)"),
         (Response("<html>", media_type="text/html"), "cannot be read: invalid JSON"),

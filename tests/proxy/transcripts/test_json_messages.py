@@ -71,7 +71,7 @@ def test_a_number_that_does_not_fit_is_named(value: Json, said: str) -> None:
 
 def test_a_word_that_is_none_of_several_is_named_with_all_of_them() -> None:
     """Such as an action of a node; a flag is true or false."""
-    with pytest.raises(MessageError, match=r"action: 'CREAT' is none of .*; did you mean 'CREATE'\?"):
+    with pytest.raises(MessageError, match=r"action: 'CREAT' is not one of .*; did you mean 'CREATE'\?"):
         read_message(si.NodeInfo, {"action": "CREAT"})
     with pytest.raises(MessageError, match="placeholder: expected true or false, not 1"):
         read_message(si.Allocation, {"placeholder": 1})
