@@ -101,7 +101,7 @@ class Registration:
     configuration: str = ""
     extra_configuration: Mapping[str, str] = field(default_factory=dict)
     partitions: tuple[str, ...] | None = None
-    """The full names of the partitions that are made of the configuration, also by updates; `None` for all."""
+    """The full names of the partitions that are made of the configuration, by updates too; `None` for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
