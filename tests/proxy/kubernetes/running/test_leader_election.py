@@ -113,6 +113,24 @@ def test_a_holder_that_cannot_renew_loses_and_says_so_once(elections: Elections)
     assert ["first leads", "first has lost"] == elections.told
 
 
+def test_a_holder_whose_program_fails_loses_too(
+    elections: Elections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was raised, the lease was not renewed: nobody may bind without it."""
+    first = elections.process("first")
+    first.step()
+
+    def fail(*_: object) -> None:
+        raise ValueError("a fault of the program")
+
+    monkeypatch.setattr(ApiCalls, "get_lease", fail)
+    for _ in range(5):
+        elections.now += 2
+        first.step()
+
+    assert ["first leads", "first has lost"] == elections.told
+
+
 def test_a_holder_whose_lease_another_has_taken_loses(elections: Elections) -> None:
     """For example after its machine has slept."""
     first = elections.process("first")
