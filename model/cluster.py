@@ -215,7 +215,9 @@ def _checked_subset(registration: Registration, config: SchedulerConfig) -> froz
         if name not in known:
             short = short_partition_name(name)
             hint = did_you_mean(short, [*known.values()])
-            raise RequestError(f"the configuration has no partition {short!r}, which is to be made{hint}")
+            raise RequestError(
+                f"the configuration has no partition {short!r:.100}, which is to be made{hint}"
+            )
     return frozenset(registration.partitions)
 
 

@@ -43,12 +43,12 @@ class Held:
         self._open = threading.Event()
         carry_out: Any = getattr(served.scheduler, method)
 
-        def hold(*args: object) -> object:
+        def hold(*args: object, **named: object) -> object:
             if not self.reached.is_set():
                 self.reached.set()
                 assert self._open.wait(WAIT_SECONDS)
             try:
-                return carry_out(*args)
+                return carry_out(*args, **named)
             finally:
                 self.left.set()
 

@@ -121,17 +121,18 @@ def compare(lines: Sequence[str], halves: tuple[frozenset[str], frozenset[str]])
     }
     first = replayed(half_of(lines, scheduled, halves[0], lambda name: name not in halves[1]))
     second = replayed(half_of(lines, scheduled, halves[1], lambda name: name in halves[1]))
-    for number, rows in whole.items():
+    for number, text in enumerate(lines, start=1):
+        rows = whole[number]
         said, of_first, of_second = map(decided, (rows, first[number], second[number]))
         of_both = sorted(of_first + of_second)
-        where = f"line {number}: {lines[number - 1]}"
+        where = f"line {number}: {text}"
         if any("error" in row for row in rows):  # What both are sent, both refuse.
             assert set(said) == set(of_both), where
             continue
         assert sorted(said) == of_both, where
         assert is_in_order(of_first, said), where
         assert is_in_order(of_second, said), where
-        if lines[number - 1] == SNAPSHOT:
+        if text == SNAPSHOT:
             (row,), (one,), (other,) = rows, first[number], second[number]
             both = merged(one["snapshot"], other["snapshot"])
             assert json.dumps(row["snapshot"], sort_keys=True) == json.dumps(both, sort_keys=True), where
