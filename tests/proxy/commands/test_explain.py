@@ -254,9 +254,9 @@ def test_an_ask_for_one_node_learns_whether_it_has_room(scenario: str) -> None:
         ([], "name the user of a new application (--user), or an application (--of)"),
         (["--of", "app", "--user", "eve"], "application app has its user, queue and tags"),
         (["--of", "app"], "an ask of application app wants something: name it (--resource vcore=1)"),
-        (["--user", "eve", "-r", "vcore"], "--resource vcore: a name and a value with = between"),
+        (["--user", "eve", "-r", "vcore"], "--resource vcore: expected NAME=VALUE"),
         (["--user", "eve", "-r", "vcore=much"], "--resource: invalid quantity: 'much'"),
-        (["--user", "eve", "--tag", "=x"], "--tag =x: a name and a value with = between"),
+        (["--user", "eve", "--tag", "=x"], "--tag =x: expected NAME=VALUE"),
         (["--of", "nobody", "-r", "vcore=1"], "application 'nobody' is not active in [rm]default"),
     ],
 )
