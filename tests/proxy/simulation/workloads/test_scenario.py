@@ -146,7 +146,7 @@ def test_an_application_may_be_a_gang(tmp_path: Path) -> None:
         ),
         ("count: 3", "count: three", "day.yaml:8:12: applications[0].count: expected a whole number"),
         ("500m", "500 Mb", "day.yaml:16:20: applications[0].tasks[0].resources: invalid quantity: '500 Mb'"),
-        ("{vcore: 1}", "{}", "day.yaml:19:20: applications[0].tasks[1].resources: quantities by"),
+        ("{vcore: 1}", "{}", "day.yaml:19:20: applications[0].tasks[1].resources: expected quantities by"),
         ("{vcore: 1}", "{vcore: 0}", "day.yaml:19:20: applications[0].tasks[1].resources: at least one"),
         ("30m", "-30m", "day.yaml:12:13: applications[0].submit: the duration '-30m' is negative"),
         ("30m", "30", "day.yaml:12:13: applications[0].submit: invalid duration: '30'; write for example"),
