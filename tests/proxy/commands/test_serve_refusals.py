@@ -111,7 +111,9 @@ def test_a_key_of_another_certificate_is_refused(certificates: Certificates) -> 
     _, other = certificates.write("other", certificates.issue("localhost"))
     said = refused("--tls-cert", certificates.server, "--tls-key", other)
 
-    assert said.startswith(f"{certificates.server}, {other}: expected a certificate and its key without a password")
+    assert said.startswith(
+        f"{certificates.server}, {other}: expected a certificate and its key without a password"
+    )
     assert "key values mismatch" in said
 
 
