@@ -21,7 +21,7 @@ _GARBAGE_AFTER: Final = 50_000
 def prepare_process() -> None:
     """Set up this process for a scheduler.
 
-    Threads take turns in the interpreter after 1 ms in place of 5: a scheduler and whoever waits for it, such
+    Threads take turns in the interpreter after 1 ms in place of 5: a scheduler and what waits for it, such
     as an event loop, would wait that long for each other. Cyclic garbage is looked for after 50,000 new
     objects in place of 700: a scheduler makes hardly any, and keeps much for long, so that looking for it
     takes up to half of its time.

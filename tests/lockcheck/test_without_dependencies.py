@@ -19,7 +19,8 @@ IMPORTED_AS = {"pyyaml": "yaml", "protobuf": "google.protobuf"}
 
 def test_lockcheck_runs_where_no_dependency_of_licorne_is_installed() -> None:
     """`pip install --no-deps licorne` is enough, also for pytest, which loads the plugin by itself."""
-    named = [re.split(r"[^\w-]", line)[0].lower() for line in requires("licorne") or ()]
+    named = {re.split(r"[^\w-]", line)[0].lower() for line in requires("licorne") or ()}
+    named.discard("licorne")  # one extra names another one
     program = PROGRAM.format(blocked=[IMPORTED_AS.get(name, name.replace("-", "_")) for name in named])
     done = run_python("-c", program)
 

@@ -84,7 +84,7 @@ class Reporter:
         self._write_condition(condition)
 
     def _write_condition(self, condition: _Condition) -> None:
-        """Write what is wanted by now, one after the other, so that the last one stays."""
+        """Write the last condition that was requested; one is written after the other, so that it stays."""
         meta, wanted = condition.pod.metadata, condition.wanted
         is_wanted = self._conditions.get(meta.uid) is condition
         if condition.is_open or condition.written == wanted or not is_wanted:
