@@ -65,6 +65,7 @@ def _handler(checks: Mapping[str, Callable[[], str]]) -> type[BaseHTTPRequestHan
 
     class Probe(BaseHTTPRequestHandler):
         timeout = _READ_SECONDS
+        wbufsize = -1  # Head and body are one packet: who ends in between has not answered half.
 
         def do_GET(self) -> None:
             check = checks.get(self.path)

@@ -98,7 +98,7 @@ class Replica:
                 connection.request("GET", path)
                 answer = connection.getresponse()
                 return answer.status, answer.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, ""
 
     @property
