@@ -131,7 +131,8 @@ def test_a_leader_that_is_asked_to_end_hands_over(
     is_placed = within(HANDOVER_SECONDS, lambda: "nodeName" in api.ok("GET", f"{pods}/meanwhile")["spec"])
     assert is_placed, standby.log.read_text()
     assert 0 == leader.process.wait(10)
-    assert holder(api) not in {"", before}
+    # The old leader may have placed the pod in its last moment: then the lease is taken a little later.
+    assert within(HANDOVER_SECONDS, lambda: holder(api) not in {"", before})
 
 
 def test_a_leader_that_loses_the_lease_ends(api: Api, start: Start, pod_names: tuple[str, str]) -> None:
