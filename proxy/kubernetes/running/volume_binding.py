@@ -119,6 +119,8 @@ class VolumeBinding:
     def _time_out(self, task: PodTask, placement: int) -> None:
         if self._is_current(task, placement):
             self._fail(task, f"its volumes were not there after {self._timeout_seconds:g} s")
+        elif (binding := self._waiting.get(task.key)) is not None and binding.placement == placement:
+            del self._waiting[task.key]  # the pod has ended, or is elsewhere
 
     def _is_current(self, task: PodTask, placement: int) -> bool:
         """Return whether a pod waits for its volumes since that placement."""
