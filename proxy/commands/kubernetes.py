@@ -17,7 +17,14 @@ from ..process_settings import prepare_process
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
 from .log_output import log_format_named, log_written, reporter
-from .options import EngineOption
+from .options import (
+    EngineOption,
+    InsecurePublicOption,
+    LogFormatOption,
+    NoRestOption,
+    RestAddressOption,
+    RestTokenOption,
+)
 from .serve import check_installed, rest_settings
 
 if TYPE_CHECKING:
@@ -78,18 +85,10 @@ def schedule_pods(
     no_lease: Annotated[
         bool, typer.Option("--no-lease", help="Schedule without a lease: no other process may run.")
     ] = False,
-    rest_address: Annotated[
-        str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
-    ] = "127.0.0.1:9080",
-    no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")] = False,
-    rest_token: Annotated[
-        Path | None,
-        typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),
-    ] = None,
-    insecure_public: Annotated[
-        bool,
-        typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach."),
-    ] = False,
+    rest_address: RestAddressOption = "127.0.0.1:9080",
+    no_rest: NoRestOption = False,
+    rest_token: RestTokenOption = None,
+    insecure_public: InsecurePublicOption = False,
     health_address: Annotated[
         str | None,
         typer.Option(
@@ -121,12 +120,7 @@ def schedule_pods(
         ),
     ] = None,
     engine: EngineOption = "actors",
-    log_format: Annotated[
-        str,
-        typer.Option(
-            "--log-format", metavar="FORMAT", help="What standard error gets: text, or json with the log."
-        ),
-    ] = "text",
+    log_format: LogFormatOption = "text",
 ) -> None:
     """Schedule the pods of a Kubernetes cluster until SIGTERM or Ctrl-C.
 

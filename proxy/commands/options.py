@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AsJsonOption",
     "EngineOption",
+    "InsecurePublicOption",
+    "LogFormatOption",
+    "NoRestOption",
     "NodesOption",
     "OwnTimesOption",
+    "RestAddressOption",
+    "RestTokenOption",
     "SeedOption",
     "ThreadsOption",
     "UsersOption",
@@ -75,3 +80,20 @@ SeedOption: TypeAlias = Annotated[
     ),
 ]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+RestAddressOption: TypeAlias = Annotated[
+    str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
+]
+NoRestOption: TypeAlias = Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")]
+RestTokenOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),
+]
+InsecurePublicOption: TypeAlias = Annotated[
+    bool, typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach.")
+]
+LogFormatOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--log-format", metavar="FORMAT", help="What standard error gets: text, or json with the log."
+    ),
+]

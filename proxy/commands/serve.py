@@ -16,7 +16,15 @@ from ..server.addresses import Address
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
 from .log_output import log_format_named, log_written, reporter
-from .options import EngineOption, ThreadsOption
+from .options import (
+    EngineOption,
+    InsecurePublicOption,
+    LogFormatOption,
+    NoRestOption,
+    RestAddressOption,
+    RestTokenOption,
+    ThreadsOption,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,18 +47,13 @@ def serve(
     address: Annotated[
         str, typer.Option("--address", metavar="HOST:PORT", help="Where to listen; port 0: one that is free.")
     ] = "127.0.0.1:3333",
-    rest_address: Annotated[
-        str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
-    ] = "127.0.0.1:9080",
-    rest_token: Annotated[
-        Path | None,
-        typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),
-    ] = None,
+    rest_address: RestAddressOption = "127.0.0.1:9080",
+    rest_token: RestTokenOption = None,
     ui_dir: Annotated[
         Path | None,
         typer.Option("--ui-dir", metavar="DIR", help="A build of yunikorn-web, in place of the page."),
     ] = None,
-    no_rest: Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")] = False,
+    no_rest: NoRestOption = False,
     tls_cert: Annotated[
         Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
     ] = None,
@@ -67,10 +70,7 @@ def serve(
         Path | None,
         typer.Option("--access", metavar="FILE", help="Tokens and certificates that are let in (.yaml)."),
     ] = None,
-    insecure_public: Annotated[
-        bool,
-        typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach."),
-    ] = False,
+    insecure_public: InsecurePublicOption = False,
     stop_after: Annotated[
         str,
         typer.Option(
@@ -103,12 +103,7 @@ def serve(
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
-    log_format: Annotated[
-        str,
-        typer.Option(
-            "--log-format", metavar="FORMAT", help="What standard error gets: text, or json with the log."
-        ),
-    ] = "text",
+    log_format: LogFormatOption = "text",
 ) -> None:
     """Serve resource managers over gRPC, and readers over REST, until SIGTERM or Ctrl-C.
 

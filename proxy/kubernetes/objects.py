@@ -7,9 +7,12 @@ need not look at the tens of thousands of them.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 __all__ = [
+    "SELECTED_NODE",
     "Affinity",
     "Binding",
     "BindingTarget",
@@ -58,6 +61,10 @@ __all__ = [
     "VolumeNodeAffinity",
     "VolumeSpec",
 ]
+
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""The annotation of a claim that says for which node a volume is to be made."""
 
 
 class _Read(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False, kw_only=True):
@@ -298,6 +305,17 @@ class Pod(_Read, frozen=True):
     def full_name(self) -> str:
         """Namespace and name, as people write it."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def claim_names(self) -> tuple[str, ...]:
+        """The claims of storage that it mounts, those made for its ephemeral volumes included."""
+        names = []
+        for volume in self.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                names.append(volume.persistent_volume_claim.claim_name)
+            elif volume.ephemeral is not None:
+                names.append(f"{self.metadata.name}-{volume.name}")
+        return tuple(names)
 
     @property
     def is_terminal(self) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ..objects import Binding, BindingTarget, KubernetesEvent, Lease, ObjectMeta, Pod
+from ..objects import SELECTED_NODE, Binding, BindingTarget, KubernetesEvent, Lease, ObjectMeta, Pod
 from .api_client import ApiClient
 from .errors import ApiError, ApiUnreachable
 
@@ -143,7 +143,7 @@ class ApiCalls:
 
     def select_node(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Have a volume made for a claim, where a node can reach it."""
-        annotations = {"volume.kubernetes.io/selected-node": node}
+        annotations = {SELECTED_NODE: node}
         body = msgspec.json.encode({"metadata": {"uid": uid, "annotations": annotations}})
         path = f"/api/v1/namespaces/{quote(namespace)}/persistentvolumeclaims/{quote(name)}"
         self._client.request("PATCH", path, body=body, content_type=_MERGE_PATCH)

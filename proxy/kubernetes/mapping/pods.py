@@ -10,7 +10,6 @@ from .names import PLACEHOLDER, TASK_GROUP_NAME
 from .settings import KubernetesSettings
 
 __all__ = [
-    "claim_names",
     "counts_as_foreign",
     "creation_seconds",
     "gate_names",
@@ -33,17 +32,6 @@ def counts_as_foreign(pod: Pod, settings: KubernetesSettings) -> bool:
 def gate_names(pod: Pod) -> tuple[str, ...]:
     """Return the gates that keep a pod from being scheduled; without any it is an ask."""
     return tuple(gate.name for gate in pod.spec.scheduling_gates)
-
-
-def claim_names(pod: Pod) -> tuple[str, ...]:
-    """Return the claims of storage, in the namespace of the pod, that must exist before it is an ask."""
-    names = []
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            names.append(volume.persistent_volume_claim.claim_name)
-        elif volume.ephemeral is not None:
-            names.append(f"{pod.metadata.name}-{volume.name}")
-    return tuple(names)
 
 
 def is_placeholder(pod: Pod) -> bool:

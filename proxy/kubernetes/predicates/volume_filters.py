@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from licorne.proxy.kubernetes.objects import (
+    SELECTED_NODE,
     KubernetesNode,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -22,7 +23,6 @@ from licorne.proxy.kubernetes.predicates.cluster_view import ClusterView
 from licorne.proxy.kubernetes.predicates.selectors import node_matches
 
 __all__ = [
-    "SELECTED_NODE",
     "claim_keys",
     "is_to_be_provided",
     "refused_by_binding",
@@ -31,8 +31,6 @@ __all__ = [
     "refused_for_exclusive_claim",
 ]
 
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""The annotation of a claim that says for which node a volume is to be made."""
 _ALONE = "ReadWriteOncePod"
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -50,11 +48,8 @@ _BETWEEN_ZONES = "__"
 
 def claim_keys(pod: Pod) -> Iterator[str]:
     """Name the claims of a pod, those made for its ephemeral volumes included, as `<namespace>/<name>`."""
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield f"{pod.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
-        elif volume.ephemeral is not None:
-            yield f"{pod.full_name}-{volume.name}"
+    for name in pod.claim_names:
+        yield f"{pod.metadata.namespace}/{name}"
 
 
 def refused_for_exclusive_claim(pod: Pod, view: ClusterView) -> str | None:

@@ -211,7 +211,7 @@ class PodActions:
         self._loop.work(lambda: call(meta.namespace, meta.name, meta.uid), then)
 
     def _end_again(self, task: PodTask, pause_seconds: int) -> None:
-        self._loop.later(pause_seconds, self._end, task, min(2 * pause_seconds, _PAUSE_MAX_SECONDS))
+        self._loop.later(pause_seconds, self._end, task, _next_pause(pause_seconds))
 
     def _look_whether_gone(self, task: PodTask, pause_seconds: int) -> None:
         """Look whether another pod has the name of one that was not deleted because of a conflict."""
@@ -239,8 +239,9 @@ class PodActions:
                 case ApiError(status=404 | 409):
                     pass  # the watch says that it is gone
                 case Exception():
-                    pause = min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
-                    self._loop.later(pause_seconds, self._fail, task, reason, message, pause)
+                    self._loop.later(
+                        pause_seconds, self._fail, task, reason, message, _next_pause(pause_seconds)
+                    )
 
         self._loop.work(
             lambda: self._calls.patch_pod_phase(
@@ -275,7 +276,7 @@ class PodActions:
                 case ApiError(status=status) if status < 500 and status not in _NOT_CREATED_YET:
                     self.answers.placeholder_refused(application, name, str(answer))
                 case Exception() if not (isinstance(answer, ApiError) and answer.status == 409):
-                    pause = min(2 * pause_seconds, _PAUSE_MAX_SECONDS)
+                    pause = _next_pause(pause_seconds)
                     self._loop.later(pause_seconds, self._create, application, name, manifest, pause)
                 case _:
                     self.answers.placeholder_created(application, name)
@@ -292,3 +293,8 @@ def _pause(attempt: int, error: Exception | None) -> float:
     """Return how long to wait after an attempt: as long as the API server asks for, if that is longer."""
     asked = error.retry_after_seconds if isinstance(error, ApiError) else None
     return max(BIND_DELAYS_SECONDS[attempt], asked or 0.0)
+
+
+def _next_pause(pause_seconds: int) -> int:
+    """Return the pause after the next attempt of what is tried until it succeeds."""
+    return min(2 * pause_seconds, _PAUSE_MAX_SECONDS)

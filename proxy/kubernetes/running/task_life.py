@@ -11,7 +11,7 @@ from ...si import si_pb2 as si
 from ..mapping.asks import ask as ask_message
 from ..mapping.asks import release as release_message
 from ..mapping.pod_sizes import pod_resource
-from ..mapping.pods import claim_names, gate_names
+from ..mapping.pods import gate_names
 from ..objects import Pod
 from ..predicates.cluster_view import anti_affinity_terms
 from ..predicates.verdicts import PodFilters, predicate_class
@@ -205,7 +205,7 @@ class TaskLife:
 
     def why_blocked(self, pod: Pod) -> str:
         """Return why a pod cannot be asked for yet, empty if it can."""
-        for name in claim_names(pod):
+        for name in pod.claim_names:
             claim = self._cache.claims.get(f"{pod.metadata.namespace}/{name}")
             if claim is None:
                 return f"persistentvolumeclaim {name!r} not found"

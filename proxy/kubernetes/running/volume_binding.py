@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, final
 
 from ..client.api_calls import ApiCalls
-from ..objects import PersistentVolumeClaim
-from ..predicates.volume_filters import SELECTED_NODE, claim_keys, is_to_be_provided
+from ..objects import SELECTED_NODE, PersistentVolumeClaim
+from ..predicates.volume_filters import claim_keys, is_to_be_provided
 from .cache import ClusterCache
 from .event_loop import EventLoop
 from .tasks import PodTask, TaskState

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from itertools import count
 
 import pytest
-from support.kubernetes.api import Api
 from support.kubernetes.building import UnbuiltError
 from support.kubernetes.cluster import EVERY_SERVER, Cluster, installed_programs, running
 from support.kubernetes.kubelet import Kubelet
-
-_SERIAL = count(1)
 
 
 @pytest.fixture(scope="session")
@@ -24,23 +19,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip(str(error))
     with running(tmp_path_factory.mktemp("cluster"), servers=EVERY_SERVER) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[Api]:
-    """Return the administrator's client."""
-    with closing(cluster.api()) as api:
-        yield api
-
-
-@pytest.fixture
-def namespace(api: Api) -> Iterator[str]:
-    """Return the name of a namespace of the test alone; its pods are gone afterwards."""
-    name = f"test-{next(_SERIAL)}"
-    api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    yield name
-    api.ok("DELETE", f"/api/v1/namespaces/{name}")
-    api.ok("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
 
 
 @pytest.fixture

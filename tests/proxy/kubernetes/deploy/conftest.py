@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ from support.kubernetes.installation import (
 from support.kubernetes.kubelet import Kubelet
 from support.kubernetes.manifests import node
 
-_SERIAL = count(1)
 _START_SECONDS = 30
 
 
@@ -43,13 +41,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         for name in ("n1", "n2"):
             kubelet.add_node(node(name))
         yield cluster
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[Api]:
-    """Return the administrator's client."""
-    with closing(cluster.api()) as api:
-        yield api
 
 
 @pytest.fixture(scope="session")
@@ -96,13 +87,3 @@ def leader(start: Callable[..., Replica], api: Api, pod_names: tuple[str, str]) 
     replica = start(pod_names[0])
     assert within(_START_SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
     return replica
-
-
-@pytest.fixture
-def namespace(api: Api) -> Iterator[str]:
-    """Return the name of a namespace of the test alone; its pods are gone afterwards."""
-    name = f"test-{next(_SERIAL)}"
-    api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    yield name
-    api.ok("DELETE", f"/api/v1/namespaces/{name}")
-    api.ok("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})

@@ -8,7 +8,6 @@ import pytest
 from support.kubernetes.decoded import CREATED, CREATED_SECONDS, pod_of
 
 from licorne.proxy.kubernetes.mapping.pods import (
-    claim_names,
     counts_as_foreign,
     creation_seconds,
     gate_names,
@@ -83,7 +82,7 @@ def test_a_pod_waits_for_the_claims_that_it_names() -> None:
         {"name": "settings", "configMap": {"name": "any"}},
     ]
 
-    assert ("shared", "pod-1-scratch") == claim_names(pod_of(spec={"volumes": volumes}))
+    assert ("shared", "pod-1-scratch") == pod_of(spec={"volumes": volumes}).claim_names
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("false", False), ("True", False)])

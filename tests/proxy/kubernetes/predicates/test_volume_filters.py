@@ -9,9 +9,13 @@ import pytest
 from support.kubernetes.held_view import HeldView
 from support.kubernetes.placing import ZONE, a_node, a_pod, term
 
-from licorne.proxy.kubernetes.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
-from licorne.proxy.kubernetes.predicates.volume_filters import (
+from licorne.proxy.kubernetes.objects import (
     SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from licorne.proxy.kubernetes.predicates.volume_filters import (
     claim_keys,
     refused_by_binding,
     refused_by_zone,
