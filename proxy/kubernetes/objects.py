@@ -188,13 +188,11 @@ class ContainerResources(_Read, frozen=True):
     """Quantities as texts, as Kubernetes writes them; numbers are possible too."""
 
     requests: dict[str, str | int | float] = {}
-    limits: dict[str, str | int | float] = {}
 
 
 class ContainerPort(_Read, frozen=True):
     """A port of a container; with a host port, one of the node too."""
 
-    container_port: int = 0
     host_port: int = 0
     """0 if none."""
     host_ip: str = msgspec.field(default="", name="hostIP")
@@ -205,7 +203,6 @@ class Container(_Read, frozen=True):
     """A container of a pod, or one that runs before them."""
 
     name: str = ""
-    image: str = ""
     resources: ContainerResources = ContainerResources()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
@@ -262,7 +259,6 @@ class PodSpec(_Read, frozen=True):
     scheduling_gates: tuple[ObjectReference, ...] = ()
     image_pull_secrets: tuple[ObjectReference, ...] = ()
     resource_claims: tuple[msgspec.Raw, ...] = ()
-    host_network: bool = False
 
 
 class PodCondition(_Read, frozen=True):
@@ -372,7 +368,6 @@ class PriorityClass(_Read, frozen=True):
 
     metadata: ObjectMeta
     value: int = 0
-    preemption_policy: str | None = None
 
 
 class ClaimSpec(_Read, frozen=True):
@@ -408,8 +403,6 @@ class VolumeSpec(_Read, frozen=True):
     """What a volume is."""
 
     node_affinity: VolumeNodeAffinity | None = None
-    storage_class_name: str = ""
-    claim_ref: ObjectReference | None = None
 
 
 class PersistentVolume(_Read, frozen=True):
