@@ -6,6 +6,7 @@ Licorne call these functions, and a program that embeds a scheduler may do the s
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import sys
 from collections.abc import Iterator
@@ -24,8 +25,10 @@ def prepare_process() -> None:
     Threads take turns in the interpreter after 1 ms in place of 5: a scheduler and what waits for it, such
     as an event loop, would wait that long for each other. Cyclic garbage is looked for after 50,000 new
     objects in place of 700: a scheduler makes hardly any, and keeps much for long, so that looking for it
-    takes up to half of its time.
+    takes up to half of its time. A crash in native code says on stderr where each thread was.
     """
+    if not faulthandler.is_enabled():
+        faulthandler.enable()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(_GARBAGE_AFTER)
 

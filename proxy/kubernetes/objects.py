@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 __all__ = [
     "SELECTED_NODE",
     "Affinity",
@@ -493,3 +495,6 @@ class KubernetesEvent(_Read, frozen=True):
 
     metadata: ObjectMeta
     series: EventSeries | None = None
+
+
+resolve_structs(__name__)

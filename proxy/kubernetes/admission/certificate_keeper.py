@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ....actors.services.log import Log
 from ..client.api_client import ApiClient
 from ..client.errors import ApiError, ApiUnreachable
@@ -220,3 +222,6 @@ def _read(body: bytes, kind: type[_Kind]) -> _Kind:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
         raise ApiUnreachable(f"the answer cannot be read as {kind.__name__}: {error}") from error
+
+
+resolve_structs(__name__)

@@ -12,6 +12,8 @@ from typing import Final, Protocol, final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ..mapping.applications import UserInfoError, generated_id, given_id, parsed_user_info, queue_name
 from ..mapping.asks import allows_preemption_of_itself
 from ..mapping.names import (
@@ -229,3 +231,6 @@ def _at(raw: msgspec.Raw, path: tuple[str, ...]) -> msgspec.Raw:
     for step in path:
         raw = object_of(raw, dict[str, msgspec.Raw]).get(step, msgspec.Raw(b"{}"))
     return raw
+
+
+resolve_structs(__name__)

@@ -9,6 +9,8 @@ from typing import Final, TypeVar, final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ....model.errors import LicorneError
 
 __all__ = [
@@ -163,3 +165,6 @@ def added_entries(
 def _pointer(path: Sequence[str]) -> str:
     """Return a way as RFC 6901 writes it."""
     return "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+resolve_structs(__name__)

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ....model.errors import LicorneError
 
 __all__ = ["ApiError", "ApiUnreachable", "CredentialError"]
@@ -92,3 +94,6 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return "unknown status"
+
+
+resolve_structs(__name__)

@@ -14,6 +14,8 @@ from typing import Final, Protocol, final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ...files.input_errors import InputError
 from ...files.input_files import read_text
 from .errors import CredentialError
@@ -257,3 +259,6 @@ def _printed(plugin: ExecPlugin, output: bytes) -> _ExecStatus:
     if not status.token and not status.client_certificate_data:
         raise CredentialError(f"{place} neither a token nor a certificate")
     return status
+
+
+resolve_structs(__name__)

@@ -13,6 +13,8 @@ from typing import Final, Generic, TypeVar, final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ...files.input_errors import InputError
 from ...files.input_files import read_text
 from ...files.located_yaml import LocatedYaml, read_located_yaml
@@ -378,3 +380,6 @@ def _error(file: LocatedYaml, path: str, text: str) -> InputError:
     """Return the error about a value, with its line, or that of what is around it."""
     position = file.finding_at(path, text).position
     return InputError(file.path, f"{path}: {text}", line=position.line, column=position.column)
+
+
+resolve_structs(__name__)

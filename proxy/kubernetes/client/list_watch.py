@@ -12,6 +12,8 @@ from typing import Final, Generic, Protocol, TypeVar, final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ....actors.services.log import Log
 from ....model.errors import LicorneError
 from ..objects import ObjectMeta
@@ -323,3 +325,6 @@ _CHANGES: Final = {change.value: change for change in WatchChange}
 def _is_expired(error: LicorneError) -> bool:
     """Return whether the server has forgotten a version: what is not a version is listed anew as well."""
     return isinstance(error, ApiError) and (error.status == 410 or error.reason in {"Expired", "Gone"})
+
+
+resolve_structs(__name__)

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ....model.errors import LicorneError
 from ...si import constants
 from ...si import si_pb2 as si
@@ -256,3 +258,6 @@ def _ignored(pod: Pod, what: str, sources: tuple[_Source, ...]) -> list[str]:
 
 def _namespace_name(pod: Pod) -> str:
     return pod.metadata.namespace or DEFAULT_NAMESPACE
+
+
+resolve_structs(__name__)

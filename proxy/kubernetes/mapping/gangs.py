@@ -14,6 +14,8 @@ from typing import Final, final
 
 import msgspec
 
+from licorne.proxy.kubernetes.struct_types import resolve_structs
+
 from ....model.resources.quantities import INT64_MAX, QuantityError
 from ...si import si_pb2 as si
 from ..objects import Pod
@@ -212,3 +214,6 @@ def _sum(groups: Iterable[DeclaredTaskGroup]) -> dict[str, int]:
         for name, amount in group.resource.items():
             total[name] = total.get(name, 0) + group.min_member * amount
     return total
+
+
+resolve_structs(__name__)
