@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ManagerMessage(_message.Message):
-    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump", "forget", "pause", "stop", "reconsider")
+    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump", "forget", "pause", "stop", "reconsider", "prepare_configuration", "commit_configuration", "abandon_configuration")
     CALL_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,9 @@ class ManagerMessage(_message.Message):
     PAUSE_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     RECONSIDER_FIELD_NUMBER: _ClassVar[int]
+    PREPARE_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    ABANDON_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     call: int
     hello: Hello
     register: Registration
@@ -46,7 +49,10 @@ class ManagerMessage(_message.Message):
     pause: Halt
     stop: Halt
     reconsider: Reconsideration
-    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ..., pause: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., stop: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., reconsider: _Optional[_Union[Reconsideration, _Mapping[str, object]]] = ...) -> None: ...
+    prepare_configuration: _si_pb2.UpdateConfigurationRequest
+    commit_configuration: ConfigurationChange
+    abandon_configuration: ConfigurationChange
+    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ..., pause: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., stop: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., reconsider: _Optional[_Union[Reconsideration, _Mapping[str, object]]] = ..., prepare_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., commit_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ..., abandon_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("version", "companion_of", "predicates")
@@ -89,6 +95,14 @@ class Halt(_message.Message):
     rm_id: str
     reason: str
     def __init__(self, rm_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ConfigurationChange(_message.Message):
+    __slots__ = ("rm_id", "number")
+    RM_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    rm_id: str
+    number: int
+    def __init__(self, rm_id: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Reconsideration(_message.Message):
     __slots__ = ("rm_id", "partition_name", "node_ids", "allocation_keys", "predicate_classes")
@@ -349,16 +363,20 @@ class SchedulerMessage(_message.Message):
     def __init__(self, call: _Optional[int] = ..., rm_id: _Optional[str] = ..., callback: _Optional[int] = ..., answer: _Optional[_Union[Answer, _Mapping[str, object]]] = ..., refusal: _Optional[_Union[Refusal, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeResponse, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationResponse, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationResponse, _Mapping[str, object]]] = ..., update_container_scheduling_state: _Optional[_Union[_si_pb2.UpdateContainerSchedulingStateRequest, _Mapping[str, object]]] = ..., send_event: _Optional[_Union[Events, _Mapping[str, object]]] = ..., predicates: _Optional[_Union[PredicateQuestions, _Mapping[str, object]]] = ..., preemption_predicates: _Optional[_Union[PreemptionQuestions, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpQuestion, _Mapping[str, object]]] = ...) -> None: ...
 
 class Answer(_message.Message):
-    __slots__ = ("number", "json", "stepped", "changed")
+    __slots__ = ("number", "json", "stepped", "changed", "version", "rest_address")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     JSON_FIELD_NUMBER: _ClassVar[int]
     STEPPED_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    REST_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     number: int
     json: str
     stepped: bool
     changed: bool
-    def __init__(self, number: _Optional[int] = ..., json: _Optional[str] = ..., stepped: _Optional[bool] = ..., changed: _Optional[bool] = ...) -> None: ...
+    version: str
+    rest_address: str
+    def __init__(self, number: _Optional[int] = ..., json: _Optional[str] = ..., stepped: _Optional[bool] = ..., changed: _Optional[bool] = ..., version: _Optional[str] = ..., rest_address: _Optional[str] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("kind", "text")

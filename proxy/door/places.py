@@ -1,0 +1,42 @@
+"""Where a partition runs, and how it is: what states, REST and the page show of the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["LinkState", "PartitionPlace"]
+
+
+class LinkState(Enum):
+    """How the link to the worker of a partition is."""
+
+    STARTING = "Starting"
+    """There is no worker yet."""
+    RECOVERING = "Recovering"
+    """A worker gets what the partition holds; nothing is placed meanwhile."""
+    RUNNING = "Running"
+    CLOSED = "Closed"
+    """The resource manager has registered again, or has stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPlace:
+    """A partition of a resource manager, and the worker that it is on."""
+
+    rm_id: str
+    partition: str
+    """Its name as the configuration has it, without the resource manager."""
+    state: LinkState
+    since_ns: int
+    """Since when it is in this state, nanoseconds since 1970."""
+    reason: str
+    """Why the worker before was lost, or why there is none; empty if nothing went wrong."""
+    address: str
+    """Where the worker serves `licorne.v1`; empty while there is none."""
+    rest_address: str
+    """Where the worker's REST interface listens, `HOST:PORT`; empty if that is not known, or it has none."""
+    worker_number: int
+    """Counts the workers of the partition, from 1; 0 while there is none."""
+    waiting: int
+    """How many requests wait in the door."""

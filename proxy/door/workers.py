@@ -1,0 +1,54 @@
+"""The worker of a partition, and what a launcher is: it starts workers, and replaces them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...model.errors import LicorneError
+
+__all__ = ["LaunchError", "LaunchedWorker", "Launcher"]
+
+
+class LaunchError(LicorneError):
+    """There is no worker for a partition, and trying again does not help; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedWorker:
+    """A process that schedules one partition, for each resource manager that has a partition of that name."""
+
+    partition: str
+    """The name of the partition, as the configuration has it."""
+    address: str
+    """Where it serves `licorne.v1`: `HOST:PORT`."""
+    number: int
+    """Counts the workers of the partition, from 1."""
+
+
+class Launcher(Protocol):
+    """Starts the workers of partitions. Its methods are called by several threads."""
+
+    def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
+        """Return a worker of a partition that has none; wait until its address is known.
+
+        The worker may not listen yet.
+
+        Args:
+            partition: The name of the partition.
+            given_up: Set when the caller does not want it any more.
+
+        Raises:
+            LaunchError: There can be no worker.
+            LicorneError: There is none now, and a later attempt may find one; or it was given up.
+        """
+
+    def lost(self, worker: LaunchedWorker) -> None:
+        """Note that a worker does not answer any more; return at once.
+
+        A process that still runs is ended. `start` returns another one.
+        """
+
+    def stop(self) -> None:
+        """End all workers that were started, and what starts them."""
