@@ -115,6 +115,11 @@ class CallbackQueue:
         self._closed = False
         self._thread = start_thread(self._run, name)
 
+    @property
+    def count(self) -> int:
+        """How many steps wait."""
+        return len(self._waiting)
+
     def put(self, step: Callable[[], None], *, may_wait: Callable[[], bool] = lambda: False) -> None:
         """Queue a step; wait while too many are waiting, as long as the caller may wait."""
         with self._changed:

@@ -85,6 +85,8 @@ class Connection:
         self._count = 0
         self.is_stepped = False
         """Whether the scheduler does nothing by itself; known when it has answered."""
+        self.rest_address = ""
+        """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none."""
         self._lost: ConnectionLostError | None = None
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options=_options())
@@ -107,6 +109,7 @@ class Connection:
             self.close()
             raise
         self.is_stepped = answer.stepped
+        self.rest_address = answer.rest_address
 
     @property
     def lost(self) -> ConnectionLostError | None:

@@ -40,7 +40,7 @@ from .errors import ConnectionLostError
 from .remote_life import Registered, RemoteLife
 from .steps import RemoteSteps
 
-__all__ = ["RemoteScheduler"]
+__all__ = ["RemoteAnswers", "RemoteScheduler"]
 
 _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0
@@ -76,6 +76,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
             `reconsider` may wait while the server does not read; then they raise `NotSentError`, and no part
             of the request was sent. With 0 they do not wait. Without it they wait until the server reads or
             the connection is lost, which may take 30 s. Not for a stepped scheduler: it answers each call.
+        on_lost: Called once, with the reason, when the connection is lost; it stays lost then.
 
     Raises:
         ConnectionLostError: The server cannot be reached within the timeout; one that does not listen yet
@@ -95,12 +96,14 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
         on_error: ErrorHook | None = None,
         timeout: float = 30.0,
         send_timeout_seconds: float = math.inf,
+        on_lost: Callable[[ConnectionLostError], object] | None = None,
     ) -> None:
         if not send_timeout_seconds >= 0:
             raise LicorneError(f"send_timeout_seconds={send_timeout_seconds} is below 0")
         self._transport = Transport(address, token, root_certificates, certificate, key)
         self._timeout = timeout
         self._send_timeout_seconds = send_timeout_seconds
+        self._on_lost = on_lost
         self._failures = CallbackFailures(on_error)
         self._callback_threads = CallbackThreads()
         self._registered: dict[str, Registered] = {}
@@ -112,6 +115,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
         self._connecting = threading.Lock()
         """Held while a connection becomes the one in use, and while it is taken away."""
         self._stepping = threading.RLock()
+        self.answers = RemoteAnswers(self._question)
+        """What answers questions that are messages."""
         connection = self._first_connection()
         self.stepped = connection.is_stepped
         self._callbacks = CallbackQueue("licorne-callbacks") if not self.stepped else None
@@ -121,7 +126,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
         try:
             self._use(connection)
         except ConnectionLostError:
-            if self.stepped:
+            if self.stepped or on_lost is not None:
                 raise
             start_thread(self._reconnect, "licorne-reconnect")
 
@@ -253,6 +258,15 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
     def is_connected(self) -> bool:
         """Return whether there is a connection now."""
         return self._connection is not None
+
+    @property
+    def rest_address(self) -> str:
+        """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none.
+
+        Raises:
+            RequestError: This object has been stopped, or there is no connection now.
+        """
+        return self._known().rest_address
 
     def _connect(self, timeout: float) -> Connection:
         return self._transport.connect(self._receive, self._lost, timeout)
@@ -426,8 +440,12 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
             if self._connection is not connection:
                 return  # It never was the one in use.
             self._connection = None
-        if not (self.stepped or self._stopped.is_set()):
+        if self.stepped or self._stopped.is_set():
+            return
+        if self._on_lost is None:
             start_thread(self._reconnect, "licorne-reconnect")
+        elif connection.lost is not None:
+            self._on_lost(connection.lost)
 
     def _reconnect(self) -> None:
         """Try until there is a connection on which all RMs have registered again."""
@@ -466,6 +484,25 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
                 self._failures.note(rm_id, "reconnected", error)
 
         return run
+
+
+@final
+class RemoteAnswers:
+    """Answers the questions that are messages, as `Scheduler.answers` does."""
+
+    def __init__(self, ask: Callable[[v1.Question], Any]) -> None:
+        self._ask = ask
+
+    def answer(self, question: v1.Question) -> Any:
+        """Return the answer to a question.
+
+        Raises:
+            RequestError: It is refused.
+            AssertionError: The question was whether every invariant holds, and one does not.
+        """
+        asked = v1.Question()
+        asked.CopyFrom(question)
+        return self._ask(asked)
 
 
 def _reconnected_of(registered: Registered) -> Callable[[], object] | None:

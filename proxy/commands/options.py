@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "AccessOption",
+    "AddressAsJsonOption",
+    "AddressOption",
     "AsJsonOption",
+    "ClientCaOption",
     "EngineOption",
+    "ForgetAfterOption",
     "InsecurePublicOption",
     "LogFormatOption",
     "NoRestOption",
@@ -24,7 +29,12 @@ __all__ = [
     "RestAddressOption",
     "RestTokenOption",
     "SeedOption",
+    "ServedConfigOption",
+    "StopAfterOption",
     "ThreadsOption",
+    "TlsCertOption",
+    "TlsKeyOption",
+    "UiDirOption",
     "UsersOption",
     "whole_number",
 ]
@@ -95,5 +105,47 @@ LogFormatOption: TypeAlias = Annotated[
     str,
     typer.Option(
         "--log-format", metavar="FORMAT", help="What standard error gets: text, or json with the log."
+    ),
+]
+AddressAsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the address as JSON.")]
+ServedConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The queues of resource managers that send none."),
+]
+AddressOption: TypeAlias = Annotated[
+    str, typer.Option("--address", metavar="HOST:PORT", help="Where to listen; port 0: one that is free.")
+]
+UiDirOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--ui-dir", metavar="DIR", help="A build of yunikorn-web, in place of the page."),
+]
+TlsCertOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
+]
+TlsKeyOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--tls-key", metavar="FILE", help="The key of that certificate (PEM).")
+]
+ClientCaOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--client-ca", metavar="FILE", help="Who vouches for clients (PEM); each needs a certificate."
+    ),
+]
+AccessOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--access", metavar="FILE", help="Tokens and certificates that are let in (.yaml)."),
+]
+StopAfterOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--stop-after", metavar="DURATION", help="How long a resource manager may be away, such as 5m."
+    ),
+]
+ForgetAfterOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--forget-after",
+        metavar="DURATION",
+        help="How much later a stopped resource manager is forgotten; never unless given.",
     ),
 ]

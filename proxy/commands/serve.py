@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -17,74 +17,83 @@ from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
 from .log_output import log_format_named, log_written, reporter
 from .options import (
+    AccessOption,
+    AddressAsJsonOption,
+    AddressOption,
+    ClientCaOption,
     EngineOption,
+    ForgetAfterOption,
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
     RestAddressOption,
     RestTokenOption,
+    ServedConfigOption,
+    StopAfterOption,
     ThreadsOption,
+    TlsCertOption,
+    TlsKeyOption,
+    UiDirOption,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from ..recording.recording import Recording
     from ..rest.running import RestSettings
-    from ..scheduler.scheduler import Scheduler
     from ..server.access import AccessRules
+    from ..server.served import ServedScheduler
     from ..server.server import ServerSettings
 
-__all__ = ["check_installed", "rest_settings", "serve"]
+__all__ = [
+    "Readers",
+    "check_installed",
+    "rest_settings",
+    "run_server",
+    "seconds_of",
+    "serve",
+    "server_settings",
+]
+
+
+class Readers(Protocol):
+    """A REST server; `with` starts and stops it."""
+
+    settings: RestSettings
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+
+    def begin_stop(self) -> None:
+        """Take no new connections, and let requests that are under way end; returns at once."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
 
 
 def serve(
     *,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="The queues of resource managers that send none."),
-    ] = None,
-    address: Annotated[
-        str, typer.Option("--address", metavar="HOST:PORT", help="Where to listen; port 0: one that is free.")
-    ] = "127.0.0.1:3333",
+    config: ServedConfigOption = None,
+    address: AddressOption = "127.0.0.1:3333",
     rest_address: RestAddressOption = "127.0.0.1:9080",
     rest_token: RestTokenOption = None,
-    ui_dir: Annotated[
-        Path | None,
-        typer.Option("--ui-dir", metavar="DIR", help="A build of yunikorn-web, in place of the page."),
-    ] = None,
+    ui_dir: UiDirOption = None,
     no_rest: NoRestOption = False,
-    tls_cert: Annotated[
-        Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="The key of that certificate (PEM).")
-    ] = None,
-    client_ca: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-ca", metavar="FILE", help="Who vouches for clients (PEM); each needs a certificate."
-        ),
-    ] = None,
-    access: Annotated[
-        Path | None,
-        typer.Option("--access", metavar="FILE", help="Tokens and certificates that are let in (.yaml)."),
-    ] = None,
+    tls_cert: TlsCertOption = None,
+    tls_key: TlsKeyOption = None,
+    client_ca: ClientCaOption = None,
+    access: AccessOption = None,
     insecure_public: InsecurePublicOption = False,
-    stop_after: Annotated[
-        str,
-        typer.Option(
-            "--stop-after", metavar="DURATION", help="How long a resource manager may be away, such as 5m."
-        ),
-    ] = "5m",
-    forget_after: Annotated[
-        str | None,
-        typer.Option(
-            "--forget-after",
-            metavar="DURATION",
-            help="How much later a stopped resource manager is forgotten; never unless given.",
-        ),
-    ] = None,
+    stop_after: StopAfterOption = "5m",
+    forget_after: ForgetAfterOption = None,
     record: Annotated[
         Path | None,
         typer.Option("--record", metavar="DIR", help="Record all that happens, in a new folder below."),
@@ -102,7 +111,7 @@ def serve(
     ] = "10m",
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON.")] = False,
+    as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
 ) -> None:
     """Serve resource managers over gRPC, and readers over REST, until SIGTERM or Ctrl-C.
@@ -119,14 +128,14 @@ def serve(
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne serve"))
-        settings = _settings(
+        settings = server_settings(
             config=config,
             address=address,
             tls=(tls_cert, tls_key, client_ca),
             access=access,
             insecure_public=insecure_public,
-            stop_after_seconds=_seconds("--stop-after", stop_after),
-            forget_after_seconds=None if forget_after is None else _seconds("--forget-after", forget_after),
+            stop_after_seconds=seconds_of("--stop-after", stop_after),
+            forget_after_seconds=None if forget_after is None else seconds_of("--forget-after", forget_after),
         )
         rest = (
             None
@@ -152,13 +161,16 @@ def serve(
         stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
         if state_dumps is not None:
             stack.enter_context(PeriodicDumps(scheduler, state_dumps, interval_seconds))
-        _run(scheduler, settings, rest, as_json=as_json, report=report)
+        from ..rest.running import RestServer
+
+        readers = None if rest is None else RestServer(scheduler, rest)
+        run_server(scheduler, settings, readers, as_json=as_json, report=report)
 
 
-def _run(
-    scheduler: Scheduler,
+def run_server(
+    scheduler: ServedScheduler,
     settings: ServerSettings,
-    rest: RestSettings | None,
+    readers: Readers | None,
     *,
     as_json: bool,
     report: Callable[[str], None],
@@ -170,31 +182,31 @@ def _run(
     """
     import asyncio
     from contextlib import nullcontext
+    from dataclasses import replace
 
-    from ..rest.running import RestServer
     from ..server.running import serve_until_signal
 
-    with nullcontext() if rest is None else RestServer(scheduler, rest) as server:
+    with readers or nullcontext():
+        reading = None if readers is None else str(Address(readers.settings.host, readers.port))
 
         def on_listening(listening: Address) -> None:
-            reading = None if server is None or rest is None else str(Address(rest.host, server.port))
             document = {"address": str(listening), "tls": settings.credentials is not None, "rest": reading}
             if as_json:
                 write_line(json.dumps(document), flush=True)
                 return
             write_line(f"listening on {listening}", flush=True)
-            if rest is not None and reading is not None:
-                scheme = "http" if rest.certificate is None else "https"
+            if readers is not None:
+                scheme = "http" if readers.settings.certificate is None else "https"
                 write_line(f"REST on {reading}", flush=True)
                 write_line(f"page on {scheme}://{reading}/", flush=True)
 
         asyncio.run(
             serve_until_signal(
                 scheduler,
-                settings,
+                replace(settings, rest_address=reading or ""),
                 on_listening=on_listening,
                 report=report,
-                on_stopping=(lambda: None) if server is None else server.begin_stop,
+                on_stopping=(lambda: None) if readers is None else readers.begin_stop,
             )
         )
 
@@ -230,7 +242,7 @@ def check_installed(extra: str, *names: str) -> None:
         raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[{extra}]'")
 
 
-def _settings(
+def server_settings(
     *,
     config: Path | None,
     address: str,
@@ -267,7 +279,7 @@ def _settings(
     )
 
 
-def _seconds(option: str, text: str) -> float:
+def seconds_of(option: str, text: str) -> float:
     """Return the seconds of a duration.
 
     Raises:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, final
 
 from ...model.errors import LicorneError
 
-__all__ = ["LaunchError", "LaunchedWorker", "Launcher"]
+__all__ = ["LaunchError", "LaunchedWorker", "Launcher", "WorkerTable"]
 
 
 class LaunchError(LicorneError):
@@ -52,3 +52,42 @@ class Launcher(Protocol):
 
     def stop(self) -> None:
         """End all workers that were started, and what starts them."""
+
+
+@final
+class WorkerTable:
+    """The worker of each partition; resource managers with a partition of one name share it.
+
+    Args:
+        launcher: Starts and replaces them.
+    """
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._lock = threading.Lock()
+        self._starting: dict[str, threading.Lock] = {}
+        """Held while the worker of a partition is started."""
+        self._workers: dict[str, LaunchedWorker] = {}
+
+    def worker_of(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
+        """Return the worker of a partition; start one if there is none. The arguments are those of `start`.
+
+        Raises:
+            LaunchError: There can be no worker.
+            LicorneError: There is none now, or it was given up.
+        """
+        with self._lock:
+            starting = self._starting.setdefault(partition, threading.Lock())
+        with starting:
+            worker = self._workers.get(partition)
+            if worker is None:
+                worker = self._workers[partition] = self._launcher.start(partition, given_up)
+            return worker
+
+    def lost(self, worker: LaunchedWorker) -> None:
+        """Note that a worker does not answer any more; a second report of the same one has no effect."""
+        with self._lock:
+            if self._workers.get(worker.partition) != worker:
+                return
+            del self._workers[worker.partition]
+        self._launcher.lost(worker)

@@ -61,11 +61,11 @@ class RestServer:
 
     def __init__(self, scheduler: Scheduler, settings: RestSettings | None = None) -> None:
         self._scheduler = scheduler
-        self._settings = settings or RestSettings()
+        self.settings = settings or RestSettings()
         self._serving = ServingThread(_NAME, self._made, self._note_end)
 
     def __enter__(self) -> Self:
-        self._serving.start(self._settings.host, self._settings.port)
+        self._serving.start(self.settings.host, self.settings.port)
         return self
 
     def __exit__(
@@ -86,7 +86,7 @@ class RestServer:
         self._serving.begin_stop()
 
     def _made(self) -> AsgiServer:
-        settings = self._settings
+        settings = self.settings
         application = rest_app(
             self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
         )

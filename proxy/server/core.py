@@ -22,9 +22,9 @@ from .remote_managers import RemoteManager, RemoteManagers
 from .statuses import StatusError, status_of
 
 if TYPE_CHECKING:
-    from ..scheduler.scheduler import Scheduler
     from .access import AccessRules, Peer
     from .configuration_file import ConfigurationFile
+    from .served import ServedScheduler
 
 __all__ = ["BURST_SECONDS", "SHARE", "Budget", "Companion", "DaemonPool", "ServerCore"]
 
@@ -57,14 +57,16 @@ class ServerCore:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: ServedScheduler,
         *,
         access: AccessRules,
         configuration: ConfigurationFile | None,
         stop_after: float,
         forget_after: float | None,
         silence: float,
+        rest_address: str = "",
     ) -> None:
+        self.rest_address = rest_address
         self.loop = asyncio.get_running_loop()
         self.scheduler = scheduler
         self._access = access

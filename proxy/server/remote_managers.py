@@ -27,7 +27,7 @@ from .statuses import NotRegisteredError, StatusError
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from ..scheduler.scheduler import Scheduler
+    from .served import ServedScheduler
 
 __all__ = ["HANDED_BYTES_MAX", "MANAGERS_MAX", "RemoteManager", "RemoteManagers"]
 
@@ -81,7 +81,7 @@ class RemoteManager(ResourceManager, ABC):
     def drop(self) -> None:
         """Drop what is queued: it has no reader any more; on the event loop."""
 
-    def wait_until_delivered(self, scheduler: Scheduler) -> None:
+    def wait_until_delivered(self, scheduler: ServedScheduler) -> None:
         """Wait while too many callbacks wait in the scheduler: its answers would add to them."""
         while self.lost is None:
             self.delivered.clear()
@@ -89,7 +89,7 @@ class RemoteManager(ResourceManager, ABC):
                 return
             self.delivered.wait(_LOOK_SECONDS)
 
-    def hand_over(self, scheduler: Scheduler, method: str, request: Message) -> None:
+    def hand_over(self, scheduler: ServedScheduler, method: str, request: Message) -> None:
         """Have the scheduler carry out a request; wait now and then until its partitions have come so far.
 
         Their mailboxes have a bound in messages alone.
@@ -132,7 +132,7 @@ class RemoteManagers:
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        scheduler: ServedScheduler,
         loop: AbstractEventLoop,
         executor: Executor,
         stop_after: float,

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Final, Self, final
 
 from ...model.errors import LicorneError
-from ..scheduler.scheduler import Scheduler
 from .addresses import Address
 from .buffers import call_soon
+from .served import ServedScheduler
 from .server import Server, ServerSettings
 
 __all__ = ["ServerThread", "serve_until_signal"]
@@ -29,7 +29,7 @@ class ServerThread:
     It stops the scheduler, too.
     """
 
-    def __init__(self, scheduler: Scheduler, settings: ServerSettings | None = None) -> None:
+    def __init__(self, scheduler: ServedScheduler, settings: ServerSettings | None = None) -> None:
         self._scheduler = scheduler
         self._settings = settings or ServerSettings()
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, Address]] = Future()
@@ -73,7 +73,7 @@ class ServerThread:
 
 
 async def serve_until_signal(
-    scheduler: Scheduler,
+    scheduler: ServedScheduler,
     settings: ServerSettings,
     *,
     on_listening: Callable[[Address], None],

@@ -14,7 +14,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from ...model.errors import LicorneError
-from ..scheduler.scheduler import Scheduler
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.keepalive import keepalive_options
@@ -23,6 +22,7 @@ from .addresses import Address
 from .buffers import call_soon
 from .configuration_file import ConfigurationFile
 from .core import ServerCore
+from .served import ServedScheduler
 from .sessions import SERVICE as SESSION_SERVICE
 from .sessions import Sessions
 from .si_streams import SERVICE as SI_SERVICE
@@ -73,6 +73,8 @@ class ServerSettings:
     """How long a connection may take until it speaks HTTP/2."""
     silence_seconds: float = 30.0
     """How long a session may be open without `hello`, and an RM of `si.v1` be registered without a stream."""
+    rest_address: str = ""
+    """Where the REST interface of the same scheduler listens, `HOST:PORT`; empty if there is none."""
 
     def options(self) -> list[tuple[str, int]]:
         """Return the options of gRPC."""
@@ -87,7 +89,7 @@ class ServerSettings:
 class Server:
     """A server for one scheduler; all methods belong to one event loop."""
 
-    def __init__(self, scheduler: Scheduler, settings: ServerSettings) -> None:
+    def __init__(self, scheduler: ServedScheduler, settings: ServerSettings) -> None:
         self._scheduler = scheduler
         self._settings = settings
         self._core = ServerCore(
@@ -97,6 +99,7 @@ class Server:
             stop_after=settings.stop_after_seconds,
             forget_after=settings.forget_after_seconds,
             silence=settings.silence_seconds,
+            rest_address=settings.rest_address,
         )
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(options=settings.options(), maximum_concurrent_rpcs=_STREAMS_MAX)

@@ -18,9 +18,9 @@ from ..explanation.dry_run import dry_run_document
 from ..health.report import health_document
 from ..scheduler.answering.questions import TITLES
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_to_json
-from ..scheduler.scheduler import Scheduler
 from ..si import licorne_v1_pb2 as v1
 from .access import Peer
+from .served import ServedScheduler
 from .statuses import StatusError
 
 __all__ = ["SessionCalls"]
@@ -30,7 +30,7 @@ __all__ = ["SessionCalls"]
 class SessionCalls:
     """Answers the questions of one peer; one that is bound to an RM gets answers about that RM alone."""
 
-    def __init__(self, scheduler: Scheduler, peer: Peer) -> None:
+    def __init__(self, scheduler: ServedScheduler, peer: Peer) -> None:
         self._scheduler = scheduler
         self._peer = peer
 
@@ -118,7 +118,7 @@ def _where(position: Position) -> str:
     return f"line {position.line}"
 
 
-_STEPS: Final[Mapping[int, Callable[[Scheduler, int | None], int | None]]] = {
+_STEPS: Final[Mapping[int, Callable[[ServedScheduler, int | None], int | None]]] = {
     v1.Step.NOW: lambda scheduler, _: scheduler.now_ns(),
     v1.Step.DELIVER: lambda scheduler, _: scheduler.deliver(),
     v1.Step.SCHEDULE: lambda scheduler, cycles: scheduler.schedule(cycles),

@@ -86,7 +86,7 @@ class _Session:
         stepped = self._core.scheduler.stepped
         if hello.hello.companion_of:
             self._accompany(hello.hello)
-        self.answer(hello.call, v1.Answer(stepped=stepped))
+        self.answer(hello.call, v1.Answer(stepped=stepped, rest_address=self._core.rest_address))
         reading = asyncio.create_task(self._read(context))
         reason = "its connection was lost"
         try:

@@ -1,0 +1,169 @@
+"""`licorne door`: one scheduler to resource managers, whose partitions run on workers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from ...model.errors import LicorneError
+from ..process_settings import prepare_process
+from ..terminal.bad_input import ends_on
+from .log_output import log_format_named, log_written, reporter
+from .options import (
+    AccessOption,
+    AddressAsJsonOption,
+    AddressOption,
+    ClientCaOption,
+    ForgetAfterOption,
+    InsecurePublicOption,
+    LogFormatOption,
+    NoRestOption,
+    RestAddressOption,
+    RestTokenOption,
+    ServedConfigOption,
+    StopAfterOption,
+    TlsCertOption,
+    TlsKeyOption,
+)
+from .serve import check_installed, rest_settings, run_server, seconds_of, server_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..door.workers import Launcher
+
+__all__ = ["door"]
+
+LAUNCHERS: Final = ("local", "fixed", "ray")
+
+
+def door(
+    *,
+    config: ServedConfigOption = None,
+    launcher: Annotated[
+        str, typer.Option("--launcher", metavar="NAME", help=f"What starts workers: {', '.join(LAUNCHERS)}.")
+    ] = "local",
+    workers: Annotated[
+        str,
+        typer.Option(
+            "--workers",
+            metavar="PARTITION=HOST:PORT,...",
+            help="Where the workers listen (launcher fixed).",
+        ),
+    ] = "",
+    worker_options: Annotated[
+        str,
+        typer.Option(
+            "--worker-options",
+            metavar="TEXT",
+            help="Options of `licorne serve` for each worker that is started, such as '--engine threads'.",
+        ),
+    ] = "",
+    worker_token: Annotated[
+        Path | None,
+        typer.Option("--worker-token", metavar="FILE", help="The bearer token that workers want."),
+    ] = None,
+    worker_ca: Annotated[
+        Path | None,
+        typer.Option("--worker-ca", metavar="FILE", help="Who vouches for workers (PEM); TLS is used then."),
+    ] = None,
+    worker_cert: Annotated[
+        Path | None,
+        typer.Option("--worker-cert", metavar="FILE", help="The certificate that workers are shown (PEM)."),
+    ] = None,
+    worker_key: Annotated[
+        Path | None,
+        typer.Option("--worker-key", metavar="FILE", help="The key of that certificate (PEM)."),
+    ] = None,
+    address: AddressOption = "127.0.0.1:3333",
+    rest_address: RestAddressOption = "127.0.0.1:9080",
+    rest_token: RestTokenOption = None,
+    no_rest: NoRestOption = False,
+    tls_cert: TlsCertOption = None,
+    tls_key: TlsKeyOption = None,
+    client_ca: ClientCaOption = None,
+    access: AccessOption = None,
+    insecure_public: InsecurePublicOption = False,
+    stop_after: StopAfterOption = "5m",
+    forget_after: ForgetAfterOption = None,
+    as_json: AddressAsJsonOption = False,
+    log_format: LogFormatOption = "text",
+) -> None:
+    """Serve resource managers whose partitions run on workers, each on one of its own; see docs/scaling.md.
+
+    Prints the addresses when it listens. SIGHUP reads the configuration again; so does a change of the file.
+    """
+    with ends_on(LicorneError, "licorne door"), ExitStack() as stack:
+        check_installed("server")
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
+        from ..door.door import Door
+        from ..door.view.door_rest import DoorRest
+        from ..rest.access import read_token
+
+        chosen_format = log_format_named(log_format)
+        stack.enter_context(log_written(chosen_format, "licorne door"))
+        tls = (tls_cert, tls_key, client_ca)
+        settings = server_settings(
+            config=config,
+            address=address,
+            tls=tls,
+            access=access,
+            insecure_public=insecure_public,
+            stop_after_seconds=seconds_of("--stop-after", stop_after),
+            forget_after_seconds=None if forget_after is None else seconds_of("--forget-after", forget_after),
+        )
+        rest = (
+            None
+            if no_rest
+            else rest_settings(
+                rest_address,
+                tls=tls,
+                insecure_public=insecure_public,
+                token=rest_token,
+                access=settings.access,
+            )
+        )
+        report = reporter(chosen_format, "licorne door")
+        scheduler = Door(
+            _launcher(launcher, workers, shlex.split(worker_options)),
+            token=None if worker_token is None else read_token(worker_token),
+            root_certificates=worker_ca,
+            certificate=worker_cert,
+            key=worker_key,
+            on_error=lambda failure: report(f"RM {failure.rm_id!r}: {failure.callback}: {failure.error}"),
+        )
+        stack.callback(scheduler.stop)
+        prepare_process()
+        readers = None if rest is None else DoorRest(scheduler, rest)
+        run_server(scheduler, settings, readers, as_json=as_json, report=report)
+
+
+def _launcher(name: str, workers: str, worker_options: Sequence[str]) -> Launcher:
+    """Return what starts workers.
+
+    Raises:
+        LicorneError: There is no launcher of that name, or an option does not belong to it.
+    """
+    from ..door.launchers.fixed import FixedLauncher, read_worker_addresses
+    from ..door.launchers.local import LocalLauncher
+
+    if name == "fixed":
+        if worker_options:
+            raise LicorneError("--worker-options is for workers that are started: give it to `licorne serve`")
+        if not workers:
+            raise LicorneError("--launcher fixed needs --workers PARTITION=HOST:PORT,...")
+        return FixedLauncher(read_worker_addresses(workers))
+    if workers:
+        raise LicorneError("--workers is for --launcher fixed: others start the workers themselves")
+    if name == "local":
+        return LocalLauncher(worker_options)
+    if name == "ray":
+        from ..door.launchers.ray import RayLauncher
+
+        return RayLauncher(worker_options)
+    raise LicorneError(f"--launcher {name!r}: there are {', '.join(LAUNCHERS)}")

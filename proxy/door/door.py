@@ -1,0 +1,469 @@
+"""The door: a scheduler whose partitions run on workers, each on one of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Final, final
+
+from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
+from ...model.configuration.words import did_you_mean
+from ...model.errors import LicorneError, RequestError
+from ..client.remote_scheduler import RemoteScheduler
+from ..client.steps import RemoteSteps
+from ..scheduler.answering.questions import QuestionSide
+from ..scheduler.calling import CallingSide, check_partition_names
+from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
+from ..scheduler.managers.callback_threads import CallbackThreads
+from ..scheduler.prepared_configuration import PreparedConfiguration
+from ..si import licorne_v1_pb2 as v1
+from ..si import si_pb2 as si
+from ..si.api import ResourceManagerCallback
+from ..si.callbacks import check_callback
+from .answers import DoorAnswers
+from .link import PartitionLink
+from .linked_manager import LinkedManager
+from .places import PartitionPlace
+from .reload import DoorChange
+from .routing import allocations_by_partition, applications_by_partition, nodes_by_partition, short_name
+from .workers import LaunchedWorker, Launcher, WorkerTable
+
+__all__ = ["Door"]
+
+_START_SECONDS: Final = 60.0
+"""How long the workers of a registration may take to start."""
+_CONNECT_SECONDS: Final = 20.0
+"""How long a worker may take to listen, and to answer a call."""
+
+
+@final
+class Door(CallingSide, QuestionSide, RemoteSteps):
+    """A scheduler whose partitions run on workers: ordinary `licorne serve` processes.
+
+    It has the calls and questions of `Scheduler`. A worker that is lost is replaced, and gets what its
+    partition held; meanwhile that partition places nothing, and the others go on.
+
+    Args:
+        launcher: Starts the workers of partitions, and replaces them.
+        token: The bearer token of the workers, if they want one.
+        root_certificates: A PEM file with the authorities that vouch for them; TLS is used then.
+        certificate: A PEM file with a client certificate, with its `key`.
+        key: The PEM file of its key.
+        on_error: As for `Scheduler`; it also gets what a worker refuses, and why one was lost.
+        start_timeout_seconds: How long a registration waits for its workers.
+    """
+
+    stepped: Final = False
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        *,
+        token: str | None = None,
+        root_certificates: Path | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        on_error: ErrorHook | None = None,
+        start_timeout_seconds: float = _START_SECONDS,
+    ) -> None:
+        self._launcher = launcher
+        self._workers = WorkerTable(launcher)
+        self._token = token
+        self._tls = (root_certificates, certificate, key)
+        self._failures = CallbackFailures(on_error)
+        self._threads = CallbackThreads()
+        self._start_timeout_seconds = start_timeout_seconds
+        self._lock = threading.Lock()
+        """Held while a resource manager registers or is reconfigured, and while one leaves."""
+        self._managers: dict[str, LinkedManager] = {}
+        self._changes = 0
+        """Counts the configurations that were prepared."""
+        self._stopped = threading.Event()
+        self.one_caller: AbstractContextManager[object] = nullcontext()
+        self.answers = DoorAnswers(self._managers, self._check_running)
+        """What answers questions that are messages."""
+
+    # -------------------------------------------------------------------------------- SchedulerAPI
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        *,
+        partitions: Collection[str] | None = None,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register a resource manager with its queues; one that is registered already loses all it had.
+
+        Returns when each of its partitions has a worker.
+
+        Raises:
+            RequestError: The configuration is refused, and nothing has changed; or a partition gets no
+                worker, and the resource manager is not registered.
+        """
+        check_partition_names(partitions)
+        check_callback(callback)
+        self._threads.refuse("a registration")
+        wanted = None if partitions is None else [short_name(name, request.rmID) for name in partitions]
+        names = _partition_names(request.config, "registration of RM", wanted)
+        with self._lock:
+            self._check_running()
+            before = self._managers.pop(request.rmID, None)
+            manager = LinkedManager(
+                request,
+                callback,
+                None if partitions is None else frozenset(names),
+                threads=self._threads,
+                failures=self._failures,
+                now_ns=time.time_ns,
+            )
+            if before is not None:
+                before.close("the resource manager has registered again")
+            manager.links = {name: self._linked(manager, name) for name in names}
+            try:
+                self._wait_until_started(manager.links.values(), "registration of RM")
+            except BaseException:
+                manager.close("the registration has failed")
+                raise
+            self._managers[request.rmID] = manager
+        return si.RegisterResourceManagerResponse()
+
+    def _linked(self, manager: LinkedManager, name: str) -> PartitionLink:
+        link = PartitionLink(manager, name, self._workers, self._connect, time.time_ns)
+        link.start()
+        return link
+
+    def _wait_until_started(self, links: Iterable[PartitionLink], what: str) -> None:
+        """Wait until each partition has a worker.
+
+        Raises:
+            RequestError: One gets none.
+        """
+        deadline = time.monotonic() + self._start_timeout_seconds
+        for link in links:
+            try:
+                link.started.result(max(deadline - time.monotonic(), 0.0))
+            except TimeoutError as error:
+                why = link.place.reason
+                raise RequestError(
+                    f"{what} failed: partition {link.partition!r} has no worker within "
+                    f"{self._start_timeout_seconds:g} s{f': {why}' if why else ''}"
+                ) from error
+            except LicorneError as error:
+                raise RequestError(f"{what} failed: partition {link.partition!r}: {error}") from error
+
+    def _connect(self, worker: LaunchedWorker, on_lost: Any) -> RemoteScheduler:
+        """Return a session with a worker.
+
+        Raises:
+            LicorneError: It cannot be reached, or refuses the session.
+        """
+        root_certificates, certificate, key = self._tls
+        return RemoteScheduler(
+            worker.address,
+            token=self._token,
+            root_certificates=root_certificates,
+            certificate=certificate,
+            key=key,
+            on_error=lambda failure: self._failures.note(failure.rm_id, failure.callback, failure.error),
+            timeout=_CONNECT_SECONDS,
+            send_timeout_seconds=0,
+            on_lost=on_lost,
+        )
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration of a resource manager while it runs; at all its workers or at none.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        self._threads.refuse("an update of the configuration")
+        with self._lock:
+            change = self._prepared(request)
+            new = change.commit()
+        self._wait_until_started(new, "update of configuration")
+
+    def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
+        """Check all that `update_configuration` may refuse, at each worker, and change nothing yet.
+
+        See `Scheduler.prepare_configuration`.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        self._threads.refuse("a preparation of a configuration")
+        with self._lock:
+            change = self._prepared(request)
+            self._changes += 1
+            number = self._changes
+
+        def commit() -> None:
+            with self._lock:
+                new = change.commit()
+            self._wait_until_started(new, "update of configuration")
+
+        return PreparedConfiguration(request.rmID, number, commit, change.abandon)
+
+    def _prepared(self, request: si.UpdateConfigurationRequest) -> DoorChange:
+        """Return a change that each worker has prepared; with the lock.
+
+        Raises:
+            RequestError: It is refused, or there is no worker for a partition that is new.
+        """
+        manager = self._manager(request.rmID, "UpdateConfigurationRequest")
+        names = _partition_names(request.config, "update of configuration", None)
+        if manager.partitions is not None:
+            names = [name for name in names if name in manager.partitions]
+        for name in names:
+            if name not in manager.links:
+                try:
+                    self._workers.worker_of(name, self._stopped)
+                except LicorneError as error:
+                    raise RequestError(f"update of configuration failed: {error}") from error
+        change = DoorChange(manager, request, names, lambda name: self._linked(manager, name))
+        change.prepare()
+        return change
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Take new and changed nodes.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        manager = self._manager(request.rmID, "NodeRequest")
+        taken = []
+        for name, part in nodes_by_partition(request).items():
+            link = manager.links.get(name)
+            if link is None:
+                self._any_link(manager).pass_on(part)
+            else:
+                link.update_node(part)
+                taken.append(link)
+        self._wait_for_room(taken)
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Take new and removed applications.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        manager = self._manager(request.rmID, "ApplicationRequest")
+        taken = []
+        for name, part in applications_by_partition(request).items():
+            link = manager.links.get(name)
+            if link is None:
+                self._any_link(manager).pass_on(part)
+            else:
+                link.update_application(part)
+                taken.append(link)
+        self._wait_for_room(taken)
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Take asks, existing allocations and releases.
+
+        Raises:
+            RequestError: the request is refused as a whole, and nothing has changed.
+        """
+        manager = self._manager(request.rmID, "AllocationRequest")
+        taken = []
+        for name, part in allocations_by_partition(request).items():
+            link = manager.links.get(name)
+            if link is None:
+                self._any_link(manager).pass_on(part)
+            else:
+                link.update_allocation(part)
+                taken.append(link)
+        self._wait_for_room(taken)
+
+    def request_reconsideration(self, request: v1.Reconsideration) -> None:
+        """Try again what the predicates of a resource manager have refused; see `reconsider`.
+
+        Raises:
+            RequestError: It has not registered, or has no such partition.
+        """
+        manager = self._manager(request.rm_id, "reconsideration")
+        links = [*manager.links.values()]
+        if request.partition_name:
+            name = short_name(request.partition_name, request.rm_id)
+            if name not in manager.links:
+                raise RequestError(
+                    f"reconsideration: RM {request.rm_id!r} has no partition {request.partition_name!r}"
+                )
+            links = [manager.links[name]]
+        for link in links:
+            link.pass_on(request)
+
+    def _any_link(self, manager: LinkedManager) -> PartitionLink:
+        """Return a link for what names a partition that does not exist: any worker refuses it alike.
+
+        Raises:
+            RequestError: The RM has no partition.
+        """
+        for link in manager.links.values():
+            return link
+        raise RequestError(f"RM {manager.rm_id!r} has no partition")
+
+    def _wait_for_room(self, links: Iterable[PartitionLink]) -> None:
+        """Wait while too much waits for a worker, unless a worker may wait for this thread."""
+        if self._threads.may_wait:
+            for link in links:
+                link.wait_for_room()
+
+    # ------------------------------------------------------------------------------------- the life
+
+    def pause_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """Place nothing new for a resource manager whose connection is lost, until it registers again.
+
+        See `Scheduler.pause_manager`.
+
+        Raises:
+            RequestError: No such resource manager has registered, or a predicate calls.
+        """
+        self._threads.refuse("a pause of a resource manager")
+        return self._halt(rm_id, "pause", reason, callback)
+
+    def stop_manager(
+        self, rm_id: str, reason: str, *, callback: ResourceManagerCallback | None = None
+    ) -> bool:
+        """End the timers of a resource manager, and refuse its requests, until it registers again.
+
+        See `Scheduler.stop_manager`.
+
+        Raises:
+            RequestError: As for `pause_manager`.
+        """
+        self._threads.refuse("a stop of a resource manager")
+        return self._halt(rm_id, "stop", reason, callback)
+
+    def _halt(self, rm_id: str, change: str, reason: str, callback: ResourceManagerCallback | None) -> bool:
+        with self._lock:
+            self._check_running()
+            manager = self._known(rm_id, f"a {change}")
+            if callback is not None and callback is not manager.callback:
+                return False
+            advance = manager.life.pause if change == "pause" else manager.life.stop
+            if not advance(reason):
+                return False
+        for link in manager.links.values():
+            link.halt(change, reason)
+        return True
+
+    def forget_manager(self, rm_id: str) -> None:
+        """Forget a resource manager that has stopped, with its partitions and all that is counted of it.
+
+        Raises:
+            RequestError: It has not stopped, or no such one has registered.
+        """
+        self._threads.refuse("the end of a resource manager")
+        with self._lock:
+            self._check_running()
+            manager = self._known(rm_id, "the end of a resource manager")
+            if not manager.life.has_stopped:
+                state = manager.life.status.state.value
+                raise RequestError(f"RM {rm_id!r} is {state}: only one that has stopped can be forgotten")
+            del self._managers[rm_id]
+        manager.close("the resource manager is forgotten")
+
+    def stop(self) -> None:
+        """End the links and the workers that were started; deliver what is queued."""
+        self._threads.refuse("a stop")
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            self._stopped.set()
+            managers = [*self._managers.values()]
+        for manager in managers:
+            manager.close("the door has been stopped")
+        self._launcher.stop()
+
+    def _call(self, message: v1.ManagerMessage) -> v1.Answer:
+        """Carry out a step: have each worker that runs do the same.
+
+        Raises:
+            LicorneError: It is one of a stepped scheduler.
+        """
+        self._check_running()
+        method = message.step.method
+        if method == v1.Step.NOW:
+            return v1.Answer(number=time.time_ns())
+        step = _STEPS.get(method)
+        if step is None:
+            raise LicorneError("the door runs by itself: it is not stepped")
+        for link in self._links():
+            with suppress(RequestError):  # There is no worker now.
+                step(link.scheduler())
+        return v1.Answer()
+
+    # ------------------------------------------------------------------------------------ questions
+
+    def places(self) -> tuple[PartitionPlace, ...]:
+        """Return where each partition runs, and how it is; by RM and partition."""
+        return tuple(link.place for link in self._links())
+
+    def _links(self) -> list[PartitionLink]:
+        managers = sorted(self._managers.items())
+        return [link for _, manager in managers for _, link in sorted(manager.links.items())]
+
+    def _question(self, question: v1.Question) -> Any:
+        self._threads.refuse("a question")
+        return self.answers.answer(question)
+
+    def _check_running(self) -> None:
+        if self._stopped.is_set():
+            raise RequestError("the scheduler has been stopped")
+
+    def _known(self, rm_id: str, what: str) -> LinkedManager:
+        """Return an RM.
+
+        Raises:
+            RequestError: It has not registered.
+        """
+        manager = self._managers.get(rm_id)
+        if manager is None:
+            raise RequestError(f'received {what}, but RmID="{rm_id}" not registered')
+        return manager
+
+    def _manager(self, rm_id: str, request: str) -> LinkedManager:
+        """Return the RM of a request.
+
+        Raises:
+            RequestError: It has not registered, or has stopped; or the door has.
+        """
+        self._check_running()
+        manager = self._known(rm_id, request)
+        if manager.life.has_stopped:
+            why = f": {manager.life.status.reason}" if manager.life.status.reason else ""
+            raise RequestError(f"{request} of RM {rm_id!r}, which has stopped{why}")
+        return manager
+
+
+_STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
+    v1.Step.INSPECT_OUTSTANDING: RemoteScheduler.inspect_outstanding,
+    v1.Step.PREEMPT_OVER_QUOTA: RemoteScheduler.preempt_over_quota,
+    v1.Step.DELIVER_EVENTS: RemoteScheduler.deliver_events,
+    v1.Step.RECORD_HISTORY: RemoteScheduler.record_history,
+}
+"""What a scheduler does that runs by itself, too."""
+
+
+def _partition_names(configuration: str, what: str, wanted: Collection[str] | None) -> list[str]:
+    """Return the names of the partitions of a configuration, or of those that are wanted.
+
+    Raises:
+        RequestError: The configuration is refused, or lacks one that is wanted.
+    """
+    try:
+        names = [each.name for each in load(configuration or DEFAULT_CONFIGURATION).partitions]
+    except LicorneError as error:
+        raise RequestError(f"{what} failed: {error}") from error
+    for name in wanted or ():
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise RequestError(
+                f"{what} failed: the configuration has no partition {name!r:.100}, which is to be made{hint}"
+            )
+    return names if wanted is None else [name for name in names if name in wanted]

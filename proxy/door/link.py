@@ -1,0 +1,551 @@
+"""One partition of one resource manager (RM): its book, its worker, and the requests that wait for it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
+
+from ...actors.services.interrupts import start_thread
+from ...model.errors import LicorneError, RequestError
+from ..client.errors import ConnectionLostError, NotSentError
+from ..client.recovery import Recovery, RecoveryState
+from ..client.remote_scheduler import RemoteScheduler
+from ..si import licorne_v1_pb2 as v1
+from ..si import si_pb2 as si
+from .book import PartitionBook
+from .places import LinkState, PartitionPlace
+from .session_callback import session_callback
+from .workers import LaunchedWorker, LaunchError, WorkerTable
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from ..si.api import ResourceManagerCallback
+
+__all__ = ["HELD_BYTES_MAX", "Connect", "LinkOwner", "PartitionLink"]
+
+HELD_BYTES_MAX: Final = 32 << 20
+"""How many bytes of requests wait for one worker before the RM that sends them waits, too."""
+_PAUSE_MIN_SECONDS: Final = 0.05
+_PAUSE_MAX_SECONDS: Final = 5.0
+"""The longest delay between two attempts to have a worker."""
+_ROOM_SECONDS: Final = 0.01
+"""How long a worker that does not read is left alone before a request is sent again."""
+
+Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[ConnectionLostError], object]], RemoteScheduler]"
+"""Makes a session with a worker; the second argument is called when it is lost."""
+_Request: TypeAlias = si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration
+
+
+class LinkOwner(Protocol):
+    """The RM of a link, as the door knows it."""
+
+    @property
+    def rm_id(self) -> str:
+        """Its id."""
+
+    @property
+    def callback(self) -> ResourceManagerCallback:
+        """Its callback, which workers ask by predicates."""
+
+    def registration(self) -> si.RegisterResourceManagerRequest:
+        """Return how it registers at a worker: with the configuration that it has now."""
+
+    def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
+        """Queue a callback; wait while too many wait."""
+
+    def note_failure(self, what: str, error: BaseException) -> None:
+        """Report what could not be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """One session with a worker; those of a link are numbered from 1."""
+
+    number: int
+    worker: LaunchedWorker
+    scheduler: RemoteScheduler
+
+
+@final
+class PartitionLink:
+    """The link to the worker of a partition, for one RM; a thread of its own keeps it.
+
+    A worker that is lost is replaced, and gets what the book holds. The lock guards the book, the queue and
+    the state. It is never held while something is sent or delivered, so that a request never waits for a
+    worker by it.
+
+    Args:
+        owner: The RM.
+        partition: The name of the partition as the configuration has it.
+        workers: Where its worker comes from.
+        connect: Makes sessions.
+        now_ns: Returns the time, nanoseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        owner: LinkOwner,
+        partition: str,
+        workers: WorkerTable,
+        connect: Connect,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._owner = owner
+        self.partition: Final = partition
+        self._workers = workers
+        self._connect = connect
+        self._now_ns = now_ns
+        self.started: Final[Future[None]] = Future()
+        """Done when it runs for the first time; with an error if it does not come to that."""
+        self._book = PartitionBook(owner.rm_id)
+        self._changed = threading.Condition()
+        self._delivering = threading.Lock()
+        """Held while an answer is noted and queued for the RM, so that they are in one order."""
+        self._ended = threading.Event()
+        """Set when the link is closed."""
+        self._session: _Session | None = None
+        """The session in use; while the partition recovers, only the recovery sends by it."""
+        self._number = 0
+        self._queue: deque[_Request] = deque()
+        self._held_bytes = 0
+        """How many bytes of requests were taken and not sent."""
+        self._recovery: Recovery | None = None
+        self._halt: tuple[str, str] | None = None
+        """`pause` or `stop` and why, if the RM is halted."""
+        self._configured: si.RegisterResourceManagerRequest | None = None
+        """How the worker was told last to be configured."""
+        self._place = PartitionPlace(
+            rm_id=owner.rm_id,
+            partition=partition,
+            state=LinkState.STARTING,
+            since_ns=now_ns(),
+            reason="",
+            address="",
+            rest_address="",
+            worker_number=0,
+            waiting=0,
+        )
+
+    def start(self) -> None:
+        """Begin to have a worker; returns at once."""
+        start_thread(self._run, f"licorne-link-{self.partition}")
+
+    @property
+    def place(self) -> PartitionPlace:
+        """Where the partition runs, and how it is."""
+        with self._changed:
+            return replace(self._place, waiting=len(self._queue))
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Take nodes; returns when they are noted."""
+        with self._changed:
+            self._book.note_nodes(request.nodes)
+            self._send_or_queue(request)
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Take applications; returns when they are noted."""
+        with self._changed:
+            self._book.note_applications(request)
+            self._send_or_queue(request)
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Take asks, allocations and releases; returns when they are noted."""
+        with self._changed:
+            sent = self._book.note_allocations(request, self._number)
+            self._send_or_queue(sent)
+
+    def pass_on(self, request: _Request) -> None:
+        """Take what the worker alone answers, and no recovery repeats."""
+        with self._changed:
+            self._send_or_queue(request)
+
+    def wait_for_room(self) -> None:
+        """Wait while too many requests wait for the worker."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._held_bytes < HELD_BYTES_MAX or self._ended.is_set())
+
+    def _send_or_queue(self, request: _Request) -> None:
+        """Send a request if it is its turn and the worker reads; else it waits. With the lock."""
+        session = self._session
+        if session is not None and self._place.state is LinkState.RUNNING and not self._queue:
+            with suppress(NotSentError, ConnectionLostError):
+                _send(session.scheduler, request)
+                return
+        if session is None or self._ended.is_set():
+            if not isinstance(request, v1.Reconsideration):  # It has no effect on what has no worker.
+                self._held_bytes += request.ByteSize()
+            return  # The book has it, and the next recovery sends it.
+        kept = deepcopy(request)  # The caller may use its message again.
+        self._queue.append(kept)
+        self._held_bytes += kept.ByteSize()
+        self._changed.notify_all()
+
+    # ------------------------------------------------------------------------------------ questions
+
+    def scheduler(self) -> RemoteScheduler:
+        """Return the worker, to ask it something.
+
+        Raises:
+            RequestError: There is none now; the text says since when and why.
+        """
+        with self._changed:
+            session, place = self._session, self._place
+        if session is None or place.state is not LinkState.RUNNING:
+            seconds = (self._now_ns() - place.since_ns) / 1e9
+            why = f": {place.reason}" if place.reason else ""
+            raise RequestError(
+                f"partition {self.partition!r} of RM {self._owner.rm_id!r} is "
+                f"{place.state.value.lower()} since {seconds:.1f} s{why}"
+            )
+        return session.scheduler
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a worker that has the partition."""
+        return self._place.state is LinkState.RUNNING
+
+    def has_application(self, application_id: str) -> bool:
+        """Return whether the partition holds an application."""
+        with self._changed:
+            return self._book.has_application(application_id)
+
+    # -------------------------------------------------------------------------------------- the life
+
+    def halt(self, change: str, reason: str) -> None:
+        """Place nothing new for the RM (`pause`), or end its timers, too (`stop`); also on a later worker."""
+        with self._changed:
+            self._halt = (change, reason)
+            session = self._session if self._place.state is LinkState.RUNNING else None
+        if session is not None:
+            self._apply_halt(session)
+
+    def _apply_halt(self, session: _Session) -> None:
+        if self._halt is not None:
+            change, reason = self._halt
+            method = session.scheduler.pause_manager if change == "pause" else session.scheduler.stop_manager
+            with suppress(LicorneError):  # A worker that is lost is halted when it is replaced.
+                method(self._owner.rm_id, reason)
+
+    def note_configured(self) -> None:
+        """Note that the worker has the configuration that the RM has now."""
+        self._configured = self._owner.registration()
+
+    def configure(self) -> None:
+        """Give the worker the configuration that the RM has now; one that refuses it is replaced."""
+        with self._changed:
+            session = self._session if self.is_running else None
+        wanted = self._owner.registration()
+        if session is None or wanted == self._configured:
+            return  # What recovers looks at the end whether it is still the one.
+        request = si.UpdateConfigurationRequest(
+            rmID=wanted.rmID, config=wanted.config, extraConfig=wanted.extraConfig
+        )
+        try:
+            session.scheduler.update_configuration(request)
+        except LicorneError as error:
+            self._owner.note_failure("configuration", error)
+            self._lose(session.number, ConnectionLostError(f"it refused a configuration: {error}"))
+        else:
+            self._configured = wanted
+
+    def close(self, reason: str = "") -> None:
+        """End the link: what the worker says from now on is dropped. Returns at once."""
+        with self._changed:
+            self._ended.set()
+            self._number += 1
+            self._queue.clear()
+            self._enter(LinkState.CLOSED, reason)
+            if self._recovery is not None:
+                self._recovery.fail("the link is closed")
+            self._changed.notify_all()
+        self._settle(RequestError(reason or "the link is closed"))
+
+    def _settle(self, error: BaseException | None) -> None:
+        """Say whether it has come to run, unless that was said before."""
+        with suppress(InvalidStateError):
+            if error is None:
+                self.started.set_result(None)
+            else:
+                self.started.set_exception(error)
+
+    def _enter(self, state: LinkState, reason: str | None = None) -> None:
+        """Be in a state, with the lock; without a reason the one before stays."""
+        if self._place.state is not LinkState.CLOSED:
+            self._place = replace(
+                self._place,
+                state=state,
+                since_ns=self._now_ns(),
+                reason=self._place.reason if reason is None else reason,
+            )
+
+    # -------------------------------------------------------------------------- on the link's thread
+
+    def _run(self) -> None:
+        """Have a worker until the link is closed."""
+        pause = _PAUSE_MIN_SECONDS
+        while not self._ended.is_set():
+            try:
+                self._serve()
+                pause = _PAUSE_MIN_SECONDS
+            except LaunchError as error:
+                self._fail(error)
+                pause = _PAUSE_MAX_SECONDS
+            except LicorneError as error:
+                self._fail(error)
+                pause = min(pause * 2, _PAUSE_MAX_SECONDS)
+            except BaseException as error:  # noqa: BLE001 - the partition must not stay without a worker
+                self._fail(error)
+                pause = _PAUSE_MAX_SECONDS
+            self._ended.wait(pause)
+
+    def _fail(self, error: BaseException) -> None:
+        """Note why there is no worker; if there was none before, the registration fails."""
+        with self._changed:
+            self._enter(LinkState.STARTING, str(error))
+        if self.started.done() and not self._ended.is_set():
+            self._owner.note_failure(f"partition {self.partition!r}", error)
+        elif not isinstance(error, ConnectionLostError):
+            self._settle(error)
+
+    def _serve(self) -> None:
+        """Have a worker, recover the partition on it, and send what comes, until it is lost.
+
+        Raises:
+            LicorneError: There is no worker, or it does not take the partition.
+        """
+        worker = self._workers.worker_of(self.partition, self._ended)
+        session = None
+        try:
+            session = self._begin(worker)
+            self._recover(session)
+            self._send_queued(session)
+        except LicorneError:
+            if session is None or not session.scheduler.is_connected:
+                self._workers.lost(worker)
+            raise
+        finally:
+            with self._changed:
+                self._session = None
+            if session is not None:
+                session.scheduler.stop()
+        if not self._ended.is_set():
+            self._workers.lost(worker)
+
+    def _begin(self, worker: LaunchedWorker) -> _Session:
+        """Connect with a worker.
+
+        Raises:
+            LicorneError: It cannot be reached, or refuses the session.
+        """
+        with self._changed:
+            self._number += 1
+            number = self._number
+
+        def lose(error: ConnectionLostError) -> None:
+            self._lose(number, error)
+
+        return _Session(number, worker, self._connect(worker, lose))
+
+    def _lose(self, number: int, error: ConnectionLostError) -> None:
+        """Note that a session is lost."""
+        with self._changed:
+            if number == self._number:
+                self._session = None
+                self._enter(LinkState.STARTING, str(error))
+                if self._recovery is not None:
+                    self._recovery.fail(str(error))
+                self._changed.notify_all()
+
+    def _recover(self, session: _Session) -> None:
+        """Register at a worker, and hand over what the book holds.
+
+        Raises:
+            LicorneError: The registration is refused, or the worker was lost.
+        """
+        number = session.number
+        callback = session_callback(self._owner.callback, lambda name, said: self._hear(number, name, said))
+        patient = _Patient(session.scheduler, self.partition, self._ended)
+        with self._delivering:
+            with self._changed:
+                self._check_current(session)
+                known, ended = self._book.begin_recovery()
+                self._queue.clear()
+                self._held_bytes = 0
+                self._session = session
+                self._enter(LinkState.RECOVERING)
+                self._place = replace(
+                    self._place,
+                    address=session.worker.address,
+                    rest_address=session.scheduler.rest_address,
+                    worker_number=session.worker.number,
+                )
+                self._changed.notify_all()
+            if ended.ListFields():
+                self._owner.deliver("update_allocation", ended)
+        registration = self._owner.registration()
+        self._configured = registration
+        if known.is_empty:
+            patient.register_resource_manager(registration, callback)
+        else:
+            recovery = Recovery(
+                patient,
+                registration,
+                callback,
+                nodes=known.nodes,
+                applications=known.applications,
+                allocations=known.allocations,
+                asks=known.asks,
+            )
+            self._complete(session, recovery)
+        self._apply_halt(session)
+        with self._changed:
+            self._check_current(session)
+            self._book.end_recovery()
+            self._enter(LinkState.RUNNING)
+            self._changed.notify_all()
+        self.configure()
+        self._settle(None)
+
+    def _complete(self, session: _Session, recovery: Recovery) -> None:
+        """Have a recovery come to its end.
+
+        Raises:
+            LicorneError: It fails, or the worker is lost meanwhile.
+        """
+        with self._changed:
+            self._check_current(session)
+            self._recovery = recovery
+        try:
+            recovery.start()
+            if recovery.wait() is not RecoveryState.RUNNING:
+                raise ConnectionLostError(f"the recovery has failed: {recovery.failure}")
+        finally:
+            with self._changed:
+                self._recovery = None
+        for rejection in recovery.rejections:
+            text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
+            self._owner.note_failure("recovery", RequestError(text))
+
+    def _check_current(self, session: _Session) -> None:
+        """Refuse to go on with a session that is not the last one; with the lock.
+
+        Raises:
+            ConnectionLostError: It was lost, or the link was closed.
+        """
+        if session.number != self._number or not session.scheduler.is_connected:
+            raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
+
+    def _send_queued(self, session: _Session) -> None:
+        """Send the requests that wait, in order, until the session is lost or the link closed."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._queue or self._session is not session or self._ended.is_set()
+                )
+                if self._session is not session or self._ended.is_set():
+                    return
+                request = self._queue[0]
+            try:
+                _Patient(session.scheduler, self.partition, self._ended).send(request)
+            except (ConnectionLostError, NotSentError):
+                return
+            except RequestError as error:
+                self._owner.note_failure("request", error)
+            with self._changed:
+                if self._session is session and self._queue and self._queue[0] is request:
+                    self._queue.popleft()
+                    self._held_bytes -= request.ByteSize()
+                    self._changed.notify_all()
+
+    def _hear(self, number: int, name: str, said: Any) -> None:
+        """Note what a worker says, then queue it for the RM; what an earlier session says is dropped."""
+        with self._delivering:
+            with self._changed:
+                if number != self._number:
+                    return
+                heard = self._noted(name, said, number)
+            if heard is not None:
+                self._owner.deliver(name, heard)
+
+    def _noted(self, name: str, said: Any, number: int) -> Any:
+        """Note what a worker says; return what the RM hears of it, `None` for nothing. With the lock."""
+        match name:
+            case "update_allocation":
+                heard = self._book.take_allocations(said, number)
+            case "update_application":
+                heard = self._book.take_applications(said)
+            case "update_node":
+                heard = self._book.take_nodes(said)
+            case _:
+                return said
+        return heard if heard.ListFields() else None
+
+
+@final
+class _Patient:
+    """A worker as a recovery sees it: it has one partition, and a request is sent again until it is read."""
+
+    def __init__(self, scheduler: RemoteScheduler, partition: str, given_up: threading.Event) -> None:
+        self._scheduler = scheduler
+        self._partition = partition
+        self._given_up = given_up
+        self.update_node = self.update_application = self.update_allocation = self.send
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register the RM with the one partition."""
+        scheduler, partitions = self._scheduler, [self._partition]
+        return scheduler.register_resource_manager(request, callback, partitions=partitions)
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration."""
+        self._scheduler.update_configuration(request)
+
+    def stop(self) -> None:
+        """End the session."""
+        self._scheduler.stop()
+
+    def send(self, request: _Request) -> None:
+        """Send a request; wait while the worker does not read.
+
+        Raises:
+            LicorneError: It is refused, the worker is lost, or it is given up.
+        """
+        while True:
+            try:
+                _send(self._scheduler, request)
+            except NotSentError:
+                if self._given_up.wait(_ROOM_SECONDS):
+                    raise
+                continue
+            return
+
+
+def _send(scheduler: RemoteScheduler, request: _Request) -> None:
+    """Send a request, without waiting.
+
+    Raises:
+        NotSentError: The worker does not read.
+        LicorneError: It is refused, or the worker is lost.
+    """
+    match request:
+        case si.AllocationRequest():
+            scheduler.update_allocation(request)
+        case si.ApplicationRequest():
+            scheduler.update_application(request)
+        case si.NodeRequest():
+            scheduler.update_node(request)
+        case _:
+            scheduler.request_reconsideration(request)

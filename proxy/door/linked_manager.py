@@ -1,0 +1,113 @@
+"""A resource manager (RM) that has registered at the door: its links, its life, its callbacks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, final
+
+from ...model.configuration.reader import DEFAULT_CONFIGURATION
+from ...model.values.manager_state import ManagerEvent
+from ..client.callbacks import CallbackQueue
+from ..scheduler.managers.callback_failures import CallbackFailures
+from ..scheduler.managers.callback_threads import CallbackThreads
+from ..scheduler.managers.manager_life import ManagerLife, ManagerStatus
+from ..si import si_pb2 as si
+from .link import PartitionLink
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from ..si.api import ResourceManagerCallback
+
+__all__ = ["LinkedManager"]
+
+
+@final
+class LinkedManager:
+    """One registration of an RM.
+
+    Args:
+        request: How it has registered.
+        callback: Its callback.
+        partitions: The names of the partitions that it has; `None` for all of its configuration.
+        threads: Knows which threads are inside a callback.
+        failures: Gets what callbacks raise.
+        now_ns: Returns the time, nanoseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        partitions: frozenset[str] | None,
+        *,
+        threads: CallbackThreads,
+        failures: CallbackFailures,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self.rm_id: Final = request.rmID
+        self.callback: Final = callback
+        self.partitions: Final = partitions
+        self._threads = threads
+        self._failures = failures
+        self._request = si.RegisterResourceManagerRequest()
+        self._request.CopyFrom(request)
+        self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
+        self._lock = threading.Lock()
+        """Guards the request."""
+        self.life = ManagerLife(self.rm_id, now_ns)
+        self.life.advance(ManagerEvent.REGISTER)
+        self.links: Mapping[str, PartitionLink] = {}
+        """By the name of the partition; replaced as a whole."""
+        self._callbacks = CallbackQueue(f"licorne-callbacks-{self.rm_id}")
+
+    @property
+    def status(self) -> ManagerStatus:
+        """Its state now."""
+        connection: str = getattr(self.callback, "connected_by", "")
+        return replace(self.life.status, partitions=tuple(sorted(self.links)), connection=connection)
+
+    def registration(self) -> si.RegisterResourceManagerRequest:
+        """Return how it registers at a worker: with the configuration that it has now."""
+        with self._lock:
+            request = si.RegisterResourceManagerRequest()
+            request.CopyFrom(self._request)
+            return request
+
+    def configure(self, configuration: str, extra: Mapping[str, str]) -> None:
+        """Have another configuration from now on."""
+        with self._lock:
+            self._request.config = configuration or DEFAULT_CONFIGURATION
+            self._request.extraConfig.clear()
+            self._request.extraConfig.update(extra)
+
+    @property
+    def callbacks_waiting(self) -> int:
+        """How many callbacks wait for it."""
+        return self._callbacks.count
+
+    def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
+        """Queue a callback; wait while too many wait."""
+        self._callbacks.put(lambda: self._call_back(name, argument), may_wait=lambda: True)
+
+    def _call_back(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
+        try:
+            with self._threads.callback(self.rm_id):
+                getattr(self.callback, name)(argument)
+        except BaseException as error:  # noqa: BLE001 - it is reported, and the next one is made
+            self.note_failure(name, error)
+
+    def note_failure(self, what: str, error: BaseException) -> None:
+        """Report what could not be done."""
+        self._failures.note(self.rm_id, what, error)
+
+    def close(self, reason: str) -> None:
+        """End its links, and the thread of its callbacks when what is queued is delivered.
+
+        Inside one of its callbacks it does not wait for that.
+        """
+        for link in self.links.values():
+            link.close(reason)
+        self._callbacks.close()

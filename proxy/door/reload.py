@@ -1,0 +1,101 @@
+"""The change of a configuration at all workers of a resource manager (RM): at all of them, or at none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import final
+
+from ...model.configuration.reader import DEFAULT_CONFIGURATION
+from ...model.errors import RequestError
+from ..client.errors import ConnectionLostError
+from ..scheduler.prepared_configuration import PreparedConfiguration
+from ..si import si_pb2 as si
+from .link import PartitionLink
+from .linked_manager import LinkedManager
+
+__all__ = ["DoorChange"]
+
+
+@final
+class DoorChange:
+    """One change: prepared at each worker, then committed in the table of the door, then at each worker.
+
+    A worker that is lost between gets the new configuration when its partition recovers.
+
+    Args:
+        manager: The RM.
+        request: Its new configuration.
+        names: The partitions that it has with that configuration.
+        link: Makes the link to a partition that is new, and starts it.
+    """
+
+    def __init__(
+        self,
+        manager: LinkedManager,
+        request: si.UpdateConfigurationRequest,
+        names: list[str],
+        link: Callable[[str], PartitionLink],
+    ) -> None:
+        self._manager = manager
+        self._request = si.UpdateConfigurationRequest()
+        self._request.CopyFrom(request)
+        self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
+        self._names = names
+        self._link = link
+        self._before = manager.registration()
+        self._prepared: list[tuple[PartitionLink, PreparedConfiguration]] = []
+        self._undo = ExitStack()
+
+    def prepare(self) -> None:
+        """Have each worker check it; nothing changes.
+
+        Raises:
+            RequestError: One refuses it, and no worker keeps it.
+        """
+        with ExitStack() as undo:
+            for name in self._names:
+                link = self._manager.links.get(name)
+                if link is None or not link.is_running:
+                    continue
+                try:
+                    prepared = link.scheduler().prepare_configuration(self._request)
+                except ConnectionLostError:
+                    continue  # Its next worker gets what is committed.
+                undo.callback(prepared.abandon)
+                self._prepared.append((link, prepared))
+            self._undo = undo.pop_all()
+
+    def abandon(self) -> None:
+        """Drop it at each worker."""
+        self._undo.close()
+
+    def commit(self) -> list[PartitionLink]:
+        """Make it the configuration in use; return the links to partitions that are new, which start.
+
+        Raises:
+            RequestError: The RM has another configuration since; nothing has changed.
+        """
+        manager = self._manager
+        if manager.registration() != self._before:
+            self.abandon()
+            raise RequestError(
+                f"the configuration that was prepared for RM {manager.rm_id!r} cannot be committed: "
+                "it was given another one"
+            )
+        manager.configure(self._request.config, self._request.extraConfig)
+        new = {name: self._link(name) for name in self._names if name not in manager.links}
+        gone = [link for name, link in manager.links.items() if name not in self._names]
+        manager.links = {name: new.get(name) or manager.links[name] for name in self._names}
+        for link, prepared in self._prepared:
+            try:
+                prepared.commit()
+            except RequestError:
+                continue  # It is given the text below, or is lost and recovers with it.
+            link.note_configured()
+        for link in manager.links.values():
+            link.configure()
+        for link in gone:
+            link.close("the configuration has the partition no more")
+        self._undo.pop_all()
+        return [*new.values()]

@@ -1,0 +1,91 @@
+"""Splits requests by the partition that each of their entries names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from ...model.errors import RequestError
+from ...model.values.messages import full_partition_name, short_partition_name
+from ..si import constants
+from ..si import si_pb2 as si
+
+__all__ = ["allocations_by_partition", "applications_by_partition", "nodes_by_partition", "short_name"]
+
+_Entry = TypeVar("_Entry")
+_OLDER = "the door does not speak the older generation of si.v1: {} is of that one"
+
+
+def short_name(name: str, rm_id: str) -> str:
+    """Return the name of a partition as the configuration has it; of another RM's partition the full name."""
+    full = full_partition_name(name, rm_id)
+    short = short_partition_name(full)
+    return short if full == f"[{rm_id}]{short}" else full
+
+
+def nodes_by_partition(request: si.NodeRequest) -> Mapping[str, si.NodeRequest]:
+    """Return what a request says of each partition, by its name.
+
+    Raises:
+        RequestError: It has a field of the older generation of `si.v1`.
+    """
+    for node in request.nodes:
+        if node.existingAllocations or node.HasField("occupiedResource"):
+            raise RequestError(_OLDER.format(f"what node {node.nodeID!r} has besides its size"))
+    parts = _split(
+        request.nodes, lambda node: node.attributes.get(constants.NODE_PARTITION, ""), request.rmID
+    )
+    if len(parts) == 1:
+        return dict.fromkeys(parts, request)
+    return {name: si.NodeRequest(rmID=request.rmID, nodes=nodes) for name, nodes in parts.items()}
+
+
+def applications_by_partition(request: si.ApplicationRequest) -> Mapping[str, si.ApplicationRequest]:
+    """Return what a request says of each partition, by its name."""
+    new = _split(request.new, lambda entry: entry.partitionName, request.rmID)
+    gone = _split(request.remove, lambda entry: entry.partitionName, request.rmID)
+    names = dict.fromkeys([*new, *gone])
+    if len(names) == 1:
+        return dict.fromkeys(names, request)
+    return {
+        name: si.ApplicationRequest(rmID=request.rmID, new=new.get(name, ()), remove=gone.get(name, ()))
+        for name in names
+    }
+
+
+def allocations_by_partition(request: si.AllocationRequest) -> Mapping[str, si.AllocationRequest]:
+    """Return what a request says of each partition, by its name.
+
+    Raises:
+        RequestError: It has a field of the older generation of `si.v1`.
+    """
+    if request.asks or request.releases.allocationAsksToRelease:
+        raise RequestError(_OLDER.format("a field for asks of their own"))
+    new = _split(request.allocations, lambda entry: entry.partitionName, request.rmID)
+    gone = _split(request.releases.allocationsToRelease, lambda entry: entry.partitionName, request.rmID)
+    names = dict.fromkeys([*new, *gone])
+    if len(names) == 1:
+        return dict.fromkeys(names, request)
+    return {
+        name: si.AllocationRequest(
+            rmID=request.rmID,
+            allocations=new.get(name, ()),
+            releases=si.AllocationReleasesRequest(allocationsToRelease=gone[name]) if name in gone else None,
+        )
+        for name in names
+    }
+
+
+def _split(
+    entries: Iterable[_Entry], partition_of: Callable[[_Entry], str], rm_id: str
+) -> dict[str, list[_Entry]]:
+    """Return the entries by the name of their partition, each in order."""
+    found: dict[str, list[_Entry]] = {}
+    names: dict[str, str] = {}  # One request mostly names few partitions.
+    for entry in entries:
+        written = partition_of(entry)
+        name = names.get(written)
+        if name is None:
+            name = names[written] = short_name(written, rm_id)
+        found.setdefault(name, []).append(entry)
+    return found

@@ -1,0 +1,210 @@
+"""What a door costs: the same work in one process, and over workers, each a process of its own.
+
+    python -m support.door.pace [PARTITIONS ...]
+
+Each partition has 1,000 nodes and gets 10,000 asks in requests of 50; the resource manager is in the process of the
+door. Then one ask at a time says how long it takes to its placement; then a worker is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from licorne import ResourceManager, Scheduler
+from licorne.proxy.door.door import Door
+from licorne.proxy.door.launchers.local import LocalLauncher
+from licorne.proxy.door.places import LinkState
+from licorne.proxy.process_settings import prepare_process
+from licorne.proxy.si import si_pb2 as si
+
+NODES: Final = 1_000
+ASKS: Final = 10_000
+REQUEST: Final = 50
+SINGLE: Final = 300
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_MIB: Final = 1 << 20
+
+
+class _Counting(ResourceManager):
+    """A resource manager that counts, and lets the main thread wait."""
+
+    def __init__(self) -> None:
+        self.placed: dict[str, float] = {}
+        self.doubled = 0
+        self._changed = threading.Condition()
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Note placements."""
+        now = time.perf_counter()
+        with self._changed:
+            for new in response.new:
+                self.doubled += new.allocationKey in self.placed
+                self.placed[new.allocationKey] = now
+            self._changed.notify_all()
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Look at nothing."""
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Look at nothing."""
+
+    def wait(self, count: int) -> None:
+        """Wait until so many are placed."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.placed) >= count, 300), len(self.placed)
+
+
+@dataclass
+class _Row:
+    """What was measured."""
+
+    name: str
+    ready_seconds: float = 0.0
+    placed_a_second: float = 0.0
+    own_us: float = 0.0
+    workers_us: float = 0.0
+    single_ms: list[float] = field(default_factory=list)
+    own_mib: int = 0
+    workers_mib: list[int] = field(default_factory=list)
+    gap_seconds: float | None = None
+
+    def __str__(self) -> str:
+        ordered = sorted(self.single_ms)
+        middle, late = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+        gap = "" if self.gap_seconds is None else f"{self.gap_seconds:.2f}"
+        workers = ",".join(str(size) for size in self.workers_mib)
+        return (
+            f"| {self.name} | {self.ready_seconds:.1f} | {self.placed_a_second:,.0f} | {self.own_us:.0f} | "
+            f"{self.workers_us:.0f} | {middle:.1f} / {late:.1f} | {self.own_mib} / {workers} | {gap} |"
+        )
+
+
+def configuration(names: Sequence[str]) -> str:
+    """Return a configuration with partitions of these names."""
+    entries = [
+        f'  - name: {name}\n    queues:\n      - {{name: root, submitacl: "*", queues: [{{name: leaf}}]}}\n'
+        for name in names
+    ]
+    return "partitions:\n" + "".join(entries)
+
+
+def _asks(name: str, first: int, count: int) -> si.AllocationRequest:
+    request = si.AllocationRequest(rmID="rm")
+    for number in range(first, first + count):
+        entry = request.allocations.add(
+            allocationKey=f"{name}-{number}", applicationID=f"app-{name}", partitionName=name
+        )
+        entry.resourcePerAlloc.resources["vcore"].value = 1
+    return request
+
+
+def _fill(core: Scheduler | Door, names: Sequence[str]) -> None:
+    for name in names:
+        request = si.NodeRequest(rmID="rm")
+        for number in range(NODES):
+            node = request.nodes.add(nodeID=f"{name}-n{number}", action=si.NodeInfo.CREATE)
+            node.attributes["si/node-partition"] = name
+            node.schedulableResource.resources["vcore"].value = 1_000
+        core.update_node(request)
+        application = si.ApplicationRequest(rmID="rm")
+        new = application.new.add(applicationID=f"app-{name}", queueName="root.leaf", partitionName=name)
+        new.ugi.user = "bob"
+        core.update_application(application)
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _mib(pid: int | str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) * 1024 // _MIB
+
+
+def _measure(row: _Row, core: Scheduler | Door, names: Sequence[str], pids: Sequence[int]) -> _Counting:
+    manager = _Counting()
+    begin = time.perf_counter()
+    core.register("rm", manager, configuration=configuration(names))
+    row.ready_seconds = time.perf_counter() - begin
+    _fill(core, names)
+    pids = pids or ([*_worker_pids(core)] if isinstance(core, Door) else [])
+    own, others = time.process_time(), sum(map(_cpu_seconds, pids))
+    begin = time.perf_counter()
+    for first in range(0, ASKS, REQUEST):
+        for name in names:
+            core.update_allocation(_asks(name, first, REQUEST))
+    count = ASKS * len(names)
+    manager.wait(count)
+    row.placed_a_second = count / (time.perf_counter() - begin)
+    row.own_us = (time.process_time() - own) / count * 1e6
+    row.workers_us = (sum(map(_cpu_seconds, pids)) - others) / count * 1e6
+    for number in range(SINGLE):
+        name = names[number % len(names)]
+        begin = time.perf_counter()
+        core.update_allocation(_asks(name, ASKS + number, 1))
+        count += 1
+        manager.wait(count)
+        row.single_ms.append((manager.placed[f"{name}-{ASKS + number}"] - begin) * 1e3)
+    row.own_mib, row.workers_mib = _mib("self"), [_mib(pid) for pid in pids]
+    return manager
+
+
+def _worker_pids(door: Door) -> Iterator[int]:
+    launcher = door.launcher
+    assert isinstance(launcher, LocalLauncher)
+    for process in launcher.processes():
+        yield process.pid
+
+
+@contextmanager
+def _door() -> Iterator[Door]:
+    with Door(LocalLauncher()) as door:
+        yield door
+
+
+def _kill_one(row: _Row, door: Door, manager: _Counting, name: str) -> None:
+    """Kill the worker of a partition, and wait for the placement of an ask that comes right after."""
+    count = len(manager.placed)
+    launcher = door.launcher
+    assert isinstance(launcher, LocalLauncher)
+    begin = time.perf_counter()
+    launcher.kill(name)
+    door.update_allocation(_asks(name, ASKS + SINGLE, 1))
+    manager.wait(count + 1)
+    row.gap_seconds = time.perf_counter() - begin
+    assert [LinkState.RUNNING] * len(door.places()) == [place.state for place in door.places()]
+    door.validate()
+    assert manager.doubled == 0
+
+
+def main() -> None:
+    """Print one row for each number of partitions, in one process and over workers."""
+    prepare_process()
+    print("| | ready s | placed a second | CPU us an allocation: here | workers | one ask p50 / p99 ms | MiB: here / workers | gap s |")  # noqa: E501
+    print("|---|---|---|---|---|---|---|---|")
+    for count in [int(each) for each in sys.argv[1:]] or [1, 2, 4]:
+        names = [f"part{number}" for number in range(count)]
+        row = _Row(f"one process, {count}")
+        with Scheduler() as scheduler:
+            _measure(row, scheduler, names, ())
+        print(row, flush=True)
+        row = _Row(f"door, {count}")
+        with _door() as door:
+            manager = _measure(row, door, names, ())
+            _kill_one(row, door, manager, names[0])
+        print(row, flush=True)
+    print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
+
+
+if __name__ == "__main__":
+    main()
