@@ -90,7 +90,7 @@ class Cluster:
     """All partitions of all resource managers of one scheduler."""
 
     MARKS: Final = Marks(
-        reads=("configuration_text", "partitions", "configurations"),
+        reads=("check_update", "configuration_text", "partitions", "configurations"),
         writes=("register", "update_configuration", "forget"),
     )
 
@@ -121,7 +121,39 @@ class Cluster:
         subset = _checked_subset(registration, config)
         known = self._managers.get(rm_id)
         ended = () if known is None else tuple(known.partitions.values())
+        maker.prepare(_part_of(config, subset, rm_id))
         return self._change(rm_id, _Change(maker, {}), config, subset, ended)
+
+    def check_update(
+        self, rm_id: str, text: str, maker: PartitionMaker, config: SchedulerConfig | None = None
+    ) -> SchedulerConfig | None:
+        """Refuse what `update_configuration` would refuse; nothing changes.
+
+        Args:
+            rm_id: The id of the RM.
+            text: The configuration, empty for the default.
+            maker: Prepares what the partitions need.
+            config: What the text says, if it has been read already.
+
+        Returns:
+            What the text says, `None` if that is in effect already.
+
+        Raises:
+            ConfigurationError: the configuration is refused.
+            RequestError: the RM is unknown.
+        """
+        manager = self._managers.get(rm_id)
+        if manager is None or not manager.may_update:
+            raise RequestError(f"RM {rm_id} has no active partitions, make sure it is registered")
+        text = text or DEFAULT_CONFIGURATION
+        if checksum(text) == manager.config.checksum:
+            return None
+        config = config or load(text)
+        unusable = unusable_rule_problems(config)
+        if unusable:
+            raise ConfigurationError(unusable)
+        maker.prepare(_part_of(config, manager.subset, rm_id))
+        return config
 
     def update_configuration(
         self, rm_id: str, text: str, maker: PartitionMaker, config: SchedulerConfig | None = None
@@ -143,17 +175,11 @@ class Cluster:
                 else is raised.
             RequestError: the RM is unknown.
         """
-        manager = self._managers.get(rm_id)
-        if manager is None or not manager.may_update:
-            raise RequestError(f"RM {rm_id} has no active partitions, make sure it is registered")
-        text = text or DEFAULT_CONFIGURATION
-        if checksum(text) == manager.config.checksum:
+        config = self.check_update(rm_id, text, maker, config)
+        manager = self._managers[rm_id]
+        if config is None:
             maker.commit(manager.partitions)
             return Reconfigured(manager.partitions)
-        config = config or load(text)
-        unusable = unusable_rule_problems(config)
-        if unusable:
-            raise ConfigurationError(unusable)
         stay = {full_partition_name(entry.name, rm_id) for entry in config.partitions}
         ended = tuple(entry for name, entry in manager.partitions.items() if name not in stay)
         return self._change(rm_id, _Change(maker, manager.partitions), config, manager.subset, ended)
@@ -167,10 +193,8 @@ class Cluster:
         ended: tuple[Partition, ...],
     ) -> Reconfigured:
         """Make and change the partitions of a configuration, or leave everything as it is."""
-        made = _part_of(config, subset, rm_id)
-        change.maker.prepare(made)
         try:
-            partitions = change.run(rm_id, made)
+            partitions = change.run(rm_id, _part_of(config, subset, rm_id))
             change.maker.commit(partitions)
             self._managers[rm_id] = _ResourceManager(config, partitions, subset)
         except BaseException as error:

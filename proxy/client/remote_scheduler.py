@@ -37,6 +37,7 @@ from .callbacks import (
 )
 from .connection import Connection, Transport
 from .errors import ConnectionLostError
+from .remote_configurations import RemoteConfigurations
 from .remote_life import Registered, RemoteLife
 from .steps import RemoteSteps
 
@@ -51,7 +52,7 @@ _PREDICATE_THREADS: Final = 16
 
 
 @final
-class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
+class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, RemoteConfigurations):
     """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
@@ -169,22 +170,6 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife):
                 self._registered.pop(request.rmID, None)
             raise
         return si.RegisterResourceManagerResponse()
-
-    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Replace the configuration of a resource manager while it runs.
-
-        An empty one is that of the server.
-
-        Raises:
-            RequestError: the configuration is refused, and nothing has changed.
-        """
-        self._callback_threads.refuse("an update of the configuration")
-        self._call(v1.ManagerMessage(update_configuration=request))
-        known = self._registered.get(request.rmID)
-        if known is not None:
-            known.request.request.config = request.config
-            known.request.request.extraConfig.clear()
-            known.request.request.extraConfig.update(request.extraConfig)
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Take new and changed nodes.

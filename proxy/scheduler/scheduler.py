@@ -49,7 +49,8 @@ from .managers.manager_life import LifeSide
 from .managers.managers import Manager, Managers
 from .managers.missing_partitions import refuse_allocations, refuse_applications, refuse_nodes
 from .managers.outbox import Outbox
-from .managers.registrations import Registrations
+from .managers.registrations import CheckedUpdate, Registrations
+from .prepared_configuration import PreparedConfiguration
 from .stepping import Stepping
 from .stopping import Stopping
 
@@ -230,8 +231,32 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         extra = dict(sorted(request.extraConfig.items()))
         self._uninterrupted(lambda: self._registrations.update(request.rmID, request.config, extra))
         if not self.stepped:
-            self.monitoring.wake()
-            self._managers.look_again(self._managers.get(request.rmID, "UpdateConfigurationRequest"))
+            self._look_again(request.rmID)
+
+    def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
+        """Check all that `update_configuration` may refuse, and change nothing yet; scheduling goes on.
+
+        `commit` of what it returns makes the change, which is quick and takes no second look at the text.
+        One that was prepared for the resource manager before cannot be committed any more.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+        """
+        self._managers.callback_threads.refuse("a preparation of a configuration")
+        extra = dict(sorted(request.extraConfig.items()))
+        update = self._uninterrupted(lambda: self._registrations.prepare(request.rmID, request.config, extra))
+        return PreparedConfiguration(update.rm_id, update.number, lambda: self._commit(update))
+
+    def _commit(self, update: CheckedUpdate) -> None:
+        self._managers.callback_threads.refuse("a commit of a configuration")
+        self._uninterrupted(lambda: self._registrations.commit(update))
+        if not self.stepped:
+            self._look_again(update.rm_id)
+
+    def _look_again(self, rm_id: str) -> None:
+        """Have an RM watched and scheduled by the configuration that it has now."""
+        self.monitoring.wake()
+        self._managers.look_again(self._managers.get(rm_id, "UpdateConfigurationRequest"))
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Take new and changed nodes.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, fina
 import grpc
 from google.protobuf.message import Message
 
+from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import si_pb2 as si
 from .buffers import call_soon
 from .calls import Calls
@@ -169,14 +170,37 @@ class ServerCore:
         Raises:
             RequestError: The configuration is refused.
         """
+        with self._turn_to_read(request.config):
+            self.scheduler.update_configuration(self._completed(request))
+        manager.note_update(request)
+
+    def prepare_configuration(
+        self, request: si.UpdateConfigurationRequest, manager: RemoteManager
+    ) -> PreparedConfiguration:
+        """Prepare a configuration of an RM, on a thread that may wait; an empty one is the server's.
+
+        Raises:
+            RequestError: The configuration is refused.
+        """
+        completed = self._completed(request)
+        with self._turn_to_read(request.config):
+            prepared = self.scheduler.prepare_configuration(completed)
+
+        def commit() -> None:
+            if not request.config and completed.config != self._default_configuration():
+                raise commit_refused(request.rmID, "the file of the server has changed since")
+            prepared.commit()
+            manager.note_update(request)
+
+        return PreparedConfiguration(prepared.rm_id, prepared.number, commit)
+
+    def _completed(self, request: si.UpdateConfigurationRequest) -> si.UpdateConfigurationRequest:
+        """Return a request with the configuration that counts."""
         completed = si.UpdateConfigurationRequest()
         completed.CopyFrom(request)
         if not request.config:
             completed.config = self._default_configuration()
-        with self._turn_to_read(request.config):
-            self.scheduler.update_configuration(completed)
-        manager.extra = dict(request.extraConfig)
-        manager.uses_file = not request.config
+        return completed
 
     def file_has_changed(self) -> bool:
         """Return whether there is a configuration file, and it is another one than at the last look."""

@@ -81,6 +81,11 @@ class RemoteManager(ResourceManager, ABC):
     def drop(self) -> None:
         """Drop what is queued: it has no reader any more; on the event loop."""
 
+    def note_update(self, request: si.UpdateConfigurationRequest) -> None:
+        """Note that an update has replaced what it sent when it registered."""
+        self.extra = dict(request.extraConfig)
+        self.uses_file = not request.config
+
     def wait_until_delivered(self, scheduler: ServedScheduler) -> None:
         """Wait while too many callbacks wait in the scheduler: its answers would add to them."""
         while self.lost is None:

@@ -18,7 +18,9 @@ from google.protobuf.message import Message
 
 from ...model.errors import LicorneError, RequestError
 from ...model.values.identifiers import id_refusal
+from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import licorne_v1_pb2 as v1
+from ..si import si_pb2 as si
 from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
@@ -52,6 +54,8 @@ class _Session:
         self._managers: dict[str, SessionManager] = {}
         self._companion_of = ""
         """The RM that uses the streams of `si.v1`, and this session besides."""
+        self._prepared: dict[str, PreparedConfiguration] = {}
+        """The configuration that was prepared last for an RM; nobody else can commit it."""
         self.has_predicates = False
         """Whether it answers questions about nodes here."""
         self._calls = SessionCalls(core.scheduler, peer)
@@ -100,6 +104,7 @@ class _Session:
             self._inbox.close(drop=True)
             self.outgoing.close()
             self._answers.close()
+            self._prepared.clear()
             if self._core.companions.get(self._companion_of) is self:
                 del self._core.companions[self._companion_of]
             for manager in list(self._managers.values()):
@@ -289,11 +294,6 @@ class _Session:
                 with manager.turn:
                     self._check_own(request.rmID)  # It may have registered elsewhere meanwhile.
                     manager.hand_over(scheduler, method, request)
-            case "register":
-                self._register(message.register)
-            case "update_configuration":
-                request = message.update_configuration
-                self._core.update_configuration(request, self._check_own(request.rmID))
             case "question":
                 if scheduler.stepped:
                     return self._calls.ask(message.question)
@@ -301,18 +301,52 @@ class _Session:
                     return self._calls.ask(message.question)
             case "step":
                 return self._calls.step(message.step)
-            case "forget" | "goodbye" | "reconsider" as call:
-                calls: dict[str, Callable[[Any], None]] = {
+            case "pause" | "stop" as change:
+                return self._calls.halt(change, getattr(message, change))
+            case body:
+                calls: dict[str | None, Callable[[Any], v1.Answer | None]] = {
+                    "register": self._register,
+                    "update_configuration": self._update_configuration,
+                    "prepare_configuration": self._prepare_configuration,
+                    "commit_configuration": self._commit_configuration,
+                    "abandon_configuration": self._abandon_configuration,
                     "forget": self._forget,
                     "goodbye": self._say_goodbye,
                     "reconsider": self._reconsider,
                 }
-                calls[call](getattr(message, call))
-            case "pause" | "stop" as change:
-                return self._calls.halt(change, getattr(message, change))
-            case body:
-                raise RequestError(f"a message {body or 'without a body'!r} is not expected here")
+                if body not in calls:
+                    raise RequestError(f"a message {body or 'without a body'!r} is not expected here")
+                return calls[body](getattr(message, body)) or v1.Answer()
         return v1.Answer()
+
+    def _update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        self._core.update_configuration(request, self._check_own(request.rmID))
+
+    def _prepare_configuration(self, request: si.UpdateConfigurationRequest) -> v1.Answer:
+        prepared = self._core.prepare_configuration(request, self._check_own(request.rmID))
+        self._prepared[request.rmID] = prepared
+        return v1.Answer(number=prepared.number)
+
+    def _commit_configuration(self, change: v1.ConfigurationChange) -> None:
+        """Commit what was prepared in this session.
+
+        Raises:
+            RequestError: There is no such change, or it cannot be committed any more.
+        """
+        self._check_own(change.rm_id)
+        prepared = self._prepared.get(change.rm_id)
+        if prepared is None:
+            raise commit_refused(change.rm_id, "none is prepared in this session")
+        if prepared.number != change.number:
+            raise commit_refused(change.rm_id, "another one has been prepared since")
+        prepared.commit()
+        self._prepared.pop(change.rm_id, None)
+
+    def _abandon_configuration(self, change: v1.ConfigurationChange) -> None:
+        self._peer.check_may_speak_for(change.rm_id)
+        prepared = self._prepared.get(change.rm_id)
+        if prepared is not None and prepared.number == change.number:
+            self._prepared.pop(change.rm_id, None)
 
     def _reconsider(self, named: v1.Reconsideration) -> None:
         with self._check_own(named.rm_id).turn:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, final
+from itertools import count
+from typing import TYPE_CHECKING, Final, final
 
 from ....actors.runtime.errors import ActorEndedError
 from ....lockcheck import Lock, excludes
@@ -26,6 +27,7 @@ from ....model.values.manager_state import ManagerEvent
 from ....model.values.messages import Registration
 from ...process_settings import collect_garbage_later
 from ...si.api import ResourceManagerCallback
+from ..prepared_configuration import commit_refused
 from .managers import Manager, Managers
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ if TYPE_CHECKING:
     from ...resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
     from .extra_configurations import ExtraConfigurations
 
-__all__ = ["Registrations"]
+__all__ = ["CheckedUpdate", "Registrations"]
+
+_UPDATE: Final = "update of configuration"
+_REGISTERED_AGAIN: Final = "the RM has registered again since"
+_UPDATED: Final = "the configuration has been updated since"
 
 
 @final
@@ -67,6 +73,9 @@ class Registrations:
         self._log = log
         self._lock = Lock("registration")
         """One registration or reload at a time; no callback runs while it is held."""
+        self._numbers = count(1)
+        self._prepared: dict[str, int | str] = {}
+        """The number of the update that is prepared for an RM, or why there is none any more."""
 
     @excludes()
     def register(self, registration: Registration, callback: ResourceManagerCallback) -> None:
@@ -97,6 +106,7 @@ class Registrations:
                 )
                 with _refusing("registration of RM"), recorded, collect_garbage_later():
                     done = self._cluster.register(registration, change, config)
+                self._prepared[rm_id] = _REGISTERED_AGAIN
         except BaseException:
             self._abandon(change, joining)
             raise
@@ -112,8 +122,45 @@ class Registrations:
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
+        self._apply(self._read_update(rm_id, configuration, extra_configuration))
+
+    @excludes()
+    def prepare(
+        self, rm_id: str, configuration: str, extra_configuration: Mapping[str, str]
+    ) -> CheckedUpdate:
+        """Check all that `update` checks, and change nothing; `commit` makes the change.
+
+        An update that was prepared for the RM before cannot be committed any more.
+
+        Raises:
+            RequestError: the configuration is refused; what was prepared before still can be committed.
+        """
+        update = self._read_update(rm_id, configuration, extra_configuration)
+        with self._lock:
+            change = self._begin(update)
+            with _refusing(_UPDATE), collect_garbage_later():
+                config = self._cluster.check_update(rm_id, configuration, change, update.config)
+            number = self._prepared[rm_id] = next(self._numbers)
+        return replace(update, config=config, resolvers=change.resolvers, number=number)
+
+    @excludes()
+    def commit(self, update: CheckedUpdate) -> None:
+        """Make the change that was prepared.
+
+        Raises:
+            RequestError: something else has changed the RM since, and nothing has changed now.
+        """
+        self._apply(update)
+
+    def _read_update(
+        self, rm_id: str, configuration: str, extra_configuration: Mapping[str, str]
+    ) -> CheckedUpdate:
+        """Read all texts of an update; no lock is held.
+
+        Raises:
+            RequestError: they are refused, or the scheduler has been stopped.
+        """
         settings = self._read(configuration, extra_configuration)
-        change: _Transaction | None = None
         config: SchedulerConfig | None = None
         text = configuration or DEFAULT_CONFIGURATION
         self._check_running()
@@ -121,18 +168,39 @@ class Registrations:
         with suppress(ActorEndedError):  # The scheduler is being stopped, which is said below.
             is_new = text != self._cluster.configuration_text(rm_id)
         if is_new and known is not None and not known.life.has_stopped:
-            with _refusing("update of configuration"), collect_garbage_later():
+            with _refusing(_UPDATE), collect_garbage_later():
                 config = load(text)
+        return CheckedUpdate(rm_id, configuration, settings, config)
+
+    def _begin(self, update: CheckedUpdate) -> _Transaction:
+        """Begin an update, with the lock.
+
+        Raises:
+            RequestError: the RM has stopped, or something else has changed it since the update was prepared.
+        """
+        self._check_running()
+        manager = self._managers.find(update.rm_id)
+        if manager is not None:
+            manager.check_serves("UpdateConfigurationRequest")
+        valid = self._prepared.get(update.rm_id)
+        if update.number and valid != update.number:
+            why = valid if isinstance(valid, str) else "another one has been prepared since"
+            if manager is None:
+                why = "the RM has been forgotten since"
+            raise commit_refused(update.rm_id, why)
+        return self._change(update.settings, manager, update.resolvers)
+
+    def _apply(self, update: CheckedUpdate) -> None:
+        """Change an RM to what an update says."""
+        rm_id, configuration = update.rm_id, update.configuration
+        change: _Transaction | None = None
         try:
             with self._lock:
-                self._check_running()
-                manager = self._managers.find(rm_id)
-                if manager is not None:
-                    manager.check_serves("UpdateConfigurationRequest")
-                change = self._change(settings, manager)
+                change = self._begin(update)
                 recorded = self._managers.observer.change("configuration", rm_id, configuration)
-                with _refusing("update of configuration"), recorded, collect_garbage_later():
-                    done = self._cluster.update_configuration(rm_id, configuration, change, config)
+                with _refusing(_UPDATE), recorded, collect_garbage_later():
+                    done = self._cluster.update_configuration(rm_id, configuration, change, update.config)
+                self._prepared[rm_id] = _UPDATED
         except BaseException:
             self._abandon(change, None)
             raise
@@ -187,6 +255,7 @@ class Registrations:
                 raise RequestError(f"RM {rm_id!r} is {state}: only one that has stopped can be forgotten")
             partitions = self._cluster.forget(rm_id)
             self._managers.leave(rm_id)
+            self._prepared.pop(rm_id, None)
         for partition in partitions:
             self._attempt(partition.shut_down)
             self._attempt(partial(self._managers.retire, partition))
@@ -217,8 +286,15 @@ class Registrations:
         said: Document = {"rmID": status.rm_id, "state": status.state.value, "reason": status.reason}
         self._managers.observer.note({"at": status.since_ns, "manager": said})
 
-    def _change(self, settings: _Settings, manager: Manager | None) -> _Transaction:
-        return _Transaction(self._managers, self._extra, self._resolver_maker, settings, manager)
+    def _change(
+        self,
+        settings: _Settings,
+        manager: Manager | None,
+        resolvers: Mapping[str, PartitionResolver] | None = None,
+    ) -> _Transaction:
+        change = _Transaction(self._managers, self._extra, self._resolver_maker, settings, manager)
+        change.resolvers = resolvers
+        return change
 
     def _abandon(self, change: _Transaction | None, joining: Manager | None) -> None:
         """End the partitions and the link that were made for a change that does not happen."""
@@ -269,6 +345,21 @@ class _Settings:
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedUpdate:
+    """An update of the configuration of an RM: its texts as they were read, and what has been checked."""
+
+    rm_id: str
+    configuration: str
+    settings: _Settings
+    config: SchedulerConfig | None
+    """What the configuration says, `None` if that is in effect already."""
+    resolvers: Mapping[str, PartitionResolver] | None = None
+    """The resolvers that it needs, `None` if none have been made yet."""
+    number: int = 0
+    """Counts the updates that are prepared in a scheduler, from 1; 0 for one that is not."""
+
+
 @final
 class _Transaction:
     """One registration or reload: it makes the partitions, and enters them in the tables.
@@ -290,7 +381,8 @@ class _Transaction:
         self._resolver_maker = resolver_maker
         self.settings = settings
         self._manager = manager
-        self._resolvers: Mapping[str, PartitionResolver] | None = None
+        self.resolvers: Mapping[str, PartitionResolver] | None = None
+        """The resolvers that it needs, `None` as long as none have been made."""
         self.dropped: list[Partition] = []
         """Partitions that were made and are not used."""
 
@@ -310,10 +402,11 @@ class _Transaction:
         Raises:
             ConfigurationError: one cannot be made.
         """
-        manager = self._known()
-        self._resolvers = self._resolver_maker.make(
-            manager.rm_id, config, manager.resolvers, self.settings.prefetched
-        )
+        if self.resolvers is None:
+            manager = self._known()
+            self.resolvers = self._resolver_maker.make(
+                manager.rm_id, config, manager.resolvers, self.settings.prefetched
+            )
 
     def make(self, name: str, config: PartitionConfig) -> Partition:
         """Make a partition for the RM."""
@@ -322,7 +415,7 @@ class _Transaction:
     def commit(self, partitions: Mapping[str, Partition]) -> None:
         """Enter the RM in the tables with its partitions; requests go there from now on."""
         manager = self._known()
-        resolvers = manager.resolvers if self._resolvers is None else self._resolvers
+        resolvers = manager.resolvers if self.resolvers is None else self.resolvers
         entered = replace(manager, partitions=partitions, resolvers=resolvers)
         before = self._extra_configurations.of(manager.rm_id)
         self._extra_configurations.replace(manager.rm_id, self.settings.extra)
