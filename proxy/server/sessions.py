@@ -55,7 +55,7 @@ class _Session:
         self._companion_of = ""
         """The RM that uses the streams of `si.v1`, and this session besides."""
         self._prepared: dict[str, PreparedConfiguration] = {}
-        """The configuration that was prepared last for an RM; nobody else can commit it."""
+        """The configuration that was prepared last for an RM; only this session can commit it."""
         self.has_predicates = False
         """Whether it answers questions about nodes here."""
         self._calls = SessionCalls(core.scheduler, peer)

@@ -45,10 +45,16 @@ def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
     """Its partition waits for it: whatever would wait for that is refused, and changes nothing."""
     refused: list[str] = []
     predicate_listener = PredicateListener()
+
+    def commit() -> None:
+        prepared.commit()
+
     calls = (
         partial(scheduler.register, "rm", predicate_listener, configuration=TWO),
         partial(scheduler.register, "other", predicate_listener, configuration=ONE),
         partial(scheduler.update_configuration, configuration_request(TWO)),
+        partial(scheduler.prepare_configuration, configuration_request(TWO)),
+        commit,
         scheduler.stop,
         scheduler.snapshot,
         scheduler.validate,
@@ -60,14 +66,16 @@ def test_a_predicate_cannot_end_what_asks_it(scheduler: Scheduler) -> None:
         "asked to place ask", lambda: refused.extend(refusal_of(call) for call in calls)
     )
     begin(scheduler, predicate_listener)
+    prepared = scheduler.prepare_configuration(configuration_request(TWO))
     scheduler.update_allocation(ask_request("ask"))
     predicate_listener.wait_for("placed ask")
 
-    kinds = ["a registration", "a registration", "an update of the configuration", "a stop", "a snapshot"]
+    kinds = ["a registration", "a registration", "an update of the configuration"]
+    kinds += ["a preparation of a configuration", "a commit of a configuration", "a stop", "a snapshot"]
     kinds += ["a validation", "a question for what is quarantined", "an explanation", "a dry run"]
     text = "inside a predicate is refused: the partition that asked the predicate waits for it"
     assert [f"{kind} {text}" for kind in kinds] == refused
-    scheduler.update_configuration(configuration_request(TWO))
+    prepared.commit()
 
 
 def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(scheduler: Scheduler) -> None:

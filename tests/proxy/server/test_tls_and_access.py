@@ -239,6 +239,13 @@ FOREIGN: Final = {
     "configuration": v1.ManagerMessage(
         call=2, update_configuration=si.UpdateConfigurationRequest(rmID=_B, config=ONE)
     ),
+    "preparation": v1.ManagerMessage(
+        call=2, prepare_configuration=si.UpdateConfigurationRequest(rmID=_B, config=ONE)
+    ),
+    "commit": v1.ManagerMessage(call=2, commit_configuration=v1.ConfigurationChange(rm_id=_B, number=1)),
+    "abandonment": v1.ManagerMessage(
+        call=2, abandon_configuration=v1.ConfigurationChange(rm_id=_B, number=1)
+    ),
     "node": v1.ManagerMessage(call=2, update_node=node_request("n", rm_id=_B)),
     "application": v1.ManagerMessage(call=2, update_application=application_request("app", rm_id=_B)),
     "allocation": v1.ManagerMessage(call=2, update_allocation=ask_request("ask", rm_id=_B)),
