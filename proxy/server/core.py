@@ -192,7 +192,7 @@ class ServerCore:
             prepared.commit()
             manager.note_update(request)
 
-        return PreparedConfiguration(prepared.rm_id, prepared.number, commit)
+        return PreparedConfiguration(prepared.rm_id, prepared.number, commit, prepared.abandon)
 
     def _completed(self, request: si.UpdateConfigurationRequest) -> si.UpdateConfigurationRequest:
         """Return a request with the configuration that counts."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ..scheduler.answering.asking import QueueAndUser
 from ..scheduler.managers.manager_life import ManagerStatus
+from ..scheduler.prepared_configuration import PreparedConfiguration
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback, SchedulerAPI
@@ -45,6 +46,9 @@ class ServedScheduler(SchedulerAPI, Protocol):
         partitions: Collection[str] | None = None,
     ) -> si.RegisterResourceManagerResponse:
         """Register a resource manager; with `partitions`, only these of its configuration are made."""
+
+    def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
+        """Check a configuration as a whole, and change nothing yet."""
 
     def request_reconsideration(self, request: v1.Reconsideration) -> None:
         """Try again what the predicates of a resource manager have refused."""

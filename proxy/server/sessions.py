@@ -104,7 +104,7 @@ class _Session:
             self._inbox.close(drop=True)
             self.outgoing.close()
             self._answers.close()
-            self._prepared.clear()
+            self._abandon_all()
             if self._core.companions.get(self._companion_of) is self:
                 del self._core.companions[self._companion_of]
             for manager in list(self._managers.values()):
@@ -324,7 +324,11 @@ class _Session:
 
     def _prepare_configuration(self, request: si.UpdateConfigurationRequest) -> v1.Answer:
         prepared = self._core.prepare_configuration(request, self._check_own(request.rmID))
-        self._prepared[request.rmID] = prepared
+        before, self._prepared[request.rmID] = self._prepared.get(request.rmID), prepared
+        if before is not None:
+            before.abandon()
+        if self._has_ended:
+            self._abandon_all()
         return v1.Answer(number=prepared.number)
 
     def _commit_configuration(self, change: v1.ConfigurationChange) -> None:
@@ -347,6 +351,13 @@ class _Session:
         prepared = self._prepared.get(change.rm_id)
         if prepared is not None and prepared.number == change.number:
             self._prepared.pop(change.rm_id, None)
+            prepared.abandon()
+
+    def _abandon_all(self) -> None:
+        """Abandon what was prepared: the session has ended."""
+        for prepared in list(self._prepared.values()):
+            prepared.abandon()
+        self._prepared.clear()
 
     def _reconsider(self, named: v1.Reconsideration) -> None:
         with self._check_own(named.rm_id).turn:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,7 @@ from licorne.proxy.scheduler.prepared_configuration import PreparedConfiguration
 from licorne.proxy.server.configuration_file import ConfigurationFile
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.si import licorne_v1_pb2 as v1
+from licorne.proxy.si import si_pb2 as si
 
 from .conftest import Served
 
@@ -287,6 +289,31 @@ def test_a_client_that_is_killed_has_changed_nothing() -> None:
         assert LATE + "none is prepared in this session" == refused(lambda: other._call(message))
         prepare(other).commit()
         assert CHANGED == other.configuration_text("rm")
+
+
+def test_what_a_session_drops_is_abandoned_at_the_scheduler(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer change, a message and the end of the session drop one; a commit does not."""
+    served = serve()
+    abandoned: list[int] = []
+    original = served.scheduler.prepare_configuration
+
+    def noted(request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
+        prepared = original(request)
+        note = partial(abandoned.append, prepared.number)
+        return PreparedConfiguration(prepared.rm_id, prepared.number, prepared.commit, note)
+
+    monkeypatch.setattr(served.scheduler, "prepare_configuration", noted)
+    with RemoteScheduler(served.address) as scheduler:
+        scheduler.register("rm", Listener(), configuration=TWO)
+        prepare(scheduler)
+        prepare(scheduler).abandon()
+        prepare(scheduler, ONE).commit()
+        last = prepare(scheduler)
+    wait_until(lambda: last.number in abandoned, "the end of the session abandons the last one")
+
+    assert [1, 2, 4] == abandoned
 
 
 def test_a_lost_connection_abandons_what_was_prepared_over_it(serve: Callable[..., Served]) -> None:
