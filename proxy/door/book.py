@@ -1,47 +1,340 @@
-"""stub"""
+"""The book of a partition: what it holds of one resource manager (RM), for a recovery on another worker.
+
+The owner writes each request into it before that is sent, and each answer before the RM hears it. In an
+ordinary session the RM hears exactly what the worker says. After a recovery it does not hear again what it
+has heard: that nodes and applications are accepted, states on the way to the one that it knows, and requests
+to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the book says
+which answers the RM waits for that no worker gives any more.
+
+It is for RMs of the current generation of `si.v1`: fields of the older one are not read.
+"""
+
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias, final
 
+from ...model.applications.state import ApplicationEvent, ApplicationState
+from ...model.requests.nodes import update_refusal
+from ...model.values.messages import full_partition_name
 from ..si import si_pb2 as si
+from ..si.older_answers import Generation
+from ..si.reading import RequestReader
+from .allocation_book import AllocationBook
+from .creations import Creations
+
+__all__ = ["PartitionBook", "PartsToRecover"]
+
+_Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
+_Response: TypeAlias = "si.NodeResponse | si.ApplicationResponse | si.AllocationResponse"
+_S = ApplicationState
+_OVER: Final = frozenset(state.value for state in (_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED))
+_WAY: Final = {
+    _S.ACCEPTED.value: (),
+    _S.RUNNING.value: (_S.ACCEPTED.value,),
+    _S.COMPLETING.value: (_S.ACCEPTED.value,),
+    _S.FAILING.value: (_S.ACCEPTED.value, _S.RUNNING.value),
+}
+"""The states that an application enters again on a new worker before the one that the RM knows."""
+_NUDGE: Final = "licorne-door "
+"""How the keys of the asks begin that are withdrawn in the request that sends them, see `_nudges`."""
 
 
-@dataclass
-class Known:
-    nodes: list; applications: list; allocations: list; asks: list
-    @property
-    def is_empty(self): return not (self.nodes or self.applications)
+@final
+class _KnownState:
+    """What the RM knows of an application."""
+
+    __slots__ = ("repeats", "state")
+
+    def __init__(self) -> None:
+        self.state = ""
+        """The state that it has heard last."""
+        self.repeats = False
+        """Whether a new worker has yet to bring the application there."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsToRecover:
+    """What `Recovery` gets of a partition, what is sent through it next, and what the RM hears first."""
+
+    nodes: tuple[si.NodeInfo, ...]
+    applications: tuple[si.AddApplicationRequest, ...]
+    allocations: tuple[si.Allocation, ...]
+    asks: tuple[si.Allocation, ...]
+    late: tuple[_Request, ...]
+    """Send these through the recovery as soon as it has started, before anything else of the RM. The RM waits
+    for answers to them. They are not to be noted again."""
+    heard: tuple[_Response, ...]
+    """What no worker says any more: tell the RM now."""
+
+
+@final
 class PartitionBook:
-    def __init__(self, rm_id):
-        self.n={}; self.a={}; self.k={}; self.heard=set(); self.recovering=False
-    def has_application(self, x): return x in self.a
-    def note_nodes(self, nodes):
-        for n in nodes:
-            if n.action in (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN): self.n[n.nodeID]=n.SerializeToString()
-            elif n.action==si.NodeInfo.DECOMISSION: self.n.pop(n.nodeID,None)
-    def note_applications(self, r):
-        for n in r.new: self.a[n.applicationID]=n.SerializeToString()
-        for n in r.remove: self.a.pop(n.applicationID,None)
-    def note_allocations(self, r, s):
-        for n in r.allocations: self.k[n.allocationKey]=[n.SerializeToString(), n.nodeID]
-        for n in r.releases.allocationsToRelease: self.k.pop(n.allocationKey,None)
-        return r
-    def take_nodes(self, r):
-        if self.recovering: return si.NodeResponse()
-        return r
-    def take_applications(self, r):
-        if self.recovering: return si.ApplicationResponse()
-        return r
-    def take_allocations(self, r, s):
-        for n in r.new:
-            if n.allocationKey in self.k: self.k[n.allocationKey][1]=n.nodeID
-        for n in r.released: self.k.pop(n.allocationKey,None)
-        return r
-    def begin_recovery(self):
-        self.recovering=True
-        al=[];asks=[]
-        for raw,node in self.k.values():
-            m=si.Allocation.FromString(raw); m.nodeID=node
-            (al if node else asks).append(m)
-        return Known([si.NodeInfo.FromString(x) for x in self.n.values()],[si.AddApplicationRequest.FromString(x) for x in self.a.values()],al,asks), si.AllocationResponse()
-    def end_recovery(self): self.recovering=False
+    """What one partition of one RM holds; its owner guards it.
+
+    Sessions are numbered by the owner, from 1 upwards.
+
+    Args:
+        rm_id: The id of the RM.
+        partition: The name of the partition, with or without the RM.
+    """
+
+    def __init__(self, rm_id: str, partition: str) -> None:
+        self._rm_id = rm_id
+        self._reader = RequestReader()
+        self._nodes = Creations()
+        self._applications = Creations()
+        self._states: dict[str, _KnownState] = {}
+        self._allocations = AllocationBook(full_partition_name(partition, rm_id), self._nodes.is_known)
+        self._partition = partition
+
+    # --------------------------------------------------------------------------------------- sizes
+
+    @property
+    def bytes_held(self) -> int:
+        """How long all entries are together; nodes and applications are visited."""
+        return self._nodes.bytes_held + self._applications.bytes_held + self._allocations.bytes_held
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self._nodes)
+
+    @property
+    def applications(self) -> int:
+        """How many applications there are that are not over."""
+        return len(self._applications)
+
+    @property
+    def allocations(self) -> int:
+        """How many allocations there are, without those of others."""
+        return self._allocations.allocations
+
+    @property
+    def foreign_allocations(self) -> int:
+        """How many allocations of others there are."""
+        return self._allocations.foreign_allocations
+
+    @property
+    def asks(self) -> int:
+        """How many asks wait."""
+        return self._allocations.asks
+
+    @property
+    def ending(self) -> int:
+        """How many allocations the RM has ended that no worker has confirmed."""
+        return self._allocations.ending
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def note_nodes(self, nodes: Iterable[si.NodeInfo]) -> None:
+        """Note nodes, in the order in which they are about to be sent."""
+        for node in nodes:
+            name = node.nodeID
+            if node.action in (si.NodeInfo.CREATE, si.NodeInfo.CREATE_DRAIN):
+                self._allocations.begin_node(name)
+                self._nodes.create(name, node.SerializeToString())
+            elif self._is_invalid(node):
+                self._nodes.expect_rejection(name, node.SerializeToString())
+            elif node.action == si.NodeInfo.DECOMISSION:
+                self._nodes.end(name)
+                self._allocations.end_node(name)
+            else:
+                self._nodes.change(name, partial(_folded, change=node))
+
+    def _is_invalid(self, node: si.NodeInfo) -> bool:
+        """Return whether a node that is no new one is going to be rejected."""
+        request = si.NodeRequest(rmID=self._rm_id, nodes=[node])
+        (updates,) = self._reader.node_updates(request, Generation()).values()
+        return update_refusal(updates[0]) is not None
+
+    def note_applications(self, request: si.ApplicationRequest) -> None:
+        """Note applications that are new and that are removed, before they are sent."""
+        for new in request.new:
+            self._applications.create(new.applicationID, new.SerializeToString())
+        for removal in request.remove:
+            name = removal.applicationID
+            self._applications.end(name)
+            self._states.pop(name, None)
+            self._allocations.end_application(name)
+
+    def note_allocations(self, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
+        """Note asks, allocations and releases; return what is to be sent instead.
+
+        What the RM confirms that an earlier session has announced is sent as `STOPPED_BY_RM`: the worker of
+        this one knows nothing of it.
+        """
+        return self._allocations.note(request, session)
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def take_nodes(self, response: si.NodeResponse) -> si.NodeResponse:
+        """Note what a worker says about nodes; return what the RM is to hear of it."""
+        unheard = [
+            place for place, each in enumerate(response.accepted) if not self._nodes.accept(each.nodeID)
+        ]
+        for rejected in response.rejected:
+            self._nodes.reject(rejected.nodeID)
+        if not unheard:
+            return response
+        rest = si.NodeResponse()
+        rest.CopyFrom(response)
+        for place in reversed(unheard):
+            del rest.accepted[place]
+        return rest
+
+    def take_applications(self, response: si.ApplicationResponse) -> si.ApplicationResponse:
+        """Note what a worker says about applications; return what the RM is to hear of it."""
+        rest = si.ApplicationResponse()
+        rest.accepted.extend(each for each in response.accepted if self._accept(each.applicationID))
+        for rejected in response.rejected:
+            self._applications.reject(rejected.applicationID)
+            self._forget_state(rejected.applicationID)
+        rest.updated.extend(each for each in response.updated if self._enter(each))
+        kept = len(rest.accepted) + len(rest.updated)
+        if kept == len(response.accepted) + len(response.updated):
+            return response
+        rest.rejected.extend(response.rejected)
+        return rest
+
+    def _accept(self, name: str) -> bool:
+        is_news = self._applications.accept(name)
+        if name in self._applications.there:
+            self._states.setdefault(name, _KnownState())
+        return is_news
+
+    def _forget_state(self, name: str) -> None:
+        if name not in self._applications.there:
+            self._states.pop(name, None)
+
+    def _enter(self, updated: si.UpdatedApplication) -> bool:
+        """Note the state of an application; return whether the RM is to hear it."""
+        name, state = updated.applicationID, updated.state
+        known = self._states.get(name)
+        if known is None:
+            return True
+        if state == _S.NEW.value:  # It is no change, but a warning about what was sent.
+            return not known.repeats
+        if state in _OVER:
+            self._applications.forget(name)
+            self._forget_state(name)
+            return True
+        if known.repeats and state in _WAY.get(known.state, ()):
+            return False
+        is_news, known.state, known.repeats = state != known.state, state, False
+        return is_news
+
+    def take_allocations(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
+        """Note what a worker says about asks and allocations; return what the RM is to hear of it."""
+        rest = self._allocations.take(response, session)
+        nudges = [
+            place
+            for place, each in enumerate(rest.rejectedAllocations)
+            if each.allocationKey.startswith(_NUDGE)
+        ]
+        if not nudges:
+            return rest
+        kept = si.AllocationResponse()
+        kept.CopyFrom(rest)
+        for place in reversed(nudges):
+            del kept.rejectedAllocations[place]
+        return kept
+
+    # ------------------------------------------------------------------------------------- recovery
+
+    def begin_recovery(self, now_ns: int) -> PartsToRecover:
+        """Return what another worker gets, and what the RM hears before that.
+
+        What the RM was ending has ended. Answers that are due are due from the new worker, without those that
+        the RM knows. It may be called again before that recovery has ended.
+
+        Args:
+            now_ns: The time, for what the RM hears; nanoseconds since 1970.
+        """
+        nodes = self._nodes.begin_recovery()
+        failed = [name for name, known in self._states.items() if self._has_failed(name, known)]
+        for name in failed:
+            self._applications.forget(name)
+            del self._states[name]
+        applications = self._applications.begin_recovery()
+        held = self._allocations.begin_recovery(self._applications.is_known)
+        for known in self._states.values():
+            known.repeats = bool(known.state)
+        late: list[_Request] = []
+        if nodes.late:
+            late.append(si.NodeRequest(rmID=self._rm_id, nodes=[*map(si.NodeInfo.FromString, nodes.late)]))
+        if applications.late:
+            new = [*map(si.AddApplicationRequest.FromString, applications.late)]
+            late.append(si.ApplicationRequest(rmID=self._rm_id, new=new))
+        for request in (*held.late, *self._nudges()):
+            request.rmID = self._rm_id
+            late.append(request)
+        heard: tuple[_Response, ...] = (
+            si.NodeResponse(accepted=[si.AcceptedNode(nodeID=name) for name in nodes.accepted]),
+            si.ApplicationResponse(
+                accepted=[si.AcceptedApplication(applicationID=name) for name in applications.accepted]
+            ),
+            si.AllocationResponse(released=held.released),
+            si.ApplicationResponse(updated=[_failed(name, now_ns) for name in failed]),
+        )
+        return PartsToRecover(
+            nodes=tuple(map(si.NodeInfo.FromString, nodes.entries)),
+            applications=tuple(map(si.AddApplicationRequest.FromString, applications.entries)),
+            allocations=held.allocations,
+            asks=held.asks,
+            late=tuple(late),
+            heard=tuple(response for response in heard if response.ListFields()),
+        )
+
+    def _has_failed(self, name: str, known: _KnownState) -> bool:
+        """Return whether an application was Failing, and nothing is left that would end before it fails."""
+        return known.state == _S.FAILING.value and not self._allocations.has_any(name)
+
+    def _nudges(self) -> Iterator[si.AllocationRequest]:
+        """Yield what makes applications complete that have run and have nothing left.
+
+        Nothing completes on a worker that has had nothing. So one ask of each is sent and withdrawn by the
+        same request: nothing is placed, and nothing is answered but the states.
+        """
+        for number, (name, known) in enumerate(self._states.items()):
+            if not known.state or known.state == _S.FAILING.value or self._allocations.has_any(name):
+                continue
+            request = si.AllocationRequest()
+            ask = request.allocations.add(
+                applicationID=name, allocationKey=f"{_NUDGE}{number}", partitionName=self._partition
+            )
+            ask.resourcePerAlloc.resources["memory"].value = 1
+            request.releases.allocationsToRelease.add(
+                applicationID=name,
+                allocationKey=ask.allocationKey,
+                partitionName=self._partition,
+                terminationType=si.STOPPED_BY_RM,
+            )
+            yield request
+
+
+def _folded(entry: bytes, change: si.NodeInfo) -> bytes:
+    """Return a node as it is after a change: as the core, without the attributes of the change."""
+    node = si.NodeInfo.FromString(entry)
+    if change.action == si.NodeInfo.DRAIN_NODE:
+        node.action = si.NodeInfo.CREATE_DRAIN
+    elif change.action == si.NodeInfo.DRAIN_TO_SCHEDULABLE:
+        node.action = si.NodeInfo.CREATE
+    else:
+        if change.HasField("schedulableResource"):
+            node.schedulableResource.CopyFrom(change.schedulableResource)
+        if change.HasField("occupiedResource"):
+            node.occupiedResource.CopyFrom(change.occupiedResource)
+    return node.SerializeToString()
+
+
+def _failed(name: str, now_ns: int) -> si.UpdatedApplication:
+    return si.UpdatedApplication(
+        applicationID=name,
+        state=_S.FAILED.value,
+        stateTransitionTimestamp=now_ns,
+        message=ApplicationEvent.FAIL.value,
+    )

@@ -1,0 +1,424 @@
+"""The asks and allocations of one partition of one resource manager (RM), and what of them is about to end.
+
+An ask is kept as the bytes in which the RM sent it, and becomes an allocation when a worker says on which
+node it is. What the RM ends itself is *ending* until the worker has said so; what a worker wants to end stays
+until the RM confirms it, and the session that said so is kept: the worker of a later session knows nothing of
+it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from sys import intern
+from typing import Final, TypeAlias, final
+
+from ...model.resources.comparisons import has_negative
+from ...model.resources.resource import strictly_greater_than_zero
+from ..client.known_state import is_foreign
+from ..client.recovery_progress import batches
+from ..si import si_pb2 as si
+from ..si.reading import RequestReader
+from ..si.termination_types import termination_of
+
+__all__ = ["AllocationBook", "HeldAllocations"]
+
+_Identity: TypeAlias = "tuple[str, str]"
+"""An application and a key."""
+_NODES_GONE_MAX: Final = 4_096
+"""How many removed nodes are remembered: when one of them comes back, what was on it is still ending."""
+_BATCH_MAX: Final = 1_000
+_RELEASED_TEXT: Final = "allocation remove as per RM request"
+_TO_CONFIRM: Final = frozenset({si.TIMEOUT, si.PREEMPTED_BY_SCHEDULER, si.PLACEHOLDER_REPLACED})
+"""The releases that a worker announces before anything has ended: the RM ends it, and says so."""
+_ECHOED: Final = frozenset({si.UNKNOWN_TERMINATION_TYPE, si.STOPPED_BY_RM})
+"""The releases of the RM that the worker answers."""
+_SILENT: Final = ""
+_UNANSWERED: Final = -1
+
+
+@final
+class _Held:
+    """An ask, or an allocation. Plain, because there are very many."""
+
+    __slots__ = ("ask", "node", "session")
+
+    def __init__(self, ask: bytes, node: str, session: int) -> None:
+        self.ask = ask
+        self.node = node
+        """Where it is; empty while it waits."""
+        self.session = session
+        """The session that asked the RM to end it, 0 if none did; `_UNANSWERED` if the RM has placed it
+        itself, and the worker has not said that it is there."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HeldAllocations:
+    """What another worker gets, and what the RM is to hear before that."""
+
+    allocations: tuple[si.Allocation, ...]
+    """What runs, and what others run."""
+    asks: tuple[si.Allocation, ...]
+    late: tuple[si.AllocationRequest, ...]
+    """What is sent afterwards, in order: the RM waits for an answer to it."""
+    released: tuple[si.AllocationRelease, ...]
+    """What has ended with the worker."""
+
+
+@final
+class AllocationBook:
+    """The asks and allocations; its owner guards it.
+
+    Args:
+        partition: The full name of the partition.
+        has_node: Says whether the RM has a node of this id in the partition.
+    """
+
+    def __init__(self, partition: str, has_node: Callable[[str], bool]) -> None:
+        self._partition = partition
+        self._has_node = has_node
+        self._reader = RequestReader()
+        self._held: dict[str, dict[str, _Held]] = {}
+        """By application and key."""
+        self._foreign: dict[str, dict[str, bytes]] = {}
+        """What others run, by node and key."""
+        self._foreign_nodes: dict[str, str] = {}
+        self._ending: dict[_Identity, str] = {}
+        """What the RM has ended and no worker has confirmed, with the message of the release; `_SILENT` if
+        the RM had been asked to end it, and waits for nothing."""
+        self._resized: set[_Identity] = set()
+        """Asks whose size has changed: one that is about to replace a placeholder keeps the size it had."""
+        self._refusals: dict[_Identity, list[bytes]] = {}
+        """Requests of one entry that are going to be rejected, and change nothing."""
+        self._nodes_gone: dict[str, None] = {}
+        self.bytes_held = 0
+        """How long all entries are together."""
+        self.asks = 0
+        """How many asks wait."""
+        self.allocations = 0
+        """How many allocations there are, without those of others."""
+
+    @property
+    def foreign_allocations(self) -> int:
+        """How many allocations of others there are."""
+        return len(self._foreign_nodes)
+
+    @property
+    def ending(self) -> int:
+        """How many allocations the RM has ended that no worker has confirmed."""
+        return len(self._ending)
+
+    def has_any(self, application_id: str) -> bool:
+        """Return whether an application has asks or allocations."""
+        return application_id in self._held
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def note(self, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
+        """Note what is about to be sent; return what is to be sent instead."""
+        held = self._held
+        for message in request.allocations:
+            if message.nodeID or message.allocationTags:
+                self._note_special(message)
+                continue
+            name, key = message.applicationID, message.allocationKey
+            of_application = held.get(name)
+            if of_application is None:
+                if not name:
+                    self._refuse(message)
+                    continue
+                of_application = held[name] = {}
+            if key in of_application:
+                self._change(message, of_application[key])
+                continue
+            ask = message.SerializeToString()
+            of_application[key] = _Held(ask, "", 0)
+            self.bytes_held += len(ask)
+            self.asks += 1
+        rewritten = [
+            place
+            for place, release in enumerate(request.releases.allocationsToRelease)
+            if self._note_release(release, session)
+        ]
+        if not rewritten:
+            return request
+        instead = si.AllocationRequest()
+        instead.CopyFrom(request)
+        for place in rewritten:
+            instead.releases.allocationsToRelease[place].terminationType = si.STOPPED_BY_RM
+        return instead
+
+    def _note_special(self, message: si.Allocation) -> None:
+        """Note an allocation that the RM has placed, one of others, or an ask with tags."""
+        name, key, node = message.applicationID, message.allocationKey, message.nodeID
+        if is_foreign(message):
+            self._note_foreign(message)
+        elif not name:
+            self._refuse(message)
+        elif (known := self._held.get(name, {}).get(key)) is not None:
+            self._change(message, known)
+        else:
+            ask = message.SerializeToString()
+            self._add(name, key, _Held(ask, intern(node), _UNANSWERED if node else 0))
+
+    def _note_foreign(self, message: si.Allocation) -> None:
+        key, node = message.allocationKey, message.nodeID
+        if key in self._foreign_nodes:
+            size = self._reader.resource(message.resourcePerAlloc)
+            if has_negative(size) or not self._has_node(node):
+                self._refuse(message)
+                return
+            self._drop_foreign(key)
+        node = intern(node)
+        self._foreign_nodes[key] = node
+        entry = self._foreign.setdefault(node, {})[key] = message.SerializeToString()
+        self.bytes_held += len(entry)
+
+    def _drop_foreign(self, key: str) -> None:
+        node = self._foreign_nodes.pop(key, None)
+        if node is not None:
+            on_node = self._foreign[node]
+            self.bytes_held -= len(on_node.pop(key))
+            if not on_node:
+                del self._foreign[node]
+
+    def _change(self, message: si.Allocation, known: _Held) -> None:
+        """Note that the size of something is changed, or that the RM has placed its ask; all else stays."""
+        node = message.nodeID
+        if not strictly_greater_than_zero(self._reader.resource(message.resourcePerAlloc)) or (
+            node and not self._has_node(node)
+        ):
+            self._refuse(message)
+            return
+        self._resize(known, message.resourcePerAlloc)
+        if known.node:
+            return
+        if node:
+            known.node, known.session = intern(node), _UNANSWERED
+            self.asks -= 1
+            self.allocations += 1
+        else:
+            self._resized.add((message.applicationID, message.allocationKey))
+
+    def _resize(self, known: _Held, size: si.Resource) -> None:
+        entry = si.Allocation.FromString(known.ask)
+        entry.resourcePerAlloc.CopyFrom(size)
+        self.bytes_held -= len(known.ask)
+        known.ask = entry.SerializeToString()
+        self.bytes_held += len(known.ask)
+
+    def _refuse(self, message: si.Allocation) -> None:
+        """Note that something is going to be rejected, and changes nothing."""
+        identity = (message.applicationID, message.allocationKey)
+        request = si.AllocationRequest(allocations=[message])
+        self._refusals.setdefault(identity, []).append(request.SerializeToString())
+
+    def _add(self, name: str, key: str, entry: _Held) -> None:
+        self._held.setdefault(name, {})[key] = entry
+        self.bytes_held += len(entry.ask)
+        if entry.node:
+            self.allocations += 1
+        else:
+            self.asks += 1
+
+    def _drop(self, name: str, key: str) -> None:
+        """Forget an ask or allocation that is there."""
+        of_application = self._held[name]
+        entry = of_application.pop(key)
+        if not of_application:
+            del self._held[name]
+        self.bytes_held -= len(entry.ask)
+        if entry.node:
+            self.allocations -= 1
+        else:
+            self.asks -= 1
+        if self._resized:
+            self._resized.discard((name, key))
+
+    # ------------------------------------------------------------------------------ releases of the RM
+
+    def _note_release(self, release: si.AllocationRelease, session: int) -> bool:
+        """Note a release of the RM; return whether it has to be sent as `STOPPED_BY_RM`."""
+        name, key = release.applicationID, release.allocationKey
+        if termination_of(release).refusal:
+            request = si.AllocationRequest()
+            request.releases.allocationsToRelease.add().CopyFrom(release)
+            self._refusals.setdefault((name, key), []).append(request.SerializeToString())
+            return False
+        if not name:
+            self._drop_foreign(key)
+            return False
+        if not key:
+            for each in [*self._held.get(name, ())]:
+                self._end(name, each, release.terminationType, session, is_rewritten=False)
+            return False
+        return self._end(name, key, release.terminationType, session, is_rewritten=True)
+
+    def _end(self, name: str, key: str, kind: int, session: int, *, is_rewritten: bool) -> bool:
+        """Note that the RM ends something; return whether that is sent as `STOPPED_BY_RM`, if it may be."""
+        entry = self._held.get(name, {}).get(key)
+        if entry is None:
+            return False
+        if not entry.node:
+            if kind not in (si.TIMEOUT, si.SCHEDULING_FAILED_ON_RM):
+                self._drop(name, key)
+            return False
+        if kind == si.SCHEDULING_FAILED_ON_RM and (entry.session <= 0 or entry.session != session):
+            entry.node, entry.session = "", 0
+            self.allocations -= 1
+            self.asks += 1
+            return False
+        self._drop(name, key)
+        if kind in _ECHOED:
+            self._ending[name, key] = _RELEASED_TEXT
+        elif is_rewritten and kind in _TO_CONFIRM and 0 < entry.session < session:
+            self._ending[name, key] = _SILENT
+            return True
+        return False
+
+    def end_application(self, name: str) -> None:
+        """Note that the RM removes an application with all that it has."""
+        for key, entry in [*self._held.get(name, {}).items()]:
+            if entry.node:
+                self._ending[name, key] = f"Application {name} Removed"
+            self._drop(name, key)
+
+    def end_node(self, node_id: str) -> None:
+        """Note that the RM removes a node; the worker says what ends with it."""
+        for key in [*self._foreign.get(node_id, ())]:
+            self._drop_foreign(key)
+        self._nodes_gone.pop(node_id, None)
+        self._nodes_gone[node_id] = None
+        if len(self._nodes_gone) > _NODES_GONE_MAX:
+            del self._nodes_gone[next(iter(self._nodes_gone))]
+
+    def begin_node(self, node_id: str) -> None:
+        """Note that the RM has a new node: what was on one of this id before is still ending."""
+        if node_id not in self._nodes_gone:
+            return
+        del self._nodes_gone[node_id]
+        for name, key, entry in [*self._all()]:
+            if entry.node == node_id:
+                self._ending[name, key] = f"Node {node_id} Removed"
+                self._drop(name, key)
+
+    def _all(self) -> Iterator[tuple[str, str, _Held]]:
+        for name, of_application in self._held.items():
+            for key, entry in of_application.items():
+                yield name, key, entry
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def take(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
+        """Note what a worker says; return what the RM is to hear of it."""
+        for placed in response.new:
+            name, key = placed.applicationID, placed.allocationKey
+            entry = self._held.get(name, {}).get(key)
+            if entry is None:
+                # The RM has withdrawn it meanwhile: its release follows.
+                self._ending.setdefault((name, key), _RELEASED_TEXT)
+                continue
+            if not entry.node:
+                self.asks -= 1
+                self.allocations += 1
+            entry.node, entry.session = intern(placed.nodeID), 0
+            if self._resized and (name, key) in self._resized:
+                self._resized.discard((name, key))
+                self._resize(entry, placed.resourcePerAlloc)
+        rejected, released = response.rejectedAllocations, response.released
+        for rejection in rejected:
+            self._take_rejection(rejection)
+        unheard = [place for place, each in enumerate(released) if not self._take_release(each, session)]
+        if not unheard:
+            return response
+        rest = si.AllocationResponse()
+        rest.CopyFrom(response)
+        for place in reversed(unheard):
+            del rest.released[place]
+        return rest
+
+    def _take_rejection(self, rejected: si.RejectedAllocation) -> None:
+        """Forget what a worker has not accepted, unless that was a change of something else."""
+        name, key = rejected.applicationID, rejected.allocationKey
+        expected = self._refusals.get((name, key))
+        if expected is not None:
+            expected.pop(0)
+            if not expected:
+                del self._refusals[name, key]
+        elif key in self._held.get(name, ()):
+            self._drop(name, key)
+        else:
+            self._drop_foreign(key)
+
+    def _take_release(self, released: si.AllocationRelease, session: int) -> bool:
+        """Note what ends, or is to end; return whether the RM is to hear it."""
+        name, key = released.applicationID, released.allocationKey
+        entry = self._held.get(name, {}).get(key)
+        asks_rm = released.terminationType in _TO_CONFIRM
+        text = self._ending.get((name, key))
+        if text is not None and not (asks_rm and entry is not None):
+            if not asks_rm:
+                del self._ending[name, key]
+            return text != _SILENT
+        if entry is None:
+            return True
+        if not asks_rm or not entry.node:
+            self._drop(name, key)
+            return True
+        before, entry.session = entry.session, session
+        return before <= 0 or before == session
+
+    # ------------------------------------------------------------------------------------- recovery
+
+    def begin_recovery(self, has_application: Callable[[str], bool]) -> HeldAllocations:
+        """Return what another worker gets; what was to end with the worker before has ended."""
+        ending = self._ending.items()
+        released = [self._release(*identity, text) for identity, text in ending if text != _SILENT]
+        allocations, late = self._foreign_again()
+        asks: list[si.Allocation] = []
+        for name, key, entry in [*self._all()]:
+            if not entry.node:
+                asks.append(_again(entry))
+            elif entry.session == _UNANSWERED:
+                late.append(_again(entry))
+            elif not self._has_node(entry.node):
+                released.append(self._release(name, key, f"Node {entry.node} Removed"))
+                self._drop(name, key)
+            elif not has_application(name):
+                released.append(self._release(name, key, f"Application {name} Removed"))
+                self._drop(name, key)
+            else:
+                allocations.append(_again(entry))
+        refused = (request for requests in self._refusals.values() for request in requests)
+        again = [si.AllocationRequest(allocations=batch) for batch in batches(late, _BATCH_MAX)]
+        again += map(si.AllocationRequest.FromString, refused)
+        self._ending.clear()
+        self._nodes_gone.clear()
+        self._resized.clear()
+        return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
+
+    def _foreign_again(self) -> tuple[list[si.Allocation], list[si.Allocation]]:
+        """Return what others run, first what is on nodes that are there."""
+        there: list[si.Allocation] = []
+        elsewhere: list[si.Allocation] = []
+        for node, on_node in self._foreign.items():
+            found = there if self._has_node(node) else elsewhere
+            found += map(si.Allocation.FromString, on_node.values())
+        return there, elsewhere
+
+    def _release(self, name: str, key: str, text: str) -> si.AllocationRelease:
+        return si.AllocationRelease(
+            partitionName=self._partition,
+            applicationID=name,
+            allocationKey=key,
+            terminationType=si.STOPPED_BY_RM,
+            message=text,
+        )
+
+
+def _again(entry: _Held) -> si.Allocation:
+    """Return an ask or allocation where it is now: the RM may have sent it elsewhere, or as placed."""
+    allocation = si.Allocation.FromString(entry.ask)
+    allocation.nodeID = entry.node
+    return allocation

@@ -1,0 +1,165 @@
+"""What was created under an id, node or application, and which of the answers to that are still due.
+
+A scheduler answers each creation once, in the order of the requests: it accepts or rejects it. Under one id
+there may be several without an answer: the first may be invalid and the second good, or the second is
+rejected because the first is there. So what is due is kept in order, and the answer decides what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import final
+
+__all__ = ["Creations", "CreationsAgain"]
+
+
+class _Kind(Enum):
+    """What an answer that is due is about."""
+
+    NEW = "It is there if it is accepted"
+    ENDED = "The resource manager (RM) has ended it before the answer: only the RM needs to hear that"
+    INVALID = "A change that is going to be rejected: nothing follows from that"
+    AGAIN = "It was accepted before, and is created again in a recovery: the RM is not to hear of it twice"
+
+
+@final
+class _Due:
+    """An answer that is due."""
+
+    __slots__ = ("entry", "kind")
+
+    def __init__(self, kind: _Kind, entry: bytes) -> None:
+        self.kind = kind
+        self.entry = entry
+        """What was sent; of what is new with the changes that were sent later."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CreationsAgain:
+    """What is created again in a recovery."""
+
+    entries: tuple[bytes, ...]
+    """What is there, or to be there, once for each id."""
+    late: tuple[bytes, ...]
+    """What is sent afterwards, in order: the RM waits for an answer that says why it is rejected."""
+    accepted: tuple[str, ...]
+    """The ids of what has ended meanwhile: the RM waits to hear that it was accepted."""
+
+
+@final
+class Creations:
+    """What is there by id, as bytes, and the answers that are due; its owner guards it."""
+
+    def __init__(self) -> None:
+        self._there: dict[str, bytes] = {}
+        self._due: dict[str, list[_Due]] = {}
+
+    def __len__(self) -> int:
+        """Return how many ids have something that is there."""
+        return len(self._there)
+
+    @property
+    def bytes_held(self) -> int:
+        """How long all entries are together; each is visited."""
+        due = (item.entry for items in self._due.values() for item in items if item.kind is not _Kind.AGAIN)
+        return sum(map(len, self._there.values())) + sum(map(len, due))
+
+    @property
+    def there(self) -> Mapping[str, bytes]:
+        """What was accepted and has not ended, by id."""
+        return MappingProxyType(self._there)
+
+    def is_known(self, name: str) -> bool:
+        """Return whether something of this id is there, or may be there soon."""
+        return name in self._there or any(item.kind is _Kind.NEW for item in self._due.get(name, ()))
+
+    # ------------------------------------------------------------------------------------- requests
+
+    def create(self, name: str, entry: bytes) -> None:
+        """Note a creation that is about to be sent."""
+        self._due.setdefault(name, []).append(_Due(_Kind.NEW, entry))
+
+    def expect_rejection(self, name: str, entry: bytes) -> None:
+        """Note a change that is about to be sent and is going to be rejected."""
+        self._due.setdefault(name, []).append(_Due(_Kind.INVALID, entry))
+
+    def change(self, name: str, fold: Callable[[bytes], bytes]) -> None:
+        """Change what is there, or may be there soon."""
+        if name in self._there:
+            self._there[name] = fold(self._there[name])
+        for item in self._due.get(name, ()):
+            if item.kind is _Kind.NEW:
+                item.entry = fold(item.entry)
+
+    def end(self, name: str) -> None:
+        """Note that the RM ends what has this id."""
+        self._there.pop(name, None)
+        for item in self._due.get(name, ()):
+            if item.kind is _Kind.NEW:
+                item.kind = _Kind.ENDED
+
+    # -------------------------------------------------------------------------------------- answers
+
+    def accept(self, name: str) -> bool:
+        """Take the news that something was accepted; return whether the RM is to hear it."""
+        item = self._take(name, rejected=False)
+        if item is None:
+            return True
+        if item.kind is _Kind.NEW:
+            self._there.setdefault(name, item.entry)
+        return item.kind is not _Kind.AGAIN
+
+    def reject(self, name: str) -> None:
+        """Take the news that something was rejected, which the RM always hears."""
+        item = self._take(name, rejected=True)
+        if item is not None and item.kind is _Kind.AGAIN:
+            self._there.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Drop what is there: the scheduler has ended it."""
+        self._there.pop(name, None)
+
+    def _take(self, name: str, *, rejected: bool) -> _Due | None:
+        items = self._due.get(name)
+        if items is None:
+            return None
+        places = [place for place, item in enumerate(items) if rejected or item.kind is not _Kind.INVALID]
+        if not places:
+            return None
+        item = items.pop(places[0])
+        if not items:
+            del self._due[name]
+        return item
+
+    # ------------------------------------------------------------------------------------- recovery
+
+    def begin_recovery(self) -> CreationsAgain:
+        """Return what a scheduler gets that knows nothing; answers to that are due from now on."""
+        entries: list[bytes] = []
+        late: list[bytes] = []
+        accepted: list[str] = []
+        due, self._due = self._due, {}
+        for name, entry in self._there.items():
+            entries.append(entry)
+            self._due[name] = [_Due(_Kind.AGAIN, entry)]
+        for name, item in _in_order(due):
+            if item.kind is _Kind.ENDED:
+                accepted.append(name)
+            elif item.kind is _Kind.NEW and name not in self._due:
+                entries.append(item.entry)
+                self._due[name] = [item]
+            elif item.kind is not _Kind.AGAIN:
+                late.append(item.entry)
+                self._due.setdefault(name, []).append(item)
+        return CreationsAgain(tuple(entries), tuple(late), tuple(accepted))
+
+
+def _in_order(due: Mapping[str, list[_Due]]) -> Iterator[tuple[str, _Due]]:
+    """Yield all that is due; of each id what is new comes first, since it is sent first."""
+    for name, items in due.items():
+        for item in sorted(items, key=lambda item: item.kind is not _Kind.NEW):
+            yield name, item
