@@ -87,6 +87,8 @@ class Connection:
         """Whether the scheduler does nothing by itself; known when it has answered."""
         self.rest_address = ""
         """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none."""
+        self.server_version = ""
+        """The version of Licorne there, known when it has answered; empty from one that does not say it."""
         self._lost: ConnectionLostError | None = None
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options=_options())
@@ -110,6 +112,7 @@ class Connection:
             raise
         self.is_stepped = answer.stepped
         self.rest_address = answer.rest_address
+        self.server_version = answer.version
 
     @property
     def lost(self) -> ConnectionLostError | None:

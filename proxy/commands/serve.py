@@ -113,6 +113,7 @@ def serve(
     threads: ThreadsOption = None,
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
+    until_stdin_closes: Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)] = False,
 ) -> None:
     """Serve resource managers over gRPC, and readers over REST, until SIGTERM or Ctrl-C.
 
@@ -125,6 +126,7 @@ def serve(
         from ..dumps.periodic import PeriodicDumps
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
+        from ..server.parent_process import end_with_parent
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne serve"))
@@ -159,6 +161,8 @@ def serve(
         prepare_process()
 
         stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
+        if until_stdin_closes:
+            end_with_parent(scheduler)
         if state_dumps is not None:
             stack.enter_context(PeriodicDumps(scheduler, state_dumps, interval_seconds))
         from ..rest.running import RestServer

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, final
 import grpc
 from google.protobuf.message import Message
 
+from ... import __version__
 from ...model.errors import LicorneError, RequestError
 from ...model.values.identifiers import id_refusal
 from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
@@ -90,7 +91,8 @@ class _Session:
         stepped = self._core.scheduler.stepped
         if hello.hello.companion_of:
             self._accompany(hello.hello)
-        self.answer(hello.call, v1.Answer(stepped=stepped, rest_address=self._core.rest_address))
+        said = v1.Answer(stepped=stepped, version=__version__, rest_address=self._core.rest_address)
+        self.answer(hello.call, said)
         reading = asyncio.create_task(self._read(context))
         reason = "its connection was lost"
         try:
