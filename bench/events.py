@@ -27,7 +27,7 @@ from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.events.log import EventLog
-from licorne.proxy.rest.event_streams import EventTexts
+from licorne.proxy.rest.event_texts import LoggedEvents
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 
@@ -78,15 +78,15 @@ def rate(per_second: int, seconds: float) -> None:
     log = EventLog()
     sink = log.new_sink("rm")
     log.configure("rm", ExtraConfig())
-    stream = log.stream()
-    texts, read = EventTexts(), [0, 0]
+    stream = LoggedEvents(log).stream(0, start=0, host="here")
+    read = [0, 0]
 
     def follow() -> None:
         while not stream.is_over:
-            records = stream.take(1000)
-            read[1] += sum(len(texts.of(read[0] + place, record)) for place, record in enumerate(records))
-            read[0] += len(records)
-            if not records:
+            texts = stream.take(1000)
+            read[1] += sum(map(len, texts))
+            read[0] += len(texts)
+            if not texts:
                 time.sleep(0.01)
 
     reader = threading.Thread(target=follow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Required
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from ...model.configuration.schema import NodeSortPolicy
@@ -20,6 +21,7 @@ __all__ = [
     "ClusterDocument",
     "NodeSortingDocument",
     "PartitionDocument",
+    "WorkerDocument",
     "cluster_document",
     "partition_document",
     "snapshot_partition",
@@ -52,6 +54,28 @@ class NodeSortingDocument(TypedDict):
     resourceWeights: dict[str, float]
 
 
+class WorkerDocument(TypedDict):
+    """Where a partition runs behind a door, and how it is."""
+
+    rmID: str
+    partition: str
+    """Its short name."""
+    state: Annotated[str, Field(json_schema_extra={"enum": ["Starting", "Recovering", "Running", "Closed"]})]
+    """`Starting` while there is no worker, `Recovering` while one gets what the partition holds."""
+    since: TimeNs
+    """When it entered the state."""
+    reason: str
+    """Why the worker before was lost, or why there is none; empty if nothing went wrong."""
+    address: str
+    """Where the worker serves resource managers; empty while there is none."""
+    restAddress: str
+    """Where its REST interface listens; empty if it has none."""
+    workerNumber: Annotated[int, Field(ge=0)]
+    """Counts the workers of the partition, from 1; 0 while there is none."""
+    requestsWaiting: Annotated[int, Field(ge=0)]
+    """How many requests wait in the door."""
+
+
 class PartitionDocument(TypedDict, total=False):
     """A partition as a whole."""
 
@@ -69,6 +93,8 @@ class PartitionDocument(TypedDict, total=False):
     state: ObjectStateName
     totalContainers: int
     totalNodes: int
+    worker: WorkerDocument
+    """Only behind a door."""
 
 
 @without_empty

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Required
 
 from typing_extensions import TypedDict
@@ -16,7 +15,6 @@ __all__ = [
     "EventQuantityDocument",
     "EventResourceDocument",
     "EventStreamDocument",
-    "batch_document",
     "event_document",
 ]
 
@@ -79,16 +77,4 @@ def event_document(record: EventRecord) -> EventDocument:
         "eventChangeDetail": int(record.detail),
         "referenceID": record.reference_id,
         "resource": {"resources": resources} if resources else {},
-    }
-
-
-def batch_document(
-    instance_uuid: str, lowest_id: int, highest_id: int, records: Sequence[EventRecord]
-) -> EventBatchDocument:
-    """Return a batch of events with the ids that there are; `null` in place of no events."""
-    return {
-        "InstanceUUID": instance_uuid,
-        "LowestID": lowest_id,
-        "HighestID": highest_id,
-        "EventRecords": [event_document(record) for record in records] or None,
     }

@@ -3,8 +3,8 @@
 The owner writes each request into it before that is sent, and each answer before the RM hears it. In an
 ordinary session the RM hears exactly what the worker says. After a recovery it does not hear again what it
 has heard: that nodes and applications are accepted, states on the way to the one that it knows, and requests
-to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the book says
-which answers the RM waits for that no worker gives any more.
+to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the book
+says which answers the RM waits for that no worker gives any more.
 
 It is for RMs of the current generation of `si.v1`: fields of the older one are not read.
 """
@@ -90,6 +90,10 @@ class PartitionBook:
         self._states: dict[str, _KnownState] = {}
         self._allocations = AllocationBook(full_partition_name(partition, rm_id), self._nodes.is_known)
         self._partition = partition
+
+    def has_application(self, application_id: str) -> bool:
+        """Return whether there is an application of that id."""
+        return self._applications.is_known(application_id)
 
     # --------------------------------------------------------------------------------------- sizes
 

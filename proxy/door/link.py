@@ -104,7 +104,7 @@ class PartitionLink:
         self._now_ns = now_ns
         self.started: Final[Future[None]] = Future()
         """Done when it runs for the first time; with an error if it does not come to that."""
-        self._book = PartitionBook(owner.rm_id)
+        self._book = PartitionBook(owner.rm_id, partition)
         self._changed = threading.Condition()
         self._delivering = threading.Lock()
         """Held while an answer is noted and queued for the RM, so that they are in one order."""
@@ -377,7 +377,7 @@ class PartitionLink:
         with self._delivering:
             with self._changed:
                 self._check_current(session)
-                known, ended = self._book.begin_recovery()
+                known = self._book.begin_recovery(self._now_ns())
                 self._queue.clear()
                 self._held_bytes = 0
                 self._session = session
@@ -389,11 +389,11 @@ class PartitionLink:
                     worker_number=session.worker.number,
                 )
                 self._changed.notify_all()
-            if ended.ListFields():
-                self._owner.deliver("update_allocation", ended)
+            for response in known.heard:
+                self._owner.deliver(_CALLBACKS[type(response)], response)
         registration = self._owner.registration()
         self._configured = registration
-        if known.is_empty:
+        if not (known.nodes or known.applications or known.asks):
             patient.register_resource_manager(registration, callback)
         else:
             recovery = Recovery(
@@ -406,10 +406,11 @@ class PartitionLink:
                 asks=known.asks,
             )
             self._complete(session, recovery)
+        for request in known.late:
+            patient.send(request)
         self._apply_halt(session)
         with self._changed:
             self._check_current(session)
-            self._book.end_recovery()
             self._enter(LinkState.RUNNING)
             self._changed.notify_all()
         self.configure()
@@ -488,6 +489,13 @@ class PartitionLink:
             case _:
                 return said
         return heard if heard.ListFields() else None
+
+
+_CALLBACKS: Final = {
+    si.NodeResponse: "update_node",
+    si.ApplicationResponse: "update_application",
+    si.AllocationResponse: "update_allocation",
+}
 
 
 @final

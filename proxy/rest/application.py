@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, final
@@ -20,17 +21,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...model.errors import LicorneError
+from ..documents.operations import Operation
 from ..page.application import Page
 from ..scheduler.scheduler import Scheduler
 from .access import Access
 from .errors import RestError, error_response
-from .event_streams import EventTexts
+from .event_texts import EventTexts, LoggedEvents
 from .limits import LimitsSettings, RequestLimits
 from .pacing import Pace, Pacing
-from .routes import all_routes
+from .routes import OPERATIONS, all_routes
 from .unrouted import EscapedSlashes, method_refused, not_found, redirect, repaired_path
 
-__all__ = ["rest_app", "takes_gzip"]
+__all__ = ["application_of", "rest_app", "takes_gzip"]
 
 
 def rest_app(
@@ -55,11 +57,45 @@ def rest_app(
     """
     pace = Pace(scheduler.monitoring.is_busy, scheduler.monitoring.announced)
     page = Page(scheduler, ui_dir=ui_dir)
-    routes = all_routes(page.operations)
+    application = application_of(
+        [*OPERATIONS, *page.operations],
+        page.files,
+        page.lifespan,
+        events=LoggedEvents(scheduler.events),
+        pace=pace,
+        tokens=tokens,
+        limits=limits or LimitsSettings(),
+    )
+    application.state.scheduler = scheduler
+    return application
+
+
+def application_of(
+    operations: Sequence[Operation],
+    files: Starlette,
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]],
+    *,
+    events: EventTexts,
+    pace: Pace,
+    tokens: Sequence[str],
+    limits: LimitsSettings,
+) -> Starlette:
+    """Return an application with operations behind the limits, the access and the pace of readers.
+
+    Args:
+        operations: What it answers.
+        files: Answers what no operation does.
+        lifespan: Entered while it is served.
+        events: What the routes of events read.
+        pace: Counts the time of readers.
+        tokens: The bearer tokens that are let in; without any, each reader is.
+        limits: What readers may ask.
+    """
+    routes = all_routes(operations)
     application = Starlette(
         routes=routes,
         middleware=[
-            Middleware(RequestLimits, settings=limits or LimitsSettings()),
+            Middleware(RequestLimits, settings=limits),
             Middleware(Access, tokens=tokens),
             Middleware(Pacing, pace=pace),
             Middleware(Compression),
@@ -72,14 +108,13 @@ def rest_app(
             LicorneError: _unavailable,
             Exception: _broken,
         },
-        lifespan=page.lifespan,
+        lifespan=lifespan,
     )
-    application.state.scheduler = scheduler
     application.state.pace = pace
-    application.state.event_texts = EventTexts()
+    application.state.events = events
     application.state.checks = CapacityLimiter(1)
     application.router.redirect_slashes = False
-    application.router.default = _Unrouted(routes, page.files)
+    application.router.default = _Unrouted(routes, files)
     return application
 
 

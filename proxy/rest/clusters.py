@@ -5,7 +5,13 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..documents.clusters import ClusterDocument, PartitionDocument, cluster_document, partition_document
+from ..documents.clusters import (
+    ClusterDocument,
+    PartitionDocument,
+    WorkerDocument,
+    cluster_document,
+    partition_document,
+)
 from ..documents.operations import JSON, Operation
 from .requests import views_of
 from .responses import json_response
@@ -25,6 +31,11 @@ def _partitions(request: Request) -> Response:
     return json_response([partition_document(values) for values in views_of(request).partitions()])
 
 
+def _workers(_: Request) -> Response:
+    """Return nothing: the partitions of a scheduler of this process have no workers."""
+    return json_response([])
+
+
 OPERATIONS = [
     Operation(
         "/ws/v1/clusters",
@@ -41,5 +52,13 @@ OPERATIONS = [
         "The partitions with their capacity, their use, and how many applications are in each state",
         "The partitions, by resource manager and name",
         {JSON: list[PartitionDocument]},
+    ),
+    Operation(
+        "/licorne/v1/workers",
+        _workers,
+        "questions",
+        "Where each partition runs, and how it is",
+        "One entry a partition behind a door; none where all run in the process that answers",
+        {JSON: list[WorkerDocument]},
     ),
 ]

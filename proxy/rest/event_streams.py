@@ -9,13 +9,12 @@ from typing import Final, final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ...model.values.events import EventRecord
-from ..documents.events import event_document
-from ..events.streams import LOOK_INTERVAL_SECONDS, EventStream
+from ..events.streams import LOOK_INTERVAL_SECONDS
+from .event_texts import EventTextStream
 from .pacing import Pace
 from .responses import json_bytes
 
-__all__ = ["EventStreamResponse", "EventTexts", "line_of", "message_of"]
+__all__ = ["EventStreamResponse", "line_of", "message_of"]
 
 WRITE_SECONDS: Final = 5.0
 """How long a client has to take what was sent, before its stream ends."""
@@ -24,7 +23,6 @@ PAUSE_SECONDS: Final = 15.0
 _BEHIND_MAX: Final = 0.5
 """A stream that has not got this much of the room for events does not wait: it would lose some."""
 _RECORDS_MAX: Final = 500
-_TEXTS_MAX: Final = 8_192
 _CLOSED: Final = "Event stream was closed by the producer"
 
 
@@ -39,23 +37,6 @@ def message_of(number: int, text: bytes) -> bytes:
 
 
 @final
-class EventTexts:
-    """The JSON of the newest events, each made once for all streams; for the event loop."""
-
-    def __init__(self) -> None:
-        self._texts: dict[int, bytes] = {}
-
-    def of(self, number: int, record: EventRecord) -> bytes:
-        """Return the JSON of the event with an id."""
-        text = self._texts.get(number)
-        if text is None:
-            text = self._texts[number] = json_bytes(event_document(record))
-            if len(self._texts) > _TEXTS_MAX:
-                del self._texts[next(iter(self._texts))]
-        return text
-
-
-@final
 class EventStreamResponse(Response):
     """Sends events until the client goes, is too slow, or there are no more.
 
@@ -64,26 +45,23 @@ class EventStreamResponse(Response):
         begin: What is sent first.
         write: Returns what is sent for an event, of its id and its JSON.
         content_type: The header.
-        texts: The JSON of events.
         pace: Has it wait for its turn among the readers, unless it is far behind.
         pause: What is sent when there was no event for a while, if anything.
     """
 
     def __init__(
         self,
-        stream: EventStream,
+        stream: EventTextStream,
         begin: bytes,
         write: Callable[[int, bytes], bytes],
         content_type: str,
         *,
-        texts: EventTexts,
         pace: Pace,
         pause: bytes = b"",
     ) -> None:
         super().__init__(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
         del self.headers["Content-Length"]
         self._stream = stream
-        self._texts = texts
         self._pace = pace
         self._begin = begin
         self._write = write
@@ -111,15 +89,12 @@ class EventStreamResponse(Response):
             if 0 < self._stream.behind < _BEHIND_MAX:
                 await self._pace.turn()
             number = self._stream.next_id
-            records = self._stream.take(_RECORDS_MAX)
-            if records:
+            texts = self._stream.take(_RECORDS_MAX)
+            if texts:
                 silent_seconds = 0.0
-                parts = [
-                    self._write(place, self._texts.of(place, record))
-                    for place, record in enumerate(records, number)
-                ]
+                parts = [self._write(place, text) for place, text in enumerate(texts, number)]
                 await _send_part(send, b"".join(parts))
-            if len(records) == _RECORDS_MAX:
+            if len(texts) == _RECORDS_MAX:
                 continue
             await asyncio.sleep(LOOK_INTERVAL_SECONDS)
             silent_seconds += LOOK_INTERVAL_SECONDS

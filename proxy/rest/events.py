@@ -9,16 +9,16 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..documents.events import EventBatchDocument, EventDocument, EventStreamDocument, batch_document
+from ..documents.events import EventBatchDocument, EventDocument, EventStreamDocument
 from ..documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
-from ..events.log import EventLog, TooManyStreamsError
-from ..events.streams import EventStream
+from ..events.log import TooManyStreamsError
 from .errors import RestError
-from .event_streams import EventStreamResponse, EventTexts, line_of, message_of
-from .requests import pace_of, scheduler_of
-from .responses import JSON_TYPE, json_bytes, json_response
+from .event_streams import EventStreamResponse, line_of, message_of
+from .event_texts import EventTexts, EventTextStream
+from .requests import events_of, pace_of
+from .responses import JSON_TYPE, json_bytes
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "event_batch", "event_stream", "server_sent_events"]
 
 _DIGITS: Final = re.compile("[0-9]+")
 _PARSING: Final = "strconv.ParseUint: parsing"
@@ -37,27 +37,29 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _tracked(request: Request) -> EventLog:
-    """Return the events of the scheduler, if they are kept."""
-    log = scheduler_of(request).events
-    if not log.enabled:
+def _tracked(request: Request) -> EventTexts:
+    """Return the events, if they are kept."""
+    kept = events_of(request)
+    if not kept.enabled:
         raise RestError(500, "Event tracking is disabled")
-    return log
+    return kept
 
 
-def _event_batch(request: Request) -> Response:
+def event_batch(request: Request) -> Response:
+    """Answer with the events of a range of ids."""
     log = _tracked(request)
     size_max = log.batch_size_max
     count = _number(request, "count", size_max)
     if count == 0:
         raise RestError(400, '0 is not a valid value for "count"')
     batch = log.batch(_number(request, "start", 0), min(count, size_max))
-    return json_response(
-        batch_document(batch.instance_uuid, batch.lowest_id, batch.highest_id, batch.records)
-    )
+    head = {"InstanceUUID": log.instance_uuid, "LowestID": batch.lowest_id, "HighestID": batch.highest_id}
+    records = b"[%b]" % b",".join(batch.texts) if batch.texts else b"null"
+    body = b'%b,"EventRecords":%b}\n' % (json_bytes(head)[:-1], records)
+    return Response(body, media_type=None, headers={"Content-Type": JSON_TYPE})
 
 
-def _opened(request: Request, log: EventLog, history: int, start: int | None = None) -> EventStream:
+def _opened(request: Request, log: EventTexts, history: int, start: int | None = None) -> EventTextStream:
     host = "" if request.client is None else request.client.host
     try:
         return log.stream(history, start=start, host=host)
@@ -65,7 +67,7 @@ def _opened(request: Request, log: EventLog, history: int, start: int | None = N
         raise RestError(503, "Too many streaming connections") from error
 
 
-async def _event_stream(request: Request) -> Response:
+async def event_stream(request: Request) -> Response:
     """Answer with lines: the instance first, then one an event."""
     log = _tracked(request)
     stream = _opened(request, log, _number(request, "count", 0))
@@ -73,7 +75,7 @@ async def _event_stream(request: Request) -> Response:
     return _response(request, stream, begin, line_of, JSON_TYPE)
 
 
-async def _server_sent_events(request: Request) -> Response:
+async def server_sent_events(request: Request) -> Response:
     """Answer with server-sent events; a client that comes again goes on after the last id that it has."""
     log = _tracked(request)
     last = request.headers.get("Last-Event-ID", "")
@@ -85,17 +87,14 @@ async def _server_sent_events(request: Request) -> Response:
 
 def _response(
     request: Request,
-    stream: EventStream,
+    stream: EventTextStream,
     begin: bytes,
     write: Callable[[int, bytes], bytes],
     content_type: str,
     *,
     pause: bytes = b"",
 ) -> Response:
-    texts: EventTexts = request.app.state.event_texts
-    return EventStreamResponse(
-        stream, begin, write, content_type, texts=texts, pace=pace_of(request), pause=pause
-    )
+    return EventStreamResponse(stream, begin, write, content_type, pace=pace_of(request), pause=pause)
 
 
 _HISTORY: Final = numbered(
@@ -109,7 +108,7 @@ _HISTORY: Final = numbered(
 OPERATIONS = [
     Operation(
         "/ws/v1/events/batch",
-        _event_batch,
+        event_batch,
         "events",
         "Events by their ids",
         "The events, with the ids that there are",
@@ -134,7 +133,7 @@ OPERATIONS = [
     ),
     Operation(
         "/ws/v1/events/stream",
-        _event_stream,
+        event_stream,
         "events",
         "Events as they happen, without end",
         "The lines, as they come",
@@ -145,7 +144,7 @@ OPERATIONS = [
     ),
     Operation(
         "/licorne/v1/events",
-        _server_sent_events,
+        server_sent_events,
         "events",
         "The same as server-sent events, without end",
         "The events, as they come",

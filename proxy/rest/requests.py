@@ -16,9 +16,19 @@ from .errors import RestError
 
 if TYPE_CHECKING:
     from ..scheduler.scheduler import Scheduler
+    from .event_texts import EventTexts
     from .pacing import Pace
 
-__all__ = ["checks_of", "pace_of", "partition_of", "queue_path_of", "scheduler_of", "unescaped", "views_of"]
+__all__ = [
+    "checks_of",
+    "events_of",
+    "pace_of",
+    "partition_of",
+    "queue_path_of",
+    "scheduler_of",
+    "unescaped",
+    "views_of",
+]
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
@@ -32,6 +42,12 @@ def scheduler_of(request: Request) -> Scheduler:
 def views_of(request: Request) -> Views:
     """Return the views of that scheduler."""
     return scheduler_of(request).views
+
+
+def events_of(request: Request) -> EventTexts:
+    """Return the events that are kept."""
+    events: EventTexts = request.app.state.events
+    return events
 
 
 def pace_of(request: Request) -> Pace:

@@ -7,7 +7,7 @@ An endpoint that is no coroutine runs on a thread: it may wait for the scheduler
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, wraps
 from inspect import iscoroutinefunction
 from typing import Final
@@ -34,13 +34,13 @@ from .description import description_of
 from .requests import pace_of
 from .unrouted import allowed_methods
 
-__all__ = ["all_routes", "description"]
+__all__ = ["OPERATIONS", "all_routes", "description"]
 
 
 @cache
 def description() -> bytes:
     """Return the description of all operations, OpenAPI 3.1 as YAML in UTF-8."""
-    return description_of([*_OPERATIONS, *Page.OPERATIONS])
+    return description_of([*OPERATIONS, *Page.OPERATIONS])
 
 
 async def _description(_: Request) -> Response:
@@ -48,7 +48,7 @@ async def _description(_: Request) -> Response:
 
 
 _TYPE: Final = "application/yaml"
-_OPERATIONS: Final[Sequence[Operation]] = [
+OPERATIONS: Final[Sequence[Operation]] = [
     Operation(
         "/openapi.yaml",
         _description,
@@ -68,15 +68,12 @@ _OPERATIONS: Final[Sequence[Operation]] = [
     *debugging.OPERATIONS,
     *monitoring.OPERATIONS,
 ]
+"""All operations but those of the page."""
 
 
-def all_routes(others: Sequence[Operation]) -> list[Route]:
-    """Return fresh routes of all operations, with the headers for pages of other origins, and without HEAD.
-
-    Args:
-        others: The operations whose endpoints are made for one application.
-    """
-    return [_route(each) for each in (*_OPERATIONS, *others)]
+def all_routes(operations: Iterable[Operation]) -> list[Route]:
+    """Return fresh routes of operations, with the headers for pages of other origins, and without HEAD."""
+    return [_route(each) for each in operations]
 
 
 def _route(operation: Operation) -> Route:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from ..scheduler.scheduler import Scheduler
@@ -18,7 +21,7 @@ from .connections import bounded_connections
 from .limits import LimitsSettings
 from .serving import BACKLOG, AsgiServer, ServingThread
 
-__all__ = ["RestServer", "RestSettings"]
+__all__ = ["ApplicationServer", "RestServer", "RestSettings"]
 
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
@@ -48,21 +51,29 @@ class RestSettings:
     """How many connections there may be; 503 above."""
 
 
-@final
-class RestServer:
-    """A REST server for a scheduler of this process; `with` starts and stops it. The scheduler goes on.
+class ApplicationServer(ABC):
+    """A REST server; `with` starts and stops it. What it shows goes on.
 
     It listens, and answers, when `with` has begun. What ends it later, such as a process that has no
     descriptors left, is logged, and it starts again.
+
+    Args:
+        settings: How it listens.
+        note_end: Called with what has ended a server, and with `None` when one answers.
 
     Raises:
         LicorneError: The address cannot be listened on, or the server does not start.
     """
 
-    def __init__(self, scheduler: Scheduler, settings: RestSettings | None = None) -> None:
-        self._scheduler = scheduler
-        self.settings = settings or RestSettings()
-        self._serving = ServingThread(_NAME, self._made, self._note_end)
+    def __init__(
+        self, settings: RestSettings, note_end: Callable[[BaseException | None], None] = lambda _: None
+    ) -> None:
+        self.settings = settings
+        self._serving = ServingThread(_NAME, self._made, note_end)
+
+    @abstractmethod
+    def _application(self, settings: RestSettings) -> Starlette:
+        """Return what is served; called again when a server has ended."""
 
     def __enter__(self) -> Self:
         self._serving.start(self.settings.host, self.settings.port)
@@ -87,14 +98,26 @@ class RestServer:
 
     def _made(self) -> AsgiServer:
         settings = self.settings
-        application = rest_app(
-            self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
-        )
+        application = self._application(settings)
 
         def close_pace() -> None:
             application.state.pace.is_closed = True
 
         return AsgiServer(_NAME, _config(application, settings), on_stop=close_pace)
+
+
+@final
+class RestServer(ApplicationServer):
+    """A REST server for a scheduler of this process; as all such servers."""
+
+    def __init__(self, scheduler: Scheduler, settings: RestSettings | None = None) -> None:
+        super().__init__(settings or RestSettings(), self._note_end)
+        self._scheduler = scheduler
+
+    def _application(self, settings: RestSettings) -> Starlette:
+        return rest_app(
+            self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
+        )
 
     def _note_end(self, error: BaseException | None) -> None:
         broken = self._scheduler.monitoring.broken_interfaces
