@@ -15,7 +15,7 @@ from ...model.values.manager_state import ManagerState
 from .families import gauge, histogram, shared_families, single
 from .figures import MetricsSource, SchedulerFigures
 
-__all__ = ["CONTENT_TYPE", "SchedulerCollector", "exposition", "registry_of"]
+__all__ = ["CONTENT_TYPE", "SchedulerCollector", "exposition", "process_registry", "registry_of", "text_of"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _STATES: Final = (ManagerState.RUNNING, ManagerState.PAUSED, ManagerState.STOPPED)
@@ -53,8 +53,14 @@ class SchedulerCollector:
 
 def registry_of(source: MetricsSource) -> CollectorRegistry:
     """Return a registry with the metrics of one scheduler, of its process and of Python."""
-    registry = CollectorRegistry()
+    registry = process_registry()
     registry.register(SchedulerCollector(source))
+    return registry
+
+
+def process_registry() -> CollectorRegistry:
+    """Return a registry with the metrics of this process and of Python alone."""
+    registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
@@ -67,8 +73,13 @@ def exposition(source: MetricsSource) -> tuple[bytes, str]:
     Raises:
         RequestError: the scheduler has been stopped.
     """
-    families = sorted(registry_of(source).collect(), key=lambda family: family.name)
-    return "".join(line for family in families for line in _lines(family)).encode(), CONTENT_TYPE
+    return text_of(registry_of(source).collect()).encode(), CONTENT_TYPE
+
+
+def text_of(families: Iterable[Metric]) -> str:
+    """Return families as a text for Prometheus, by name."""
+    ordered = sorted(families, key=lambda family: family.name)
+    return "".join(line for family in ordered for line in _lines(family))
 
 
 def _own_families(figures: SchedulerFigures) -> Iterator[Metric]:

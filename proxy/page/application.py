@@ -30,7 +30,7 @@ from .rows import Types
 if TYPE_CHECKING:
     from ..scheduler.scheduler import Scheduler
 
-__all__ = ["POINTS_MAX", "Page", "Timeline"]
+__all__ = ["POINTS_MAX", "Page", "Timeline", "files_of_page"]
 
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 REASONS_MAX: Final = 100
@@ -64,8 +64,7 @@ class Page:
         self._feed = LiveFeed(scheduler)
         self._timeline = Timeline(scheduler.monitoring.live_view)
         self.operations = [each._replace(endpoint=partial(each.endpoint, self)) for each in self.OPERATIONS]
-        files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
-        self.files = Starlette(routes=[Route("/{path:path}", files.respond)])
+        self.files = files_of_page(ui_dir)
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -190,6 +189,16 @@ class Page:
         ),
     ]
     """The operations of a page; their endpoints take the page first."""
+
+
+def files_of_page(ui_dir: Path | None) -> Starlette:
+    """Return the application with the files of the page, or of a folder with another user interface.
+
+    Raises:
+        LicorneError: The folder has no `index.html`.
+    """
+    files = PageFiles() if ui_dir is None else FolderFiles(ui_dir)
+    return Starlette(routes=[Route("/{path:path}", files.respond)])
 
 
 class _BadRequestError(LicorneError):

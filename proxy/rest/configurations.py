@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import yaml
@@ -18,7 +19,7 @@ from ..documents.operations import JSON, YAML, Operation
 from .requests import checks_of, scheduler_of, views_of
 from .responses import JSON_TYPE, json_response
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "config_response", "validate_configuration"]
 
 _YAML_TYPE = "application/x-yaml; charset=UTF-8"
 
@@ -28,6 +29,17 @@ def _config(request: Request) -> Response:
     configurations = views_of(request).configurations()
     rm_id, config = configurations[0] if configurations else ("", SchedulerConfig())
     extra = scheduler_of(request).extra_configuration(rm_id).texts if configurations else {}
+    return config_response(request, config, extra)
+
+
+def config_response(request: Request, config: SchedulerConfig, extra: Mapping[str, str]) -> Response:
+    """Return the answer with a configuration, as JSON or YAML, whichever the request wants.
+
+    Args:
+        request: The request.
+        config: The configuration of the queues.
+        extra: The extra configuration, as it came.
+    """
     if request.headers.get("accept") == JSON_TYPE.partition(";")[0]:
         return json_response(configuration_document(config, extra, yaml=False))
     document = configuration_document(config, extra, yaml=True)
@@ -35,7 +47,7 @@ def _config(request: Request) -> Response:
     return Response(text, headers={"Content-Type": _YAML_TYPE})
 
 
-async def _validate_configuration(request: Request) -> Response:
+async def validate_configuration(request: Request) -> Response:
     """Return whether the configuration in the body could be used; one is checked at a time."""
     body = await request.body()
     return json_response(await run_sync(_outcome, body, limiter=checks_of(request)))
@@ -66,7 +78,7 @@ OPERATIONS = [
     ),
     Operation(
         "/ws/v1/validate-conf",
-        _validate_configuration,
+        validate_configuration,
         "configuration",
         "Say whether a configuration could be used; it does not come into effect",
         "Whether it could be used, and if not, why",
