@@ -15,6 +15,7 @@ import typer
 from .. import __version__
 from ..model.errors import LicorneError
 from .commands.bench import bench
+from .commands.door import door
 from .commands.dry_run import dry_run
 from .commands.explain import explain
 from .commands.fuzz import fuzz
@@ -94,6 +95,7 @@ def _licorne(
 application.command("simulate")(simulate_command())
 application.command("bench")(bench)
 application.command("serve")(serve)
+application.command("door")(door)
 application.command("validate")(validate)
 application.command("explain")(explain)
 application.command("dry-run")(dry_run)

@@ -64,6 +64,14 @@ def door(
             help="Options of `licorne serve` for each worker that is started, such as '--engine threads'.",
         ),
     ] = "",
+    ray_address: Annotated[
+        str,
+        typer.Option(
+            "--ray-address",
+            metavar="HOST:PORT",
+            help="The head of Ray; auto: that of this machine.",
+        ),
+    ] = "auto",
     worker_token: Annotated[
         Path | None,
         typer.Option("--worker-token", metavar="FILE", help="The bearer token that workers want."),
@@ -102,7 +110,8 @@ def door(
         check_installed("server")
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # What it would print is in our own messages.
         from ..door.door import Door
-        from ..door.view.door_rest import DoorRest
+        from ..door.view.application import DoorRest
+        from ..door.view.worker_client import WorkerClient, worker_tls
         from ..rest.access import read_token
 
         chosen_format = log_format_named(log_format)
@@ -129,9 +138,10 @@ def door(
             )
         )
         report = reporter(chosen_format, "licorne door")
+        token = None if worker_token is None else read_token(worker_token)
         scheduler = Door(
-            _launcher(launcher, workers, shlex.split(worker_options)),
-            token=None if worker_token is None else read_token(worker_token),
+            _launcher(launcher, workers, shlex.split(worker_options), ray_address),
+            token=token,
             root_certificates=worker_ca,
             certificate=worker_cert,
             key=worker_key,
@@ -139,11 +149,12 @@ def door(
         )
         stack.callback(scheduler.stop)
         prepare_process()
-        readers = None if rest is None else DoorRest(scheduler, rest)
+        client = WorkerClient(token=token, tls=worker_tls(worker_ca, worker_cert, worker_key))
+        readers = None if rest is None else DoorRest(scheduler, rest, client)
         run_server(scheduler, settings, readers, as_json=as_json, report=report)
 
 
-def _launcher(name: str, workers: str, worker_options: Sequence[str]) -> Launcher:
+def _launcher(name: str, workers: str, worker_options: Sequence[str], ray_address: str) -> Launcher:
     """Return what starts workers.
 
     Raises:
@@ -165,5 +176,5 @@ def _launcher(name: str, workers: str, worker_options: Sequence[str]) -> Launche
     if name == "ray":
         from ..door.launchers.ray import RayLauncher
 
-        return RayLauncher(worker_options)
+        return RayLauncher(ray_address, worker_options)
     raise LicorneError(f"--launcher {name!r}: there are {', '.join(LAUNCHERS)}")

@@ -161,9 +161,8 @@ class DoorAnswers:
     # ---------------------------------------------------------------------------------- the links
 
     def _links(self) -> list[PartitionLink]:
-        """Return all links, by RM and partition."""
-        managers = sorted(self._managers.items())
-        return [link for _, manager in managers for _, link in sorted(manager.links.items())]
+        """Return all links, by RM and partition in the order of registration and configuration."""
+        return [link for manager in [*self._managers.values()] for link in manager.links.values()]
 
     def _named(self, asked: v1.Explain | v1.NextAsks) -> list[PartitionLink]:
         """Return the links that a question is about.

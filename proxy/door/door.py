@@ -401,12 +401,11 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
     # ------------------------------------------------------------------------------------ questions
 
     def places(self) -> tuple[PartitionPlace, ...]:
-        """Return where each partition runs, and how it is; by RM and partition."""
+        """Return where each partition runs, and how it is; the RM that has registered first comes first."""
         return tuple(link.place for link in self._links())
 
     def _links(self) -> list[PartitionLink]:
-        managers = sorted(self._managers.items())
-        return [link for _, manager in managers for _, link in sorted(manager.links.items())]
+        return [link for manager in [*self._managers.values()] for link in manager.links.values()]
 
     def _question(self, question: v1.Question) -> Any:
         self._threads.refuse("a question")

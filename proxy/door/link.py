@@ -479,6 +479,7 @@ class PartitionLink:
 
     def _noted(self, name: str, said: Any, number: int) -> Any:
         """Note what a worker says; return what the RM hears of it, `None` for nothing. With the lock."""
+        heard = said
         match name:
             case "update_allocation":
                 heard = self._book.take_allocations(said, number)

@@ -60,15 +60,21 @@ class ApplicationServer(ABC):
     Args:
         settings: How it listens.
         note_end: Called with what has ended a server, and with `None` when one answers.
+        on_stop: Called with the application when the server begins to stop; by any thread.
 
     Raises:
         LicorneError: The address cannot be listened on, or the server does not start.
     """
 
     def __init__(
-        self, settings: RestSettings, note_end: Callable[[BaseException | None], None] = lambda _: None
+        self,
+        settings: RestSettings,
+        *,
+        note_end: Callable[[BaseException | None], None] = lambda _: None,
+        on_stop: Callable[[Starlette], None] = lambda _: None,
     ) -> None:
         self.settings = settings
+        self._on_stop = on_stop
         self._serving = ServingThread(_NAME, self._made, note_end)
 
     @abstractmethod
@@ -100,10 +106,11 @@ class ApplicationServer(ABC):
         settings = self.settings
         application = self._application(settings)
 
-        def close_pace() -> None:
+        def begin_stop() -> None:
             application.state.pace.is_closed = True
+            self._on_stop(application)
 
-        return AsgiServer(_NAME, _config(application, settings), on_stop=close_pace)
+        return AsgiServer(_NAME, _config(application, settings), on_stop=begin_stop)
 
 
 @final
@@ -111,7 +118,7 @@ class RestServer(ApplicationServer):
     """A REST server for a scheduler of this process; as all such servers."""
 
     def __init__(self, scheduler: Scheduler, settings: RestSettings | None = None) -> None:
-        super().__init__(settings or RestSettings(), self._note_end)
+        super().__init__(settings or RestSettings(), note_end=self._note_end)
         self._scheduler = scheduler
 
     def _application(self, settings: RestSettings) -> Starlette:

@@ -102,6 +102,11 @@ def door_app(
     return application
 
 
+def _end_streams(application: Starlette) -> None:
+    events: DoorEvents = application.state.events
+    events.finish()
+
+
 @final
 class DoorRest(ApplicationServer):
     """A REST server for a door of this process; `with` starts and stops it. The door goes on.
@@ -118,7 +123,7 @@ class DoorRest(ApplicationServer):
     def __init__(
         self, door: ViewedDoor, settings: RestSettings | None = None, client: WorkerClient | None = None
     ) -> None:
-        super().__init__(settings or RestSettings())
+        super().__init__(settings or RestSettings(), on_stop=_end_streams)
         self._door = door
         self._client = client or WorkerClient()
 

@@ -246,7 +246,7 @@ class DoorEvents:
         return [{"Name": each.host, "CreatedAt": time_text(each.created_ns)} for each in self._streams]
 
     def finish(self) -> None:
-        """End all streams: each gives what there is, then no more."""
+        """End all streams: each gives what there is, then no more; any thread may call."""
         for stream in list(self._streams):
             stream.finish()
 

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import h11
@@ -134,6 +135,29 @@ class _Exchange:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def worker_tls(authorities: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    """Return how the certificates of workers are checked, `None` if none of these files is given.
+
+    Args:
+        authorities: Who vouches for the workers (PEM); `None` for those that this machine trusts.
+        certificate: What the workers are shown (PEM), with its key.
+        key: The key of that certificate.
+
+    Raises:
+        LicorneError: A file cannot be read.
+    """
+    if authorities is None and certificate is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=authorities)
+        if certificate is not None:
+            context.load_cert_chain(certificate, key)
+    except OSError as error:
+        names = ", ".join(str(path) for path in (authorities, certificate, key) if path is not None)
+        raise LicorneError(f"{names}: cannot be read as certificates: {error}") from error
+    return context
 
 
 @final

@@ -65,9 +65,7 @@ def listener(door: Door) -> Listener:
 
 def ask(door: Door, key: str, partition: str) -> None:
     """Ask for a small unit in a partition."""
-    door.update_allocation(
-        ask_request(key, application=f"app-{partition}", memory=10, partition=partition)
-    )
+    door.update_allocation(ask_request(key, application=f"app-{partition}", memory=10, partition=partition))
 
 
 def _public(kind: type) -> set[str]:
@@ -121,7 +119,9 @@ def test_what_names_no_partition_of_the_manager_is_refused_as_one_scheduler_does
     door.update_allocation(ask_of_none)
 
     listener.wait_for("rejected n: failed to find partition [rm]third for new node n")
-    listener.wait_for("rejected app: Failed to add application app to partition [rm]third, partition doesn't exist")
+    listener.wait_for(
+        "rejected app: Failed to add application app to partition [rm]third, partition doesn't exist"
+    )
     listener.wait_for(
         "rejected ask: Failed to find partition [rm]third, for application app-default and allocation ask"
     )
@@ -158,9 +158,7 @@ def test_the_questions_are_answered_by_the_worker_that_knows(door: Door, listene
     snapshot: dict[str, Any] = {**door.snapshot()}
     assert [*BOTH] == sorted(snapshot["nodes"])
     assert [1, 1] == [len(nodes) for nodes in snapshot["nodes"].values()]
-    assert {"rm": ("default", "second")} == {
-        each.rm_id: each.partitions for each in door.resource_managers()
-    }
+    assert {"rm": ("default", "second")} == {each.rm_id: each.partitions for each in door.resource_managers()}
 
 
 def test_a_worker_that_is_lost_is_replaced_and_gets_what_its_partition_held(
@@ -203,9 +201,7 @@ def test_questions_about_a_partition_without_a_worker_say_so(
     assert listener.heard
 
 
-def test_a_partition_that_gets_no_worker_fails_the_registration(
-    door: Door, workers: ThreadWorkers
-) -> None:
+def test_a_partition_that_gets_no_worker_fails_the_registration(door: Door, workers: ThreadWorkers) -> None:
     """Nothing is half-started."""
     workers.missing["second"] = "no machine is left"
 

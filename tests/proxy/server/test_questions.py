@@ -80,8 +80,8 @@ def _first_line(kind: type, name: str) -> str:
 
 
 def test_a_client_has_the_names_of_a_scheduler() -> None:
-    """Only a connection can be lost."""
-    assert {"is_connected"} == _public(Scheduler) ^ _public(RemoteScheduler)
+    """Only a connection can be lost, and says where the REST interface of its server listens."""
+    assert {"is_connected", "rest_address"} == _public(Scheduler) ^ _public(RemoteScheduler)
 
 
 @pytest.mark.skipif(is_compiled(), reason="machine code does not say what its parameters are")

@@ -2,19 +2,19 @@
 
     python -m support.door.pace [PARTITIONS ...]
 
-Each partition has 1,000 nodes and gets 10,000 asks in requests of 50; the resource manager is in the process of the
-door. Then one ask at a time says how long it takes to its placement; then a worker is killed.
+Each partition has 1,000 nodes and gets 10,000 asks in requests of 50; the resource manager is in the process
+of the door. Then one ask at a time says how long it takes to its placement; then a worker is killed.
 """
 
 from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from licorne import ResourceManager, Scheduler
 from licorne.proxy.door.door import Door
 from licorne.proxy.door.launchers.local import LocalLauncher
 from licorne.proxy.door.places import LinkState
+from licorne.proxy.door.workers import LaunchedWorker
 from licorne.proxy.process_settings import prepare_process
 from licorne.proxy.si import si_pb2 as si
 
@@ -32,6 +33,10 @@ REQUEST: Final = 50
 SINGLE: Final = 300
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _MIB: Final = 1 << 20
+_HEAD: Final = (
+    "| | ready s | placed a second | CPU us an allocation: here | workers | "
+    "one ask p50 / p99 ms | MiB: here / workers | gap s |"
+)
 
 
 class _Counting(ResourceManager):
@@ -131,13 +136,15 @@ def _mib(pid: int | str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) * 1024 // _MIB
 
 
-def _measure(row: _Row, core: Scheduler | Door, names: Sequence[str], pids: Sequence[int]) -> _Counting:
+def _measure(
+    row: _Row, core: Scheduler | Door, names: Sequence[str], launcher: LocalLauncher | None = None
+) -> _Counting:
     manager = _Counting()
     begin = time.perf_counter()
     core.register("rm", manager, configuration=configuration(names))
     row.ready_seconds = time.perf_counter() - begin
     _fill(core, names)
-    pids = pids or ([*_worker_pids(core)] if isinstance(core, Door) else [])
+    pids = [] if launcher is None else _pids(core, launcher)
     own, others = time.process_time(), sum(map(_cpu_seconds, pids))
     begin = time.perf_counter()
     for first in range(0, ASKS, REQUEST):
@@ -159,26 +166,18 @@ def _measure(row: _Row, core: Scheduler | Door, names: Sequence[str], pids: Sequ
     return manager
 
 
-def _worker_pids(door: Door) -> Iterator[int]:
-    launcher = door.launcher
-    assert isinstance(launcher, LocalLauncher)
-    for process in launcher.processes():
-        yield process.pid
+def _pids(door: Scheduler | Door, launcher: LocalLauncher) -> list[int]:
+    """Return the processes of the workers, in the order of their partitions."""
+    assert isinstance(door, Door)
+    workers = [LaunchedWorker(each.partition, each.address, each.worker_number) for each in door.places()]
+    return [process.pid for worker in workers if (process := launcher.process_of(worker)) is not None]
 
 
-@contextmanager
-def _door() -> Iterator[Door]:
-    with Door(LocalLauncher()) as door:
-        yield door
-
-
-def _kill_one(row: _Row, door: Door, manager: _Counting, name: str) -> None:
+def _kill_one(row: _Row, door: Door, launcher: LocalLauncher, manager: _Counting, name: str) -> None:
     """Kill the worker of a partition, and wait for the placement of an ask that comes right after."""
     count = len(manager.placed)
-    launcher = door.launcher
-    assert isinstance(launcher, LocalLauncher)
     begin = time.perf_counter()
-    launcher.kill(name)
+    os.kill(_pids(door, launcher)[0], signal.SIGKILL)
     door.update_allocation(_asks(name, ASKS + SINGLE, 1))
     manager.wait(count + 1)
     row.gap_seconds = time.perf_counter() - begin
@@ -187,23 +186,29 @@ def _kill_one(row: _Row, door: Door, manager: _Counting, name: str) -> None:
     assert manager.doubled == 0
 
 
+def _say(row: object) -> None:
+    sys.stdout.write(f"{row}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Print one row for each number of partitions, in one process and over workers."""
     prepare_process()
-    print("| | ready s | placed a second | CPU us an allocation: here | workers | one ask p50 / p99 ms | MiB: here / workers | gap s |")  # noqa: E501
-    print("|---|---|---|---|---|---|---|---|")
+    _say(_HEAD)
+    _say("|---|---|---|---|---|---|---|---|")
     for count in [int(each) for each in sys.argv[1:]] or [1, 2, 4]:
         names = [f"part{number}" for number in range(count)]
         row = _Row(f"one process, {count}")
         with Scheduler() as scheduler:
-            _measure(row, scheduler, names, ())
-        print(row, flush=True)
+            _measure(row, scheduler, names)
+        _say(row)
         row = _Row(f"door, {count}")
-        with _door() as door:
-            manager = _measure(row, door, names, ())
-            _kill_one(row, door, manager, names[0])
-        print(row, flush=True)
-    print(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
+        launcher = LocalLauncher()
+        with Door(launcher) as door:
+            manager = _measure(row, door, names, launcher)
+            _kill_one(row, door, launcher, manager, names[0])
+        _say(row)
+    _say(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+"""Workers that are killed under load: no allocation is lost, doubled or leaked, and no maximum is exceeded.
+
+See `support.door.cluster_program`: its journal is what really runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+from support.door.cluster_round import Round
+
+
+def kill_worker(played: Round) -> None:
+    """Kill one under load."""
+    played.kill_worker(played.random.choice(played.partitions))
+
+
+def kill_recovering(played: Round) -> None:
+    """Kill one, and the next one while it recovers."""
+    partition = played.random.choice(played.partitions)
+    played.kill_recovering(partition, played.kill_worker(partition))
+
+
+def kill_all(played: Round) -> None:
+    """Kill all at once."""
+    for partition in played.partitions:
+        played.kill_worker(partition)
+
+
+def kill_manager(played: Round) -> None:
+    """Kill the RM alone."""
+    played.cluster.kill()
+    played.cluster.restart()
+
+
+def kill_registering(played: Round) -> None:
+    """Kill the RM, and a worker while the RM registers again."""
+    played.cluster.kill()
+    partition = played.random.choice(played.partitions)
+    place = played.running(partition)
+    played.cluster.restart()
+    played.kill_registering(place)
+
+
+KILLS: dict[str, Callable[[Round], None]] = {
+    "a worker under load": kill_worker,
+    "a worker, and the next one while it recovers": kill_recovering,
+    "all workers": kill_all,
+    "the resource manager": kill_manager,
+    "the resource manager, and a worker while that registers again": kill_registering,
+}
+
+
+def play(folder: Path, seed: int, kills: list[str], count: int) -> None:
+    """Run a cluster, and kill what is named, each at a random moment."""
+    with ExitStack() as stack:
+        played = Round(folder, seed, stack, count=count)
+        for kill in kills:
+            played.cluster.wait_for_load(played.random.randrange(20, count // 2))
+            KILLS[kill](played)
+        played.check()
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_nothing_is_lost_doubled_or_leaked(kill: str, tmp_path: Path) -> None:
+    """One kill of each kind, under load."""
+    play(tmp_path, len(kill), [kill], 600)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kill", KILLS)
+def test_nothing_is_lost_in_many_rounds(kill: str, seed: int, tmp_path: Path) -> None:
+    """Each kind at many moments, and others around it."""
+    chosen = Random(seed)  # noqa: S311 - it makes no secrets
+    play(tmp_path, seed, [*chosen.choices([*KILLS], k=chosen.randrange(2)), kill], 3_000)

@@ -1,0 +1,81 @@
+"""Workers of a door that a test can kill, stop, and cut off: real processes, also behind a TCP proxy."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import final
+
+from support.proxy.cutting_proxy import CuttingProxy
+
+from licorne.proxy.door.launchers.local import LocalLauncher
+from licorne.proxy.door.places import PartitionPlace
+from licorne.proxy.door.workers import LaunchedWorker
+
+__all__ = ["WatchedWorkers"]
+
+
+@final
+class WatchedWorkers:
+    """A launcher of child processes.
+
+    Args:
+        behind_proxies: Whether each worker is behind a proxy. Then one that is lost stays alive, as if it were
+            on another machine that cannot be reached.
+
+    Attributes:
+        proxies: The proxy of each worker, also of one that was lost.
+    """
+
+    def __init__(self, *, behind_proxies: bool = False) -> None:
+        self._launcher = LocalLauncher(write=lambda _: None)
+        self._behind_proxies = behind_proxies
+        self._lock = threading.Lock()
+        self.proxies: dict[LaunchedWorker, CuttingProxy] = {}
+        self._processes: dict[LaunchedWorker, int] = {}
+
+    def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
+        """Start a worker."""
+        worker = self._launcher.start(partition, given_up)
+        process = self._launcher.process_of(worker)
+        assert process is not None
+        if self._behind_proxies:
+            proxy = CuttingProxy(int(worker.address.rpartition(":")[2]))
+            proxy.__enter__()
+            worker = LaunchedWorker(partition, proxy.address, worker.number)
+            self.proxies[worker] = proxy
+        with self._lock:
+            self._processes[worker] = process.pid
+        return worker
+
+    def lost(self, worker: LaunchedWorker) -> None:
+        """Have a process that is lost killed, unless it is behind a proxy."""
+        self._launcher.lost(worker)
+
+    def stop(self) -> None:
+        """End all processes; those that were stopped by a signal go on first."""
+        for pid in self._processes.values():
+            _send(pid, signal.SIGCONT)
+        self._launcher.stop()
+        for proxy in self.proxies.values():
+            proxy.__exit__(None, None, None)
+
+    def signal(self, place: PartitionPlace, number: signal.Signals) -> None:
+        """Send a signal to the worker at a place; one that has ended is left alone."""
+        worker = LaunchedWorker(place.partition, place.address, place.worker_number)
+        with self._lock:
+            pid = self._processes.get(worker)
+        if pid is not None:
+            _send(pid, number)
+
+    def proxy_of(self, place: PartitionPlace) -> CuttingProxy:
+        """Return the proxy of the worker at a place."""
+        return self.proxies[LaunchedWorker(place.partition, place.address, place.worker_number)]
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
