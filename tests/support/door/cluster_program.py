@@ -43,6 +43,8 @@ from support.door.cluster_layout import (
 __all__ = ["PartitionedCluster", "books_of"]
 
 _SETTLING_SECONDS: Final = 60.0
+_TICK_SECONDS: Final = 0.01
+"""How often a task of each application may end: it sets the pace."""
 
 
 def books_of(scheduler: Any) -> tuple[Books, Books]:
@@ -82,6 +84,7 @@ class PartitionedCluster(ResourceManager):
         lines = journal.read_text(encoding="utf-8").split("\n")[:-1]
         self.running = run_by(lines)
         self._begun = {line[1:].partition(" ")[0] for line in lines if line.startswith("+")}
+        self._lock = threading.RLock()
         self._of_application: defaultdict[str, list[str]] = defaultdict(list)
         for task in self.running:
             self._of_application[application_of(task)].append(task)
@@ -100,29 +103,36 @@ class PartitionedCluster(ResourceManager):
         assert self._scheduler is not None
         self.recoveries += 1
         text = configuration(self._partitions)
-        self._recovery = Recovery(
-            self._scheduler,
-            si.RegisterResourceManagerRequest(rmID=RM_ID, policyGroup="queues", config=text),
-            self,
-            nodes=[node for name in self._partitions for node in nodes(name)],
-            applications=[application for name in self._partitions for application in applications(name)],
-            allocations=[ask(task, node) for task, node in self.running.items()],
-            asks=[ask(task) for task in self._tasks if task not in self._begun],
-        )
-        self._recovery.start()
+        with self._lock:
+            allocations = [ask(task, node) for task, node in self.running.items()]
+            asks = [ask(task) for task in self._tasks if task not in self._begun]
+            self._recovery = recovery = Recovery(
+                self._scheduler,
+                si.RegisterResourceManagerRequest(rmID=RM_ID, policyGroup="queues", config=text),
+                self,
+                nodes=[node for name in self._partitions for node in nodes(name)],
+                applications=[each for name in self._partitions for each in applications(name)],
+                allocations=allocations,
+                asks=asks,
+            )
+        recovery.start()
         self._look_whether_done()
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Start what is placed; end some where many run."""
-        for allocation in response.new:
-            self._begin(allocation.allocationKey, allocation.nodeID)
+        """Start what is placed."""
+        with self._lock:
+            for allocation in response.new:
+                self._begin(allocation.allocationKey, allocation.nodeID)
         for rejected in response.rejectedAllocations:
             _fail(f"{rejected.allocationKey} was rejected: {rejected.reason}")
-        for allocation in response.new:
-            running = self._of_application[application_of(allocation.allocationKey)]
-            while len(running) > KEPT:
-                self._end(running.pop(self._random.randrange(len(running))))
         self._look_whether_done()
+
+    def end_some(self) -> None:
+        """End a task of each application that has many."""
+        with self._lock:
+            for running in self._of_application.values():
+                if len(running) > KEPT:
+                    self._end(running.pop(self._random.randrange(len(running))))
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """All applications are welcome."""
@@ -182,7 +192,8 @@ def main(address: str, journal: str, count: str, *partitions: str) -> None:
     cluster = PartitionedCluster(Path(journal), partitions, int(count))
     scheduler = _connected(address)
     cluster.recover(scheduler)
-    cluster.all_placed.wait()
+    while not cluster.all_placed.wait(_TICK_SECONDS):
+        cluster.end_some()
     deadline = time.monotonic() + _SETTLING_SECONDS
     while not (equal := _has_equal_books(scheduler, cluster.running)) and time.monotonic() < deadline:
         time.sleep(0.05)
