@@ -324,21 +324,25 @@ class PartitionLink:
         """
         worker = self._workers.worker_of(self.partition, self._ended)
         session = None
+        answers = False
         try:
             session = self._begin(worker)
             self._recover(session)
             self._send_queued(session)
+            answers = self._ended.is_set()
+        except ConnectionLostError:
+            answers = self._ended.is_set()
+            raise
         except LicorneError:
-            if session is None or not session.scheduler.is_connected:
-                self._workers.lost(worker)
+            answers = True
             raise
         finally:
             with self._changed:
                 self._session = None
+            if session is None or not answers or not session.scheduler.is_connected:
+                self._workers.lost(worker)  # Also when the link is closed: the next one must not wait for it.
             if session is not None:
                 session.scheduler.stop()
-        if not self._ended.is_set():
-            self._workers.lost(worker)
 
     def _begin(self, worker: LaunchedWorker) -> _Session:
         """Connect with a worker.
