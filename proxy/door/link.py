@@ -377,7 +377,7 @@ class PartitionLink:
         """
         number = session.number
         callback = session_callback(self._owner.callback, lambda name, said: self._hear(number, name, said))
-        patient = _Patient(session.scheduler, self.partition, self._ended)
+        patient = self._patient(session)
         with self._delivering:
             with self._changed:
                 self._check_current(session)
@@ -420,6 +420,10 @@ class PartitionLink:
         self.configure()
         self._settle(None)
 
+    def _patient(self, session: _Session) -> _Patient:
+        turn = self._workers.registering(self.partition)
+        return _Patient(session.scheduler, self.partition, self._ended, turn)
+
     def _complete(self, session: _Session, recovery: Recovery) -> None:
         """Have a recovery come to its end.
 
@@ -451,6 +455,7 @@ class PartitionLink:
 
     def _send_queued(self, session: _Session) -> None:
         """Send the requests that wait, in order, until the session is lost or the link closed."""
+        patient = self._patient(session)
         while True:
             with self._changed:
                 self._changed.wait_for(
@@ -460,7 +465,7 @@ class PartitionLink:
                     return
                 request = self._queue[0]
             try:
-                _Patient(session.scheduler, self.partition, self._ended).send(request)
+                patient.send(request)
             except (ConnectionLostError, NotSentError):
                 return
             except RequestError as error:
@@ -507,10 +512,13 @@ _CALLBACKS: Final = {
 class _Patient:
     """A worker as a recovery sees it: it has one partition, and a request is sent again until it is read."""
 
-    def __init__(self, scheduler: RemoteScheduler, partition: str, given_up: threading.Event) -> None:
+    def __init__(
+        self, scheduler: RemoteScheduler, partition: str, given_up: threading.Event, turn: threading.Lock
+    ) -> None:
         self._scheduler = scheduler
         self._partition = partition
         self._given_up = given_up
+        self._turn = turn
         self.update_node = self.update_application = self.update_allocation = self.send
 
     def register_resource_manager(
@@ -518,9 +526,17 @@ class _Patient:
         request: si.RegisterResourceManagerRequest,
         callback: ResourceManagerCallback,
     ) -> si.RegisterResourceManagerResponse:
-        """Register the RM with the one partition."""
-        scheduler, partitions = self._scheduler, [self._partition]
-        return scheduler.register_resource_manager(request, callback, partitions=partitions)
+        """Register the RM with the one partition.
+
+        A link that was closed does not: the RM has registered again, and would lose what it has by that.
+
+        Raises:
+            LicorneError: It is refused, or the worker is lost, or it is given up.
+        """
+        with self._turn:
+            if self._given_up.is_set():
+                raise ConnectionLostError("the link is closed")
+            return self._scheduler.register_resource_manager(request, callback, partitions=[self._partition])
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Replace the configuration."""

@@ -67,6 +67,7 @@ class WorkerTable:
         self._lock = threading.Lock()
         self._starting: dict[str, threading.Lock] = {}
         """Held while the worker of a partition is started."""
+        self._registering: dict[str, threading.Lock] = {}
         self._workers: dict[str, LaunchedWorker] = {}
 
     def worker_of(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
@@ -83,6 +84,15 @@ class WorkerTable:
             if worker is None:
                 worker = self._workers[partition] = self._launcher.start(partition, given_up)
             return worker
+
+    def registering(self, partition: str) -> threading.Lock:
+        """Return what is held while somebody registers at a worker of a partition.
+
+        So what a link does that is being closed comes before what the next link of the same resource manager
+        does.
+        """
+        with self._lock:
+            return self._registering.setdefault(partition, threading.Lock())
 
     def lost(self, worker: LaunchedWorker) -> None:
         """Note that a worker does not answer any more; a second report of the same one has no effect."""
