@@ -35,6 +35,8 @@ HELD_BYTES_MAX: Final = 32 << 20
 _PAUSE_MIN_SECONDS: Final = 0.05
 _PAUSE_MAX_SECONDS: Final = 5.0
 """The longest delay between two attempts to have a worker."""
+_LOOK_SECONDS: Final = 0.05
+"""How often a recovery is looked at: whether the worker was lost, or the link was closed."""
 _ROOM_SECONDS: Final = 0.01
 """How long a worker that does not read is left alone before a request is sent again."""
 
@@ -116,7 +118,6 @@ class PartitionLink:
         self._queue: deque[_Request] = deque()
         self._held_bytes = 0
         """How many bytes of requests were taken and not sent."""
-        self._recovery: Recovery | None = None
         self._halt: tuple[str, str] | None = None
         """`pause` or `stop` and why, if the RM is halted."""
         self._configured: si.RegisterResourceManagerRequest | None = None
@@ -264,8 +265,6 @@ class PartitionLink:
             self._number += 1
             self._queue.clear()
             self._enter(LinkState.CLOSED, reason)
-            if self._recovery is not None:
-                self._recovery.fail("the link is closed")
             self._changed.notify_all()
         self._settle(RequestError(reason or "the link is closed"))
 
@@ -365,8 +364,6 @@ class PartitionLink:
             if number == self._number:
                 self._session = None
                 self._enter(LinkState.STARTING, str(error))
-                if self._recovery is not None:
-                    self._recovery.fail(str(error))
                 self._changed.notify_all()
 
     def _recover(self, session: _Session) -> None:
@@ -430,16 +427,12 @@ class PartitionLink:
         Raises:
             LicorneError: It fails, or the worker is lost meanwhile.
         """
-        with self._changed:
-            self._check_current(session)
-            self._recovery = recovery
-        try:
-            recovery.start()
-            if recovery.wait() is not RecoveryState.RUNNING:
-                raise ConnectionLostError(f"the recovery has failed: {recovery.failure}")
-        finally:
+        recovery.start()
+        while recovery.wait(_LOOK_SECONDS) is RecoveryState.RECOVERING:
             with self._changed:
-                self._recovery = None
+                self._check_current(session)
+        if recovery.state is RecoveryState.FAILED:
+            raise RequestError(f"the recovery has failed: {recovery.failure}")
         for rejection in recovery.rejections:
             text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
             self._owner.note_failure("recovery", RequestError(text))
