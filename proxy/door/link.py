@@ -409,11 +409,11 @@ class PartitionLink:
             self._complete(session, recovery)
         for request in known.late:
             patient.send(request)
-        self._apply_halt(session)
         with self._changed:
             self._check_current(session)
             self._enter(LinkState.RUNNING)
             self._changed.notify_all()
+        self._apply_halt(session)  # Behind that: what came before it is applied here, what comes later by itself.
         self.configure()
         self._settle(None)
 
