@@ -348,6 +348,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             advance = manager.life.pause if change == "pause" else manager.life.stop
             if not advance(reason):
                 return False
+            if manager.life.has_stopped:
+                manager.prepared = None
         for link in manager.links.values():
             link.halt(change, reason)
         return True

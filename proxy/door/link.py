@@ -20,6 +20,7 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .book import PartitionBook
 from .places import LinkState, PartitionPlace
+from .sending import CALLBACKS, LinkRequest, PatientWorker, send_at_once
 from .session_callback import session_callback
 from .workers import LaunchedWorker, LaunchError, WorkerTable
 
@@ -37,12 +38,9 @@ _PAUSE_MAX_SECONDS: Final = 5.0
 """The longest delay between two attempts to have a worker."""
 _LOOK_SECONDS: Final = 0.05
 """How often a recovery is looked at: whether the worker was lost, or the link was closed."""
-_ROOM_SECONDS: Final = 0.01
-"""How long a worker that does not read is left alone before a request is sent again."""
 
 Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[ConnectionLostError], object]], RemoteScheduler]"
 """Makes a session with a worker; the second argument is called when it is lost."""
-_Request: TypeAlias = si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration
 
 
 class LinkOwner(Protocol):
@@ -115,7 +113,7 @@ class PartitionLink:
         self._session: _Session | None = None
         """The session in use; while the partition recovers, only the recovery sends by it."""
         self._number = 0
-        self._queue: deque[_Request] = deque()
+        self._queue: deque[LinkRequest] = deque()
         self._held_bytes = 0
         """How many bytes of requests were taken and not sent."""
         self._halt: tuple[str, str] | None = None
@@ -164,7 +162,7 @@ class PartitionLink:
             sent = self._book.note_allocations(request, self._number)
             self._send_or_queue(sent)
 
-    def pass_on(self, request: _Request) -> None:
+    def pass_on(self, request: LinkRequest) -> None:
         """Take what the worker alone answers, and no recovery repeats."""
         with self._changed:
             self._send_or_queue(request)
@@ -174,12 +172,12 @@ class PartitionLink:
         with self._changed:
             self._changed.wait_for(lambda: self._held_bytes < HELD_BYTES_MAX or self._ended.is_set())
 
-    def _send_or_queue(self, request: _Request) -> None:
+    def _send_or_queue(self, request: LinkRequest) -> None:
         """Send a request if it is its turn and the worker reads; else it waits. With the lock."""
         session = self._session
         if session is not None and self._place.state is LinkState.RUNNING and not self._queue:
             with suppress(NotSentError, ConnectionLostError):
-                _send(session.scheduler, request)
+                send_at_once(session.scheduler, request)
                 return
         if session is None or self._ended.is_set():
             if not isinstance(request, v1.Reconsideration):  # It has no effect on what has no worker.
@@ -391,7 +389,7 @@ class PartitionLink:
                 )
                 self._changed.notify_all()
             for response in known.heard:
-                self._owner.deliver(_CALLBACKS[type(response)], response)
+                self._owner.deliver(CALLBACKS[type(response)], response)
         registration = self._owner.registration()
         self._configured = registration
         if not (known.nodes or known.applications or known.asks):
@@ -413,13 +411,13 @@ class PartitionLink:
             self._check_current(session)
             self._enter(LinkState.RUNNING)
             self._changed.notify_all()
-        self._apply_halt(session)  # Behind that: what came before it is applied here, what comes later by itself.
+        self._apply_halt(session)  # Behind that: what comes later is applied by itself.
         self.configure()
         self._settle(None)
 
-    def _patient(self, session: _Session) -> _Patient:
+    def _patient(self, session: _Session) -> PatientWorker:
         turn = self._workers.registering(self.partition)
-        return _Patient(session.scheduler, self.partition, self._ended, turn)
+        return PatientWorker(session.scheduler, self.partition, self._ended, turn)
 
     def _complete(self, session: _Session, recovery: Recovery) -> None:
         """Have a recovery come to its end.
@@ -492,82 +490,3 @@ class PartitionLink:
             case _:
                 return said
         return heard if heard.ListFields() else None
-
-
-_CALLBACKS: Final = {
-    si.NodeResponse: "update_node",
-    si.ApplicationResponse: "update_application",
-    si.AllocationResponse: "update_allocation",
-}
-
-
-@final
-class _Patient:
-    """A worker as a recovery sees it: it has one partition, and a request is sent again until it is read."""
-
-    def __init__(
-        self, scheduler: RemoteScheduler, partition: str, given_up: threading.Event, turn: threading.Lock
-    ) -> None:
-        self._scheduler = scheduler
-        self._partition = partition
-        self._given_up = given_up
-        self._turn = turn
-        self.update_node = self.update_application = self.update_allocation = self.send
-
-    def register_resource_manager(
-        self,
-        request: si.RegisterResourceManagerRequest,
-        callback: ResourceManagerCallback,
-    ) -> si.RegisterResourceManagerResponse:
-        """Register the RM with the one partition.
-
-        A link that was closed does not: the RM has registered again, and would lose what it has by that.
-
-        Raises:
-            LicorneError: It is refused, or the worker is lost, or it is given up.
-        """
-        with self._turn:
-            if self._given_up.is_set():
-                raise ConnectionLostError("the link is closed")
-            return self._scheduler.register_resource_manager(request, callback, partitions=[self._partition])
-
-    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Replace the configuration."""
-        self._scheduler.update_configuration(request)
-
-    def stop(self) -> None:
-        """End the session."""
-        self._scheduler.stop()
-
-    def send(self, request: _Request) -> None:
-        """Send a request; wait while the worker does not read.
-
-        Raises:
-            LicorneError: It is refused, the worker is lost, or it is given up.
-        """
-        while True:
-            try:
-                _send(self._scheduler, request)
-            except NotSentError:
-                if self._given_up.wait(_ROOM_SECONDS):
-                    raise
-                continue
-            return
-
-
-def _send(scheduler: RemoteScheduler, request: _Request) -> None:
-    """Send a request, without waiting.
-
-    Raises:
-        NotSentError: The worker does not read.
-        LicorneError: It is refused, or the worker is lost.
-    """
-    match request:
-        case si.AllocationRequest():
-            scheduler.update_allocation(request)
-        case si.ApplicationRequest():
-            scheduler.update_application(request)
-        case si.NodeRequest():
-            scheduler.update_node(request)
-        case _:
-            scheduler.request_reconsideration(request)

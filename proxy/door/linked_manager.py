@@ -61,6 +61,8 @@ class LinkedManager:
         self.life.advance(ManagerEvent.REGISTER)
         self.links: Mapping[str, PartitionLink] = {}
         """By the name of the partition; replaced as a whole."""
+        self.prepared: object = None
+        """The change of its configuration that was prepared last, if it may still be committed."""
         self._callbacks = CallbackQueue(f"licorne-callbacks-{self.rm_id}")
 
     @property
@@ -108,6 +110,7 @@ class LinkedManager:
 
         Inside one of its callbacks it does not wait for that.
         """
+        self.prepared = None
         for link in self.links.values():
             link.close(reason)
         self._callbacks.close()

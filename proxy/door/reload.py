@@ -9,7 +9,7 @@ from typing import final
 from ...model.configuration.reader import DEFAULT_CONFIGURATION
 from ...model.errors import RequestError
 from ..client.errors import ConnectionLostError
-from ..scheduler.prepared_configuration import PreparedConfiguration
+from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import si_pb2 as si
 from .link import PartitionLink
 from .linked_manager import LinkedManager
@@ -43,12 +43,11 @@ class DoorChange:
         self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
         self._names = names
         self._link = link
-        self._before = manager.registration()
         self._prepared: list[tuple[PartitionLink, PreparedConfiguration]] = []
         self._undo = ExitStack()
 
     def prepare(self) -> None:
-        """Have each worker check it; nothing changes.
+        """Have each worker check it; nothing changes. What was prepared before can be committed no more.
 
         Raises:
             RequestError: One refuses it, and no worker keeps it.
@@ -65,6 +64,7 @@ class DoorChange:
                 undo.callback(prepared.abandon)
                 self._prepared.append((link, prepared))
             self._undo = undo.pop_all()
+        self._manager.prepared = self
 
     def abandon(self) -> None:
         """Drop it at each worker."""
@@ -74,15 +74,13 @@ class DoorChange:
         """Make it the configuration in use; return the links to partitions that are new, which start.
 
         Raises:
-            RequestError: The RM has another configuration since; nothing has changed.
+            RequestError: Another one was prepared since, or the RM has registered again; nothing has changed.
         """
         manager = self._manager
-        if manager.registration() != self._before:
+        if manager.prepared is not self:
             self.abandon()
-            raise RequestError(
-                f"the configuration that was prepared for RM {manager.rm_id!r} cannot be committed: "
-                "it was given another one"
-            )
+            raise commit_refused(manager.rm_id, "it was given another one, or has registered again")
+        manager.prepared = None
         manager.configure(self._request.config, self._request.extraConfig)
         new = {name: self._link(name) for name in self._names if name not in manager.links}
         gone = [link for name, link in manager.links.items() if name not in self._names]

@@ -280,6 +280,25 @@ def test_a_configuration_reaches_all_workers_or_none(
     ]
 
 
+def test_only_what_was_prepared_last_can_be_committed(
+    door: Door, listener: Listener, workers: ThreadWorkers
+) -> None:
+    """And nothing of an RM that has stopped; what is refused changes nothing."""
+    assert listener.heard is not None
+    first = door.prepare_configuration(configuration_request(TWO + "# first\n"))
+    second = door.prepare_configuration(configuration_request(TWO + "# second\n"))
+
+    with pytest.raises(RequestError, match="cannot be committed: it was given another one"):
+        first.commit()
+    assert TWO == door.configuration_text("rm")
+    second.commit()
+    assert [TWO + "# second\n"] * 2 == [workers.scheduler_of(name).configuration_text("rm") for name in BOTH]
+    third = door.prepare_configuration(configuration_request(TWO))
+    door.stop_manager("rm", "it shuts down")
+    with pytest.raises(RequestError, match="cannot be committed"):
+        third.commit()
+
+
 def test_a_partition_that_a_configuration_adds_gets_a_worker_and_one_that_it_lacks_is_closed(
     door: Door, listener: Listener, workers: ThreadWorkers
 ) -> None:

@@ -46,12 +46,24 @@ def kill_registering(played: Round) -> None:
     played.kill_registering(place)
 
 
+def kill_reloading(played: Round) -> None:
+    """Kill a worker between prepare and commit."""
+    played.kill_reloading(played.random.choice(played.partitions))
+
+
+def kill_while_reloading(played: Round) -> None:
+    """Kill a worker at any moment of a change."""
+    played.kill_while_reloading(played.random.choice(played.partitions))
+
+
 KILLS: dict[str, Callable[[Round], None]] = {
     "a worker under load": kill_worker,
     "a worker, and the next one while it recovers": kill_recovering,
     "all workers": kill_all,
     "the resource manager": kill_manager,
     "the resource manager, and a worker while that registers again": kill_registering,
+    "a worker between prepare and commit of a configuration": kill_reloading,
+    "a worker while the configuration changes": kill_while_reloading,
 }
 
 
@@ -65,10 +77,12 @@ def play(folder: Path, seed: int, kills: list[str], count: int) -> None:
         played.check()
 
 
-@pytest.mark.parametrize("kill", KILLS)
-def test_nothing_is_lost_doubled_or_leaked(kill: str, tmp_path: Path) -> None:
-    """One kill of each kind, under load."""
-    play(tmp_path, len(kill), [kill], 600)
+@pytest.mark.parametrize(
+    "kills", [[*KILLS][1:2], [*KILLS][4:6]], ids=["while it recovers", "registration and reload"]
+)
+def test_nothing_is_lost_doubled_or_leaked(kills: list[str], tmp_path: Path) -> None:
+    """The books of RM, door and workers are equal in the end."""
+    play(tmp_path, len(kills), kills, 600)
 
 
 @pytest.mark.soak

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from support.door.fake_sessions import FakeSession, LinkBench
 from support.proxy.listening import WAIT_SECONDS
-from support.proxy.manager_requests import ONE, application_request, ask_request, node_request, release_request
+from support.proxy.manager_requests import (
+    ONE,
+    application_request,
+    ask_request,
+    node_request,
+    release_request,
+)
 from support.proxy.waiting import wait_until
 
 from licorne.proxy.door.link import PartitionLink
@@ -199,7 +205,7 @@ def test_a_worker_that_is_lost_when_the_link_is_closed_is_reported(
     """The next link of the partition must not wait for it."""
     first = begin(bench, link)
     first.looked_at = lambda: None
-    first._is_connected = False  # noqa: SLF001 - the link has not heard of it yet
+    first._is_connected = False
     link.close()
     wait_until(lambda: not threads(), "the thread of the link has ended")
     assert [first.worker] == bench.lost_workers

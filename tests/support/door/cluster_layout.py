@@ -43,7 +43,7 @@ Books = dict[str, str]
 """The node of each task that runs."""
 
 
-def configuration(partitions: Iterable[str]) -> str:
+def configuration(partitions: Iterable[str], extra_queue: str = "spare") -> str:
     """Return the queues of partitions; they are the same in each."""
     return "partitions:\n" + "".join(
         f"""
@@ -52,7 +52,10 @@ def configuration(partitions: Iterable[str]) -> str:
       - name: root
         submitacl: "*"
         limits: [{{users: ["*"], maxresources: {{vcore: {_SLOTS_OF_USER}}}}}]
-        queues: [{{name: a}}, {{name: b, resources: {{max: {{vcore: {_SLOTS_OF_QUEUE_B}}}}}}}]
+        queues:
+          - {{name: a}}
+          - {{name: b, resources: {{max: {{vcore: {_SLOTS_OF_QUEUE_B}}}}}}}
+          - {{name: {extra_queue}}}
 """
         for name in partitions
     )

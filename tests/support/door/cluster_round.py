@@ -7,12 +7,13 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, final
 
-from support.door.cluster_layout import beyond_maximum, run_by, tasks
+from support.door.cluster_layout import RM_ID, beyond_maximum, configuration, run_by, tasks
 from support.door.cluster_program import books_of
 from support.door.watched_workers import WatchedWorkers
 from support.proxy.waiting import wait_until
@@ -21,6 +22,7 @@ from licorne import LicorneError
 from licorne.proxy.door.door import Door
 from licorne.proxy.door.places import LinkState, PartitionPlace
 from licorne.proxy.server.running import ServerThread
+from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["TESTS", "ClusterProcess", "Round", "end"]
 
@@ -115,7 +117,7 @@ class Round:
         stack: Ends all.
         partitions: Those of the cluster.
         count: How many tasks each has.
-        behind_proxies: Whether workers are behind proxies.
+        behind_proxies: See `WatchedWorkers`.
     """
 
     def __init__(
@@ -181,6 +183,45 @@ class Round:
         time.sleep(self.random.random() * self.random.choice([0.002, 0.05, 0.2]))
         self.workers.signal(before, signal.SIGKILL)
 
+    def kill_reloading(self, partition: str) -> None:
+        """Kill a worker that has prepared a configuration before that is committed; all must have it then."""
+        self.running(partition)
+        change = self.door.prepare_configuration(self._reload("between"))
+        number = self.kill_worker(partition)
+        time.sleep(self.random.random() * 0.1)  # The door may know it by then.
+        change.commit()
+        self._wait_for_queue("between", partition, number)
+
+    def kill_while_reloading(self, partition: str) -> None:
+        """Kill a worker at a random moment of a change; all must have it then."""
+        place = self.running(partition)
+        killing = threading.Timer(
+            self.random.random() * 0.05, self.workers.signal, [place, signal.SIGKILL]
+        )
+        killing.start()
+        self.door.update_configuration(self._reload("while"))
+        self._wait_for_queue("while", partition, place.worker_number)
+
+    def _reload(self, queue: str) -> si.UpdateConfigurationRequest:
+        text = configuration(self.partitions, extra_queue=queue)
+        return si.UpdateConfigurationRequest(rmID=RM_ID, config=text)
+
+    def _wait_for_queue(self, name: str, partition: str, after: int) -> None:
+        self.running(partition, after)
+        expected = [["root.a", "root.b", f"root.{name}"]] * len(self.partitions)
+        wait_until(lambda: self._queues() == expected, f"all have the queue: {self._queues()}", SECONDS)
+
+    def _queues(self) -> Any:
+        """Return the names of the queues in use in each partition, or why they are not known."""
+        try:
+            snapshot: Any = self.door.snapshot(rm_id=RM_ID)
+        except LicorneError as error:
+            return error
+        return [
+            sorted(each["queuename"] for each in root["children"] if each["status"] == "Active")
+            for root in snapshot["queues"].values()
+        ]
+
     def check(self) -> None:
         """Wait for the end; the books of RM, workers and door must be equal.
 
@@ -206,6 +247,8 @@ class Round:
 
 def end(process: subprocess.Popen[str]) -> None:
     """Kill a process, unless it has ended."""
-    if process.poll() is None:
-        process.kill()
-    process.communicate()
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()

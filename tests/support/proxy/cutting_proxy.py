@@ -5,10 +5,15 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final, Self, final
 
-__all__ = ["CuttingProxy"]
+__all__ = ["BOTH_WAYS", "TO_CLIENT", "TO_SERVER", "CuttingProxy"]
+
+TO_SERVER: Final = "to the server"
+TO_CLIENT: Final = "to the client"
+BOTH_WAYS: Final = (TO_SERVER, TO_CLIENT)
 
 _ABORT: Final = struct.pack("ii", 1, 0)
 """Has a socket that closes send a reset at once."""
@@ -26,6 +31,8 @@ class CuttingProxy:
         self._open: list[socket.socket] = []
         self._bytes_left: int | None = None
         self._is_silent = False
+        self._flows = {way: threading.Event() for way in BOTH_WAYS}
+        self.go_on()
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -34,6 +41,7 @@ class CuttingProxy:
     def __exit__(self, *_: object) -> None:
         self._listening.close()
         self.cut()
+        self.go_on()
 
     def cut(self) -> None:
         """Reset all connections; what is on its way is lost."""
@@ -54,6 +62,16 @@ class CuttingProxy:
         """Pass nothing on any more: both ends stay open, and hear nothing of each other."""
         self._is_silent = True
 
+    def hold(self, ways: Collection[str] = BOTH_WAYS) -> None:
+        """Keep what comes until `go_on`, as a network does that loses everything for a while."""
+        for way in ways:
+            self._flows[way].clear()
+
+    def go_on(self) -> None:
+        """Pass on what was kept, and what comes."""
+        for flows in self._flows.values():
+            flows.set()
+
     def _accept(self) -> None:
         while True:
             try:
@@ -67,12 +85,13 @@ class CuttingProxy:
                 continue
             with self._lock:
                 self._open += [client, server]
-            for one, other in ((client, server), (server, client)):
-                threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
+            for one, other, way in ((client, server, TO_SERVER), (server, client, TO_CLIENT)):
+                threading.Thread(target=self._pass_on, args=(one, other, way), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+    def _pass_on(self, source: socket.socket, target: socket.socket, way: str) -> None:
         with suppress(OSError):
             while piece := source.recv(1 << 16):
+                self._flows[way].wait()
                 if self._is_silent:
                     continue
                 with self._lock:

@@ -15,7 +15,7 @@ _END_SECONDS = 20
 
 
 class ServerProcess:
-    """A running `licorne serve`."""
+    """A running `licorne serve` or `licorne door`."""
 
     def __init__(self, process: subprocess.Popen[str], address: str, rest: str | None) -> None:
         self.process = process
@@ -29,13 +29,13 @@ class ServerProcess:
         return int(self.address.rpartition(":")[2])
 
 
-def start_server(*arguments: str, errors: Path | None = None) -> ServerProcess:
-    """Start a server and wait until it listens; without an address it gets a free port, also for REST.
+def start_server(*arguments: str, name: str = "serve", errors: Path | None = None) -> ServerProcess:
+    """Start a server or a door and wait until it listens; without an address it gets a free port, also for REST.
 
     Raises:
         AssertionError: It ended before it listened.
     """
-    command = [sys.executable, "-m", "licorne", "serve", "--json", *arguments]
+    command = [sys.executable, "-m", "licorne", name, "--json", *arguments]
     if "--address" not in arguments:
         command += ["--address", "127.0.0.1:0"]
     if "--rest-address" not in arguments and "--no-rest" not in arguments:
