@@ -87,8 +87,6 @@ class AllocationBook:
         self._ending: dict[_Identity, str] = {}
         """What the RM has ended and no worker has confirmed, with the message of the release; `_SILENT` if
         the RM had been asked to end it, and waits for nothing."""
-        self._resized: set[_Identity] = set()
-        """Asks whose size has changed: one that is about to replace a placeholder keeps the size it had."""
         self._refusals: dict[_Identity, list[bytes]] = {}
         """Requests of one entry that are going to be rejected, and change nothing."""
         self._nodes_gone: dict[str, None] = {}
@@ -192,14 +190,10 @@ class AllocationBook:
             self._refuse(message)
             return
         self._resize(known, message.resourcePerAlloc)
-        if known.node:
-            return
-        if node:
+        if node and not known.node:
             known.node, known.session = intern(node), _UNANSWERED
             self.asks -= 1
             self.allocations += 1
-        else:
-            self._resized.add((message.applicationID, message.allocationKey))
 
     def _resize(self, known: _Held, size: si.Resource) -> None:
         entry = si.Allocation.FromString(known.ask)
@@ -233,8 +227,6 @@ class AllocationBook:
             self.allocations -= 1
         else:
             self.asks -= 1
-        if self._resized:
-            self._resized.discard((name, key))
 
     # ------------------------------------------------------------------------------ releases of the RM
 
@@ -323,9 +315,6 @@ class AllocationBook:
                 self.asks -= 1
                 self.allocations += 1
             entry.node, entry.session = intern(placed.nodeID), 0
-            if self._resized and (name, key) in self._resized:
-                self._resized.discard((name, key))
-                self._resize(entry, placed.resourcePerAlloc)
         rejected, released = response.rejectedAllocations, response.released
         for rejection in rejected:
             self._take_rejection(rejection)
@@ -395,7 +384,6 @@ class AllocationBook:
         again += map(si.AllocationRequest.FromString, refused)
         self._ending.clear()
         self._nodes_gone.clear()
-        self._resized.clear()
         return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
 
     def _foreign_again(self) -> tuple[list[si.Allocation], list[si.Allocation]]:

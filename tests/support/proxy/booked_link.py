@@ -28,6 +28,7 @@ ACTIONS: Final = by_weight(
         "add node": 3,
         "remove application": 2,
         "remove node": 2,
+        "resize": 4,
         "crash": 1,
     }
 )
