@@ -4,7 +4,7 @@ The owner writes each request into it before that is sent, and each answer befor
 ordinary session the RM hears exactly what the worker says. After a recovery it does not hear again what it
 has heard: that nodes and applications are accepted, states on the way to the one that it knows, and requests
 to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the book
-says which answers the RM waits for that no worker gives any more.
+gives the answers that the RM waits for and that no worker gives any more.
 
 It is for RMs of the current generation of `si.v1`: fields of the older one are not read.
 """

@@ -61,7 +61,7 @@ class BookedDay:
                 self._confirm_perhaps()
                 self.check()
             if rng.random() < 0.15:
-                self.lose()
+                one_of(rng, (self.lose, self.lose_while_nothing_is_under_way))()
         self.link.settle()
         self.check()
 
@@ -101,23 +101,30 @@ class BookedDay:
             task = one_of(self._rng, tasks)
             task.size = {name: max(1, value // 2) for name, value in task.size.items()}
             request = si.AllocationRequest(rmID="rm", allocations=[task.message()])
-            assert self.manager._recovery is not None  # noqa: SLF001 - it sends no such request itself
-            self.manager._recovery.update_allocation(request)  # noqa: SLF001 - likewise
+            assert self.manager._recovery is not None
+            self.manager._recovery.update_allocation(request)
 
     # -------------------------------------------------------------------------------- the losses
 
-    def lose(self) -> None:
-        """Lose the scheduler; now and then when nothing is under way, or again during the recovery."""
-        quiet = self._rng.random() < 0.4
-        if quiet:
-            self.link.settle()
-            self._confirm_perhaps()
+    def lose_while_nothing_is_under_way(self) -> None:
+        """Lose the scheduler, and compare the next one with it."""
+        self.link.settle()
+        self.manager.confirm_all()
+        self.link.settle()
+        self.lose(quiet=True)
+
+    def lose(self, *, quiet: bool = False) -> None:
+        """Lose the scheduler, and perhaps the next one during the recovery.
+
+        Args:
+            quiet: Nothing is under way, so that the next one has to have what this one has.
+        """
         before = accounts(self.link.scheduler)
         parts = self.link.lose()
-        recovery = self.manager._recovery  # noqa: SLF001 - what the RM's own recovery holds back is not in the book
+        recovery = self.manager._recovery
         if recovery is not None and recovery.state is RecoveryState.RUNNING:
             self._agree(parts)
-        if quiet and not parts.late and not self.manager.record.to_confirm:
+        if quiet and not self.manager.record.to_confirm:
             self.link.deliver()
             assert self._comparable(before) == self._comparable(accounts(self.link.scheduler))
             self.compared += 1
@@ -184,7 +191,7 @@ class BookedDay:
         }
         states = {entry["applicationID"]: entry["applicationState"] for entry in documents}
         assert {key: task.node for key, task in record.running.items()} == runs
-        if si.PLACEHOLDER_REPLACED in record.to_confirm.values():
+        if any(record.running[key].placeholder for key in record.to_confirm):
             assert waits <= {*record.waiting}  # A member that is about to replace a placeholder is not shown.
         else:
             assert {*record.waiting} == waits
@@ -233,7 +240,7 @@ def _used(level: dict[str, Any]) -> Any:
     """Return what a user or group uses in a queue and in those below it, `None` if nothing."""
     usage = level.get("resourceUsage")
     return usage and (
-        level["queuePath"] if "queuePath" in level else "",
+        level.get("queuePath", ""),
         usage,
         [_used(child) for child in level.get("children", ()) if _used(child)],
     )

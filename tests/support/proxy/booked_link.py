@@ -233,6 +233,6 @@ def a_manager(rng: random.Random) -> SimulatedManager:
     """Return a manager of one partition that speaks the current generation and has no predicates."""
     while True:
         manager = SimulatedManager("rm", rng, _World(), PROCESS)
-        honest = (manager._is_older, manager._predicate_habit) == (False, "not")  # noqa: SLF001 - drawn there
+        honest = (manager._is_older, manager._predicate_habit) == (False, "not")
         if honest and manager.partitions == ("default",):
             return manager
