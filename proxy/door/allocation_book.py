@@ -8,7 +8,7 @@ it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias, final
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, final
 from ...model.resources.comparisons import has_negative
 from ...model.resources.resource import strictly_greater_than_zero
 from ..client.known_state import is_foreign
-from ..client.recovery_progress import batches
+from ..client.recovery_progress import RecoveryRejection, RejectedKind, batches
 from ..si import si_pb2 as si
 from ..si.reading import RequestReader
 from ..si.termination_types import termination_of
@@ -385,6 +385,24 @@ class AllocationBook:
         self._ending.clear()
         self._nodes_gone.clear()
         return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
+
+    def leave_out(self, rejections: Iterable[RecoveryRejection]) -> si.AllocationResponse:
+        """Forget what could not be recovered; return what the RM has not heard of that."""
+        response = si.AllocationResponse()
+        for rejection in rejections:
+            name, key = rejection.application_id, rejection.name
+            if rejection.kind is not RejectedKind.ALLOCATION:
+                continue
+            if key in self._held.get(name, ()):
+                self._drop(name, key)
+            elif not name and key in self._foreign_nodes:
+                self._drop_foreign(key)
+            else:
+                continue
+            response.rejectedAllocations.add(
+                applicationID=name, allocationKey=key, reason=rejection.reason, code=rejection.code
+            )
+        return response
 
     def _foreign_again(self) -> tuple[list[si.Allocation], list[si.Allocation]]:
         """Return what others run, first what is on nodes that are there."""

@@ -19,6 +19,7 @@ from typing import Final, TypeAlias, final
 from ...model.applications.state import ApplicationEvent, ApplicationState
 from ...model.requests.nodes import update_refusal
 from ...model.values.messages import full_partition_name
+from ..client.recovery_progress import RecoveryRejection
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
 from ..si.reading import RequestReader
@@ -292,6 +293,31 @@ class PartitionBook:
             late=tuple(late),
             heard=tuple(response for response in heard if response.ListFields()),
         )
+
+    def end_recovery(
+        self, rejections: Iterable[RecoveryRejection], left_out: Iterable[str]
+    ) -> tuple[si.AllocationResponse, si.NodeRequest]:
+        """Take over what the new worker could not have; call it when all answers of the recovery are taken.
+
+        The configuration may have changed so that an application is rejected, and what runs of it as well.
+
+        Args:
+            rejections: Those of the recovery.
+            left_out: The nodes that have stayed drained in the recovery because of them.
+
+        Returns:
+            What the RM is to hear, and what is to be sent so that these nodes become schedulable; either may
+            be empty.
+        """
+        request = si.NodeRequest(rmID=self._rm_id)
+        for name in left_out:
+            entry = self._nodes.there.get(name)
+            if entry is not None:
+                node = si.NodeInfo.FromString(entry)
+                if node.action == si.NodeInfo.CREATE:
+                    action = si.NodeInfo.DRAIN_TO_SCHEDULABLE
+                    request.nodes.add(nodeID=name, action=action, attributes=node.attributes)
+        return self._allocations.leave_out(rejections), request
 
     def _has_failed(self, name: str, known: _KnownState) -> bool:
         """Return whether an application was Failing, and nothing is left that would end before it fails."""

@@ -135,7 +135,7 @@ def _release_that_crosses_the_placement(talk: Talk) -> None:
 
 def _placement_of_a_withdrawn_ask_and_a_loss(talk: Talk) -> None:
     _release_that_crosses_the_placement(talk)
-    talk.link._hear(*talk.link.said.popleft())
+    talk.link.hear_next()
     talk.lose()
 
 
@@ -276,7 +276,24 @@ def _lost_twice(talk: Talk) -> None:
     talk.lose()
 
 
+def _queue_cannot_run_the_gang_any_more(talk: Talk) -> None:
+    talk.applications(an_application("gang", placeholders=30))
+    talk.allocations(an_allocation("p", "gang", node_id="n", placeholder=True, task_group="group"))
+    talk.settle()
+    talk.link.heard.clear()
+    smaller = _QUEUES.replace("name: leaf", "name: leaf, resources: {max: {memory: 25}}")
+    talk.link.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=smaller))
+    talk.lose()
+    talk.settle()
+    talk.allocations(an_allocation("b", memory=5))
+
+
 CASES: dict[str, Row] = {
+    "an application is rejected by the new worker: what runs of it as well, and its node is used again": Row(
+        happens=_queue_cannot_run_the_gang_any_more,
+        hears=["-gang", "-p", "b on n"],
+        holds="1 nodes, 1 applications, 2 allocations, 0 of others, 0 asks, 0 ending",
+    ),
     "nothing is under way: the RM hears nothing": Row(happens=_nothing),
     "a release is under way: the book answers it": Row(
         happens=_release_under_way,

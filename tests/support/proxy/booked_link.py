@@ -33,7 +33,8 @@ ACTIONS: Final = by_weight(
     }
 )
 """What a simulated manager does between losses, by weight."""
-_DRAWS: Final = (0, 0, 1, 3, 10_000)
+_ALL: Final = 10_000
+_DRAWS: Final = (0, 0, 1, 3, _ALL)
 
 
 class BookedLink:
@@ -57,6 +58,7 @@ class BookedLink:
         self._now_ns = 0
         self._scheduler: Scheduler | None = None
         self._recovery: Recovery | None = None
+        self._recovering: Recovery | None = None
 
     # ------------------------------------------------------------------------- what the RM calls
 
@@ -67,7 +69,7 @@ class BookedLink:
         self.book = PartitionBook(request.rmID, "default")
         self._begin()
         self.scheduler.register_resource_manager(request, _Answers(self))
-        self._recovery = None
+        self._recovery = self._recovering = None
         return si.RegisterResourceManagerResponse()
 
     def update_node(self, request: si.NodeRequest) -> None:
@@ -82,8 +84,8 @@ class BookedLink:
         self.sent.append(self.book.note_allocations(request, self.session))
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        self._registration.config = request.config
         self.scheduler.update_configuration(request)
+        self._registration.config = request.config
 
     def stop(self) -> None:
         if self._scheduler is not None:
@@ -109,7 +111,7 @@ class BookedLink:
         """Lose the scheduler with all that waits, and begin to recover another one from the book."""
         self._begin()
         self.parts = parts = self.book.begin_recovery(self.scheduler.now_ns())
-        self._recovery = recovery = Recovery(
+        self._recovery = self._recovering = recovery = Recovery(
             self.scheduler,
             self._registration,
             _Answers(self),
@@ -127,26 +129,36 @@ class BookedLink:
 
     def pump(self, rng: random.Random | None = None) -> None:
         """Let requests and answers arrive: all of them, or as many as are drawn."""
-        draw = (lambda: one_of(rng, _DRAWS)) if rng else (lambda: 10_000)
-        for _ in range(min(draw(), len(self.sent))):
+        arrive, cycles, answers, heard = (one_of(rng, _DRAWS) if rng else _ALL for _ in range(4))
+        for _ in range(min(arrive, len(self.sent))):
             _send(self._recovery or self.scheduler, self.sent.popleft())
-        self.scheduler.schedule(draw())
-        if draw():
+        self.scheduler.schedule(cycles)
+        if answers:
             self.scheduler.deliver()
-        for _ in range(min(draw(), len(self.said))):
-            self._hear(*self.said.popleft())
+        for _ in range(min(heard, len(self.said))):
+            self.hear_next()
 
     def settle(self) -> None:
         """Go on until nothing waits and nothing more happens."""
         while True:
             self.scheduler.run_until_idle()
-            if not self.sent and not self.said:
+            if not self.sent and not self.said and not self._end_recovery():
                 break
             self.pump()
-        if self._recovery is not None:
-            assert RecoveryState.RUNNING is self._recovery.state, self._recovery.failure
-            assert () == self._recovery.left_out
         self.scheduler.validate()
+
+    def _end_recovery(self) -> bool:
+        """End a recovery that is under way; return whether something is to be sent for that."""
+        recovery, self._recovering = self._recovering, None
+        if recovery is None:
+            return False
+        assert RecoveryState.RUNNING is recovery.state, recovery.failure
+        response, request = self.book.end_recovery(recovery.rejections, recovery.left_out)
+        if response.ListFields():
+            self._tell(response)
+        if request.nodes:
+            self.sent.append(request)
+        return bool(self.sent)
 
     def deliver(self) -> None:
         """Let everything arrive, and place nothing."""
@@ -154,14 +166,16 @@ class BookedLink:
             while self.sent:
                 _send(self._recovery or self.scheduler, self.sent.popleft())
             while self.said:
-                self._hear(*self.said.popleft())
+                self.hear_next()
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass."""
         self.scheduler.advance_to(self.scheduler.now_ns() + milliseconds * 1_000_000)
         self._now_ns = self.scheduler.now_ns()
 
-    def _hear(self, kind: str, response: Any) -> None:
+    def hear_next(self) -> None:
+        """Note the next answer, and let the RM hear what the book leaves of it."""
+        kind, response = self.said.popleft()
         if kind == "node":
             rest: Any = self.book.take_nodes(response)
         elif kind == "application":
