@@ -5,16 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from operator import itemgetter
 
+from ..documents.clusters import PartitionDocument
 from ..terminal.tables import counted
 from .quantities import short_quantity
-from .reading import ServerReading, partition_name
+from .reading import ServerReading, partition_name, worker_lines
 from .tables import printable
 
 __all__ = ["heading_lines", "health_lines", "health_text", "pace_text"]
 
 
 def heading_lines(reading: ServerReading, resource: str, address: str, pace: str = "") -> list[str]:
-    """Return two lines, and a third one if the resource manager of the partition is not there.
+    """Return two lines, and more if the resource manager is not there, or the server is a door.
 
     Args:
         reading: What the server answered.
@@ -43,7 +44,19 @@ def heading_lines(reading: ServerReading, resource: str, address: str, pace: str
         since = datetime.fromtimestamp(manager.get("since", 0) / 1e9).astimezone()
         state, reason = manager.get("state", "").lower(), manager.get("reason", "")
         lines.append(printable(f"RM {manager.get('rmID', '')} is {state} since {since:%H:%M:%S}: {reason}"))
-    return lines
+    return [*lines, *_worker_lines(reading, partition)]
+
+
+def _worker_lines(reading: ServerReading, partition: PartitionDocument) -> list[str]:
+    """Return where the partition runs behind a door, and which partitions no worker schedules."""
+    own = (partition.get("clusterId", ""), partition["name"])
+    lines = [
+        f"on worker {each.get('address', '')}, number {each.get('workerNumber', 0)}, "
+        f"{counted(each.get('requestsWaiting', 0), 'request')} waiting"
+        for each in reading.workers
+        if (each.get("rmID", ""), each.get("partition", "")) == own and each.get("state", "") == "Running"
+    ]
+    return [*map(printable, (*lines, *worker_lines(reading.workers)))]
 
 
 def health_text(reading: ServerReading) -> str:

@@ -6,11 +6,12 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final, assert_never, final
 from urllib.parse import quote
 
 from ..documents.applications import ApplicationDocument
-from ..documents.clusters import PartitionDocument
+from ..documents.clusters import PartitionDocument, WorkerDocument
 from ..documents.events import EventBatchDocument, EventDocument
 from ..documents.explanations import SentencesDocument
 from ..documents.monitoring import HealthDocument, ManagerDocument
@@ -21,7 +22,7 @@ from .client import DocumentReader, RestClient
 from .errors import MissingDocumentError, ServerReadError
 from .views import View
 
-__all__ = ["EVENTS_MAX", "EventFollower", "ServerReader", "ServerReading", "partition_name"]
+__all__ = ["EVENTS_MAX", "EventFollower", "ServerReader", "ServerReading", "partition_name", "worker_lines"]
 
 _PARTITIONS: Final = DocumentReader(list[PartitionDocument])
 _QUEUE: Final = DocumentReader(QueueDocument)
@@ -32,12 +33,16 @@ _GROUPS: Final = DocumentReader(list[GroupUsageDocument])
 _MANAGERS: Final = DocumentReader(list[ManagerDocument])
 _HEALTH: Final = DocumentReader(HealthDocument)
 _UTILIZATIONS: Final = DocumentReader(list[UtilizationsDocument])
+_WORKERS: Final = DocumentReader(list[WorkerDocument])
 _EXPLANATION: Final = DocumentReader(SentencesDocument)
 
 _NO_PARTITION: Final = "no partition: no resource manager has registered yet"
 _ALLOCATED: Final = re.compile(
-    r'^yunikorn_scheduler_container_allocation_attempt_total\{state="allocated"\} ([0-9.e+]+)$', re.MULTILINE
+    r'^yunikorn_scheduler_container_allocation_attempt_total\{state="allocated"'
+    r"(?:,worker=.*)?\} ([0-9.e+]+)$",
+    re.MULTILINE,
 )
+"""One line, of a door one for each worker."""
 
 
 @final
@@ -50,6 +55,8 @@ class ServerReading:
     """The one that is shown, `None` if the server has none."""
     manager: ManagerDocument | None = None
     """The resource manager of the partition, `None` if the server does not say: YuniKorn's does not."""
+    workers: tuple[WorkerDocument, ...] = ()
+    """Where the partitions run behind a door; empty where all run in the server."""
     health: HealthDocument | None = None
     allocated: int | None = None
     """How many allocations it has made since it started."""
@@ -110,14 +117,16 @@ class ServerReader:
         Raises:
             ServerReadError: The server cannot be read, or has no such partition.
         """
-        partitions = tuple(await self._partitions())
+        workers = await self._workers()
+        partitions = tuple(await self._partitions(workers))
         if not partitions:
-            return ServerReading(partitions, None, missing=_NO_PARTITION)
-        partition = _partition(partitions, wanted)
+            return ServerReading(partitions, None, workers=workers, missing=_NO_PARTITION)
+        partition = _partition(partitions, wanted, workers)
         head = ServerReading(
             partitions,
             partition,
             manager=await self._manager(partition.get("clusterId", "")),
+            workers=workers,
             health=await self._health(),
             allocated=await self._allocated(),
         )
@@ -144,8 +153,15 @@ class ServerReader:
         except MissingDocumentError:
             return None
 
-    async def _partitions(self) -> list[PartitionDocument]:
-        """Return the partitions, which each server has.
+    async def _workers(self) -> tuple[WorkerDocument, ...]:
+        try:
+            known = await self._client.read(_WORKERS, "/licorne/v1/workers")
+        except MissingDocumentError:
+            return ()
+        return tuple(known)
+
+    async def _partitions(self, workers: Sequence[WorkerDocument]) -> list[PartitionDocument]:
+        """Return the partitions, which each server has; none behind a door while no worker answers.
 
         Raises:
             ServerReadError: The server cannot be read, or is another kind of server.
@@ -153,6 +169,9 @@ class ServerReader:
         try:
             return await self._client.read(_PARTITIONS, "/ws/v1/partitions")
         except MissingDocumentError as error:
+            if workers:
+                text = "; ".join(worker_lines(workers))
+                raise ServerReadError(f"{self._client.address}: {text}") from error
             raise ServerReadError(
                 f"{self._client.address} is no server of Licorne or YuniKorn: {error}"
             ) from error
@@ -172,10 +191,10 @@ class ServerReader:
 
     async def _allocated(self) -> int | None:
         try:
-            found = _ALLOCATED.search(await self._client.read_text("/ws/v1/metrics"))
+            found = _ALLOCATED.findall(await self._client.read_text("/ws/v1/metrics"))
         except MissingDocumentError:
             return None
-        return int(float(found[1])) if found else None
+        return sum(int(float(each)) for each in found) if found else None
 
     async def _with_content(self, head: ServerReading, view: View, path: str) -> ServerReading:
         """Return a reading with the documents of a view."""
@@ -218,7 +237,31 @@ def _full_name(partition: PartitionDocument) -> str:
     return f"[{partition.get('clusterId', '')}]{partition['name']}"
 
 
-def _partition(partitions: Sequence[PartitionDocument], wanted: str | None) -> PartitionDocument:
+def worker_lines(workers: Sequence[WorkerDocument]) -> list[str]:
+    """Return a line for each partition that no worker schedules now, with why."""
+    return [
+        f"partition {_name_behind_door(each)} is {each.get('state', '').lower()} "
+        f"since {_clock(each.get('since', 0))}{_why(each.get('reason', ''))}"
+        for each in workers
+        if each.get("state", "") != "Running"
+    ]
+
+
+def _name_behind_door(worker: WorkerDocument) -> str:
+    return f"[{worker.get('rmID', '')}]{worker.get('partition', '')}"
+
+
+def _clock(time_ns: int) -> str:
+    return f"{datetime.fromtimestamp(time_ns / 1e9).astimezone():%H:%M:%S}"
+
+
+def _why(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _partition(
+    partitions: Sequence[PartitionDocument], wanted: str | None, workers: Sequence[WorkerDocument]
+) -> PartitionDocument:
     if wanted is None:
         return partitions[0]
     found = [
@@ -227,6 +270,9 @@ def _partition(partitions: Sequence[PartitionDocument], wanted: str | None) -> P
         if wanted in (each["name"], f"[{each.get('clusterId', '')}]{each['name']}")
     ]
     if not found:
+        lost = [each for each in workers if wanted in (each.get("partition"), _name_behind_door(each))]
+        if lines := worker_lines(lost):
+            raise ServerReadError("; ".join(lines))
         names = [partition_name(partition, partitions) for partition in partitions]
         raise ServerReadError(f"the server has no partition {wanted!r}, but {', '.join(names)}")
     return next((each for each in found if each.get("state", "") == "Active"), found[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, final
@@ -13,9 +13,11 @@ from typing import Any, Final, NamedTuple, final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ...documents.clusters import WorkerDocument
 from ...page.feed import VIEWERS_MAX
 from ...rest.errors import RestError
 from ..places import LinkState
+from .merging import worker_document
 from .reading import DoorReader, Worker, full_name, reader_of
 from .worker_client import WorkerAnswer, WorkerSilentError
 
@@ -90,6 +92,8 @@ class _Viewer:
         self._given: set[str] = set()
         """The partitions that the page has."""
         self._halted: dict[str, list[object]] = {}
+        self._workers: list[WorkerDocument] = []
+        """Where the partitions run, as the page has it."""
 
     async def messages(self) -> AsyncGenerator[bytes, None]:
         """Yield what the page reads: everything, then changes."""
@@ -163,12 +167,16 @@ class _Viewer:
 
     def _full(self, found: Sequence[_Message]) -> bytes:
         """Return the first message: what all workers have."""
-        fulls = [each for each in found if each.kind == b"full"]
+        order = [worker.address for worker in self._reader.workers()]
+        fulls = [each for each in found if each.kind == b"full" and each.worker.address in order]
+        fulls.sort(key=lambda each: order.index(each.worker.address))
+        self._workers = [worker_document(place) for place in self._reader.places()]
         for each in fulls:
             self._given.update(map(full_name, each.worker.places))
         about = {
             "engine": ", ".join(dict.fromkeys(str(each.head.get("engine", "")) for each in fulls)),
             "events": any(each.head.get("events") for each in fulls) or not fulls,
+            "workers": self._workers,
         }
         members = b",".join(each.partitions[1:-1] for each in fulls if each.partitions != b"{}")
         return self._event(b"full", about, b"{%b}" % members)
@@ -180,30 +188,27 @@ class _Viewer:
             self._given.update(map(full_name, message.worker.places))
         return self._event(b"change", {}, message.partitions)
 
-    def _changed_places(self) -> Sequence[bytes]:
-        """Return that partitions have lost their workers: what was known of them stays, and stands still."""
-        changes = []
-        for place in self._reader.places():
-            name = full_name(place)
-            if place.state in (LinkState.STARTING, LinkState.RECOVERING) and name in self._given:
-                halted = [place.state.value, place.since_ns // 1_000_000, place.reason]
-                if self._halted.get(name) != halted:
-                    self._halted[name] = halted
-                    changes.append(json.dumps({name: {"halted": halted}}).encode())
-            else:
-                self._halted.pop(name, None)
-        self._number += len(changes)
-        first = self._number - len(changes)
-        return [self._event(b"change", {}, text, number) for number, text in enumerate(changes, first + 1)]
-
-    def _event(
-        self, kind: bytes, about: dict[str, object], partitions: bytes, number: int | None = None
-    ) -> bytes:
-        head = {
-            "number": self._number if number is None else number,
-            "time": time.time_ns() // 1_000_000,
-            **about,
+    def _changed_places(self) -> Iterator[bytes]:
+        """Yield where partitions run now, and which stand still; what was known of these stays."""
+        places = self._reader.places()
+        halted = {
+            full_name(place): [place.state.value, place.since_ns // 1_000_000, place.reason]
+            for place in places
+            if place.state in (LinkState.STARTING, LinkState.RECOVERING)
         }
+        workers = [worker_document(place) for place in places]
+        changed = {
+            name: {"halted": why}
+            for name, why in halted.items()
+            if name in self._given and self._halted.get(name) != why
+        }
+        if changed or workers != self._workers:
+            self._halted, self._workers = halted, workers
+            self._number += 1
+            yield self._event(b"change", {"workers": workers}, json.dumps(changed).encode())
+
+    def _event(self, kind: bytes, about: dict[str, object], partitions: bytes) -> bytes:
+        head = {"number": self._number, "time": time.time_ns() // 1_000_000, **about}
         return b"event: %b\ndata: %b%b%b}\n\n" % (kind, json.dumps(head).encode()[:-1], _CONTENT, partitions)
 
 

@@ -15,6 +15,7 @@ import { QUEUE, choose, isPaused, open, partition, pause, store, watch } from ".
 import { setToken, token } from "./stream.js";
 import * as timeline from "./timeline.js";
 import * as usage from "./usage.js";
+import { addWorkers, showWorkers } from "./workers.js";
 
 const PANELS = { queues: openQueue, nodes: nodes.openNode, applications: openApplication };
 const VIEWS = { queues, nodes, applications, timeline, usage, events, locks };
@@ -35,6 +36,8 @@ const STATES = {
   absent: "no live data",
   unavailable: "not available",
 };
+/** How a partition is behind a door while it has no worker that schedules. */
+const WITHOUT_WORKER = { Starting: "has no worker", Recovering: "is being recovered" };
 const HIDDEN_MS = 30000;
 
 const element = (id) => document.getElementById(id);
@@ -139,6 +142,7 @@ function fillSummary() {
     figure("applications", "Applications", "meter waits"),
     figure("allocations", "Allocations", null),
   );
+  addWorkers(element("summary"));
 }
 
 function put(name, value, note, share) {
@@ -154,8 +158,13 @@ function showHalted() {
   banner.hidden = !known?.halted;
   if (banner.hidden) return;
   const [state, since, why] = known.halted;
+  const time = new Date(since).toLocaleString();
+  if (WITHOUT_WORKER[state]) {
+    setText(banner, `Partition ${known.name} of ${known.rm} ${WITHOUT_WORKER[state]} since ${time}${why ? `: ${why}` : ""}; what is shown is what it had.`);
+    return;
+  }
   const what = state === "Paused" ? "nothing new is placed for it" : "what is shown is what it had";
-  setText(banner, `Resource manager ${known.rm} is ${state.toLowerCase()} since ${new Date(since).toLocaleString()}: ${why}; ${what}.`);
+  setText(banner, `Resource manager ${known.rm} is ${state.toLowerCase()} since ${time}: ${why}; ${what}.`);
 }
 
 function showSummary() {
@@ -253,6 +262,7 @@ watch(() => {
   showChoices();
   showHalted();
   showSummary();
+  showWorkers();
 });
 addEventListener("hashchange", show);
 store.wanted = { name: address().partition, type: address().type };

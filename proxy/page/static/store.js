@@ -25,6 +25,8 @@ export const store = {
   /** The partition and the type that the address asks for. */
   wanted: { name: "", type: "" },
   engine: "",
+  /** Where each partition runs behind a door; empty where all run in the server. */
+  workers: [],
   /** Whether the server has a stream of events. */
   events: null,
   state: "connecting",
@@ -102,6 +104,7 @@ function onEvent(kind, message) {
   store.messages += 1;
   store.state = "live";
   store.ahead = message.time - Date.now();
+  if (message.workers || kind === "full") store.workers = message.workers ?? [];
   if (kind === "full") {
     store.partitions = message.partitions;
     for (const known of Object.values(store.partitions)) count(known);
@@ -114,13 +117,16 @@ function onEvent(kind, message) {
     return;
   } else {
     for (const [name, changed] of Object.entries(message.partitions)) merge(name, changed);
+    if (message.workers) touch({});
   }
   store.number = message.number;
 }
 
 function merge(name, changed) {
   const known = store.partitions[name];
-  if (changed === null || known === undefined) {
+  const whole = changed?.rm !== undefined; // A worker in the place of a lost one gives its partition anew.
+  if (known === undefined && !whole) return;
+  if (changed === null || whole) {
     if (changed === null) delete store.partitions[name];
     else store.partitions[name] = count(changed);
     settle();

@@ -10,6 +10,7 @@ from typing import Any, Final
 import httpx
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
+from support.proxy.waiting import wait_until
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.extra import ExtraConfig
@@ -19,7 +20,7 @@ from licorne.proxy.rest.running import RestServer, RestSettings
 from licorne.proxy.scheduler.managers.manager_life import ManagerStatus
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["Both", "StandingDoor", "filled", "half_each", "place_at", "viewed"]
+__all__ = ["Both", "LiveWorkers", "StandingDoor", "filled", "half_each", "place_at", "viewed"]
 
 PARTITIONS: Final = ("default", "second")
 
@@ -131,3 +132,36 @@ def half_each(rm_ids: Sequence[str] = ("rm",)) -> Iterator[Both]:
         door = stack.enter_context(viewed(standing))
         client = httpx.Client(base_url=f"http://{address}", timeout=WAIT_SECONDS)
         yield Both(stack.enter_context(client), door, standing)
+
+
+class LiveWorkers:
+    """Two workers of this process, a door over them, and how one is replaced."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.default, address = self.start("default")
+        self.second, other = self.start("second")
+        self.door = StandingDoor(self.default, [place_at(address), place_at(other, "second")])
+
+    def start(self, partition: str) -> tuple[Scheduler, str]:
+        scheduler = self._stack.enter_context(Scheduler())
+        _begin(scheduler, partition)
+        server = self._stack.enter_context(RestServer(scheduler))
+        return scheduler, f"127.0.0.1:{server.port}"
+
+    def lose_second(self) -> None:
+        """Lose the worker of `second`."""
+        lost = {"state": LinkState.STARTING, "rest_address": "", "reason": "killed"}
+        self.door.change("second", since_ns=5_000_000_000, **lost)
+
+    def replace_second(self) -> None:
+        """Lose the worker of `second`, and have another one."""
+        self.lose_second()
+        self.second, address = self.start("second")
+        self.door.change("second", state=LinkState.RUNNING, rest_address=address, reason="")
+
+
+def _begin(scheduler: Scheduler, partition: str) -> None:
+    scheduler.register("rm", ResourceManager(), configuration=TWO, partitions=[partition])
+    scheduler.update_node(node_request(f"{partition}-1", partition=partition))
+    wait_until(lambda: f"{partition}-1" in str(scheduler.snapshot()), "the node is there")

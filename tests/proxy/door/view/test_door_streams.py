@@ -9,58 +9,22 @@ from typing import Any
 
 import httpx
 import pytest
-from support.proxy.door_views import StandingDoor, place_at, viewed
+from support.proxy.door_views import LiveWorkers, viewed
 from support.proxy.listening import WAIT_SECONDS
-from support.proxy.manager_requests import TWO, node_request
-from support.proxy.waiting import wait_until
+from support.proxy.manager_requests import node_request
 
-from licorne import ResourceManager, Scheduler
 from licorne.proxy.door.places import LinkState
 from licorne.proxy.door.view.application import DoorRest
-from licorne.proxy.rest.running import RestServer
-
-
-class Workers:
-    """Two workers of this process, a door over them, and how one is replaced."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self.default, address = self.start("default")
-        self.second, other = self.start("second")
-        self.door = StandingDoor(self.default, [place_at(address), place_at(other, "second")])
-
-    def start(self, partition: str) -> tuple[Scheduler, str]:
-        scheduler = self._stack.enter_context(Scheduler())
-        _begin(scheduler, partition)
-        server = self._stack.enter_context(RestServer(scheduler))
-        return scheduler, f"127.0.0.1:{server.port}"
-
-    def lose_second(self) -> None:
-        """Lose the worker of `second`."""
-        lost = {"state": LinkState.STARTING, "rest_address": "", "reason": "killed"}
-        self.door.change("second", since_ns=5_000_000_000, **lost)
-
-    def replace_second(self) -> None:
-        """Lose the worker of `second`, and have another one."""
-        self.lose_second()
-        self.second, address = self.start("second")
-        self.door.change("second", state=LinkState.RUNNING, rest_address=address, reason="")
-
-
-def _begin(scheduler: Scheduler, partition: str) -> None:
-    scheduler.register("rm", ResourceManager(), configuration=TWO, partitions=[partition])
-    scheduler.update_node(node_request(f"{partition}-1", partition=partition))
-    wait_until(lambda: f"{partition}-1" in str(scheduler.snapshot()), "the node is there")
 
 
 @pytest.fixture
-def workers() -> Iterator[Workers]:
+def workers() -> Iterator[LiveWorkers]:
     with ExitStack() as stack:
-        yield Workers(stack)
+        yield LiveWorkers(stack)
 
 
 @pytest.fixture
-def client(workers: Workers) -> Iterator[httpx.Client]:
+def client(workers: LiveWorkers) -> Iterator[httpx.Client]:
     with viewed(workers.door) as client:
         yield client
 
@@ -103,7 +67,7 @@ def _of_second(found: list[tuple[str, str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_events_of_all_workers_come_with_ids_that_follow_each_other(
-    workers: Workers, client: httpx.Client
+    workers: LiveWorkers, client: httpx.Client
 ) -> None:
     """First those that are kept, then new ones; who comes again misses nothing."""
     with reading(client, "/licorne/v1/events?count=1000") as events:
@@ -124,7 +88,7 @@ def test_events_of_all_workers_come_with_ids_that_follow_each_other(
         assert [(each[1], each[2]) for each in found[3:5]] == [next(events)[1:] for _ in range(2)]
 
 
-def test_events_go_on_with_the_next_worker(workers: Workers, client: httpx.Client) -> None:
+def test_events_go_on_with_the_next_worker(workers: LiveWorkers, client: httpx.Client) -> None:
     """Its events come behind those of the lost one, and nothing of the other worker twice."""
     with reading(client, "/licorne/v1/events?count=1000") as events:
         next(events)
@@ -147,7 +111,7 @@ def test_lines_of_events_begin_with_the_instance(client: httpx.Client) -> None:
     assert "type" in second
 
 
-def test_the_page_gets_all_partitions_then_changes(workers: Workers, client: httpx.Client) -> None:
+def test_the_page_gets_all_partitions_then_changes(workers: LiveWorkers, client: httpx.Client) -> None:
     """One document of all workers; the numbers of changes follow each other."""
     with reading(client, "/licorne/v1/live") as events:
         kind, _, full = next(events)
@@ -163,7 +127,7 @@ def test_the_page_gets_all_partitions_then_changes(workers: Workers, client: htt
     assert ["second-2"] == [*found[-1][2]["partitions"]["[rm]second"]["nodes"]]
 
 
-def test_the_page_sees_a_worker_go_and_the_next_one_come(workers: Workers, client: httpx.Client) -> None:
+def test_the_page_sees_a_worker_go_and_the_next_one_come(workers: LiveWorkers, client: httpx.Client) -> None:
     """What was there stands still, with the reason, until the whole of the next one comes."""
     with reading(client, "/licorne/v1/live") as events:
         next(events)
@@ -180,7 +144,7 @@ def test_the_page_sees_a_worker_go_and_the_next_one_come(workers: Workers, clien
 
 
 def test_a_page_that_opens_while_a_worker_is_away_gets_it_later(
-    workers: Workers, client: httpx.Client
+    workers: LiveWorkers, client: httpx.Client
 ) -> None:
     """It never hears of a partition that it does not have."""
     workers.door.change("second", state=LinkState.RECOVERING)
@@ -193,7 +157,7 @@ def test_a_page_that_opens_while_a_worker_is_away_gets_it_later(
     assert all("rm" in each for each in _of_second(found))
 
 
-def test_streams_end_when_the_door_stops(workers: Workers) -> None:
+def test_streams_end_when_the_door_stops(workers: LiveWorkers) -> None:
     """Each gives what there is, then says that it ends."""
     with ExitStack() as stack:
         server = DoorRest(workers.door)
