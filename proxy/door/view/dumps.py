@@ -25,7 +25,7 @@ from ...rest.errors import RestError
 from ...rest.responses import JSON_TYPE
 from .lists import effective_configuration
 from .merging import Json, clusters, summed_history
-from .reading import Answers, DoorReader, Worker, noted, reader_of
+from .reading import AskedWorker, DoorReader, WorkerAnswers, noted, reader_of
 from .worker_client import WorkerSilentError
 
 __all__ = ["DUMPS", "merged_dump"]
@@ -41,7 +41,7 @@ _PIECE: Final = 1 << 16
 class WorkerDump:
     """The dump of one worker in a temporary file, and where its sections begin; to be closed."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: AskedWorker) -> None:
         self.worker = worker
         self._file: IO[bytes] = SpooledTemporaryFile(max_size=_IN_MEMORY_MAX)  # noqa: SIM115 - `close` does it
         self.write = self._file.write
@@ -114,7 +114,7 @@ class _Section(NamedTuple):
     parts: Iterator[bytes]
 
 
-async def _read(reader: DoorReader, stack: ExitStack) -> tuple[list[WorkerDump], Answers]:
+async def _read(reader: DoorReader, stack: ExitStack) -> tuple[list[WorkerDump], WorkerAnswers]:
     """Read the dump of each worker into a file.
 
     Raises:
@@ -134,10 +134,10 @@ async def _read(reader: DoorReader, stack: ExitStack) -> tuple[list[WorkerDump],
             missing += [(place, str(error)) for place in worker.places]
     if missing and not dumps:
         raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, missing[0][1])
-    return dumps, Answers((), missing)
+    return dumps, WorkerAnswers((), missing)
 
 
-async def _parts(reader: DoorReader, worker: Worker) -> AsyncGenerator[bytes, None]:
+async def _parts(reader: DoorReader, worker: AskedWorker) -> AsyncGenerator[bytes, None]:
     answer = await reader.client.ask(worker.address, b"/debug/fullstatedump")
     if answer.status != HTTPStatus.OK:
         text = json.loads(await answer.body()).get("message", "")

@@ -76,10 +76,10 @@ class _Kept:
 
 
 @final
-class _Stream:
+class _DoorStream:
     """One reader's place; ids that it has not read and that are gone end it."""
 
-    def __init__(self, kept: _Kept, next_id: int, host: str, ended: Callable[[_Stream], None]) -> None:
+    def __init__(self, kept: _Kept, next_id: int, host: str, ended: Callable[[_DoorStream], None]) -> None:
         self.host = host
         self.created_ns = time.time_ns()
         self.next_id = next_id
@@ -199,7 +199,7 @@ class DoorEvents:
         self.instance_uuid = str(uuid.uuid4())
         self.batch_size_max = _SETTINGS.event_rest_response_size
         self._kept = _Kept()
-        self._streams: dict[_Stream, None] = {}
+        self._streams: dict[_DoorStream, None] = {}
         self._followers: dict[str, _Follower] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._used_at = 0.0
@@ -237,7 +237,7 @@ class DoorEvents:
             raise TooManyStreamsError(f"{hosts.count(host)} event streams of {host} are open")
         next_id = self._kept.next_id
         first = next_id - history if start is None else min(start, next_id)
-        stream = _Stream(self._kept, max(self._kept.lowest_id, first), host, self._ended)
+        stream = _DoorStream(self._kept, max(self._kept.lowest_id, first), host, self._ended)
         self._streams[stream] = None
         return stream
 
@@ -259,7 +259,7 @@ class DoorEvents:
             await asyncio.gather(keeper, return_exceptions=True)
         await self._pause()
 
-    def _ended(self, stream: _Stream) -> None:
+    def _ended(self, stream: _DoorStream) -> None:
         self._streams.pop(stream, None)
         self._used_at = asyncio.get_running_loop().time()
 

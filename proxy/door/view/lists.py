@@ -28,7 +28,7 @@ from .merging import (
     summed_history,
     worker_document,
 )
-from .reading import Answers, DoorReader, noted, reader_of
+from .reading import DoorReader, WorkerAnswers, noted, reader_of
 
 __all__ = ["LISTS", "effective_configuration"]
 
@@ -83,7 +83,7 @@ async def _health(request: Request) -> Response:
     try:
         found, answers = await reader.documents(b"/ws/v1/scheduler/healthcheck")
     except RestError as error:
-        found, answers = [], Answers((), [(place, error.message) for place in reader.places()[:1]])
+        found, answers = [], WorkerAnswers((), [(place, error.message) for place in reader.places()[:1]])
     return noted(json_response(health(found, missing_workers(answers.missing))), answers)
 
 
@@ -93,7 +93,7 @@ async def _managers(request: Request) -> Response:
     try:
         found, answers = await reader.documents(b"/licorne/v1/managers")
     except RestError as error:
-        found, answers = [], Answers((), [(place, error.message) for place in reader.places()])
+        found, answers = [], WorkerAnswers((), [(place, error.message) for place in reader.places()])
     documents: list[ManagerDocument] = []
     known = reader.door.resource_managers()
     for status in sorted(known, key=lambda each: each.state is ManagerState.STOPPED):

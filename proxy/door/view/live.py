@@ -18,7 +18,7 @@ from ...page.feed import VIEWERS_MAX
 from ...rest.errors import RestError
 from ..places import LinkState
 from .merging import worker_document
-from .reading import DoorReader, Worker, full_name, reader_of
+from .reading import AskedWorker, DoorReader, full_name, reader_of
 from .worker_client import WorkerAnswer, WorkerSilentError
 
 __all__ = ["LIVE", "LiveViewers"]
@@ -39,7 +39,7 @@ _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 class _Message(NamedTuple):
     """A message of a worker; without content the worker is lost."""
 
-    worker: Worker
+    worker: AskedWorker
     kind: bytes
     head: dict[str, Any]
     partitions: bytes
@@ -131,7 +131,7 @@ class _Viewer:
             if task is None or task.done():
                 self._tasks[address] = asyncio.get_running_loop().create_task(self._read(worker))
 
-    async def _read(self, worker: Worker) -> None:
+    async def _read(self, worker: AskedWorker) -> None:
         """Read a worker until its stream ends; `_follow` begins again."""
         with suppress(WorkerSilentError, ValueError):
             answer = await self._reader.client.ask(
@@ -143,7 +143,7 @@ class _Viewer:
                 await self._read_all(worker, answer)
         await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _read_all(self, worker: Worker, answer: WorkerAnswer) -> None:
+    async def _read_all(self, worker: AskedWorker, answer: WorkerAnswer) -> None:
         async with aclosing(answer.events()) as events:
             async for event in events:
                 message = _parsed(worker, event)
@@ -212,7 +212,7 @@ class _Viewer:
         return b"event: %b\ndata: %b%b%b}\n\n" % (kind, json.dumps(head).encode()[:-1], _CONTENT, partitions)
 
 
-def _parsed(worker: Worker, block: bytes) -> _Message | None:
+def _parsed(worker: AskedWorker, block: bytes) -> _Message | None:
     """Return a message of a worker; `None` for what is neither a document nor a change."""
     kind, _, data = block.partition(b"\ndata: ")
     kind = kind.removeprefix(b"event: ")

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from ...documents.clusters import WorkerDocument
 from ...health.history import HISTORY_MAX
 from ..places import PartitionPlace
-from .reading import Worker, full_name
+from .reading import AskedWorker, full_name
 
 __all__ = [
     "Json",
@@ -63,7 +63,9 @@ def _builds(cluster: Json) -> Sequence[dict[str, str]]:
     return cluster.get("rmBuildInformation") or ()
 
 
-def clusters(places: Sequence[PartitionPlace], found: Sequence[tuple[Worker, Sequence[Json]]]) -> list[Json]:
+def clusters(
+    places: Sequence[PartitionPlace], found: Sequence[tuple[AskedWorker, Sequence[Json]]]
+) -> list[Json]:
     """Return one entry a partition, each with what all resource managers have said of their programs."""
     builds = builds_of(document for _, document in found)
     entries = {
@@ -101,7 +103,7 @@ def summed_history(histories: Sequence[Sequence[Json]], key: str) -> list[Json]:
     return entries[-HISTORY_MAX:]
 
 
-def health(found: Sequence[tuple[Worker, Json]], of_workers: Json) -> Json:
+def health(found: Sequence[tuple[AskedWorker, Json]], of_workers: Json) -> Json:
     """Return the report over all workers.
 
     Args:
@@ -119,7 +121,7 @@ def _kind(check: Json) -> tuple[str, str]:
     return check["Name"], check["Description"]
 
 
-def _check(kind: tuple[str, str], found: Sequence[tuple[Worker, Json]]) -> Json:
+def _check(kind: tuple[str, str], found: Sequence[tuple[AskedWorker, Json]]) -> Json:
     """Return one check over all workers: with what those say that failed, or else all."""
     said = [
         (worker.name, check)
@@ -138,7 +140,7 @@ def _check(kind: tuple[str, str], found: Sequence[tuple[Worker, Json]]) -> Json:
 
 
 def managed_partitions(
-    rm_id: str, found: Sequence[tuple[Worker, Sequence[Json]]]
+    rm_id: str, found: Sequence[tuple[AskedWorker, Sequence[Json]]]
 ) -> tuple[dict[str, str], list[Json]]:
     """Return what a resource manager has said of its program, and what its partitions have, by name."""
     own = [each for _, document in found for each in document if each["rmID"] == rm_id]
@@ -147,7 +149,7 @@ def managed_partitions(
     return build, sorted(partitions, key=lambda row: str(row["name"]))
 
 
-def locks(found: Sequence[tuple[Worker, Json]]) -> Json:
+def locks(found: Sequence[tuple[AskedWorker, Json]]) -> Json:
     """Return the graph of the locks of all workers: how often each order was observed is added up."""
     first = found[0][1]
     if all(document["observed"] is None for _, document in found):

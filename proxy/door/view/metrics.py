@@ -14,7 +14,7 @@ from starlette.responses import Response
 from ...metrics.exporter import CONTENT_TYPE, process_registry, text_of
 from ...rest.errors import RestError
 from ..places import LinkState, PartitionPlace
-from .reading import Answers, Said, noted, reader_of
+from .reading import Said, WorkerAnswers, noted, reader_of
 
 __all__ = ["METRICS", "merged_metrics"]
 
@@ -27,7 +27,7 @@ async def _metrics(request: Request) -> Response:
     try:
         answers = await reader.ask(b"/ws/v1/metrics")
     except RestError:
-        answers = Answers((), [(place, "") for place in reader.places()])
+        answers = WorkerAnswers((), [(place, "") for place in reader.places()])
     own = text_of([*process_registry().collect(), *_door_families(reader.places())])
     said = [each for each in answers.said if each.status == HTTPStatus.OK]
     # Large texts: not on the event loop.

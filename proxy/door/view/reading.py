@@ -24,11 +24,11 @@ from .worker_client import HeaderFields, WorkerClient, WorkerSilentError
 
 __all__ = [
     "MISSING_HEADER",
-    "Answers",
+    "AskedWorker",
     "DoorReader",
     "Said",
     "ViewedDoor",
-    "Worker",
+    "WorkerAnswers",
     "full_name",
     "noted",
     "reader_of",
@@ -64,7 +64,7 @@ def full_name(place: PartitionPlace) -> str:
     return f"[{place.rm_id}]{place.partition}"
 
 
-class Worker(NamedTuple):
+class AskedWorker(NamedTuple):
     """A worker that can be asked: where its REST interface is, and the partitions that it has."""
 
     address: str
@@ -79,7 +79,7 @@ class Worker(NamedTuple):
 class Said(NamedTuple):
     """What one worker has answered."""
 
-    worker: Worker
+    worker: AskedWorker
     status: int
     content_type: str
     body: bytes
@@ -93,7 +93,7 @@ class Said(NamedTuple):
         return Response(self.body, self.status, headers={"Content-Type": self.content_type})
 
 
-class Answers(NamedTuple):
+class WorkerAnswers(NamedTuple):
     """What the workers have answered, and the partitions of those that have not, each with why."""
 
     said: Sequence[Said]
@@ -141,7 +141,7 @@ class DoorReader:
             raise RestError(HTTPStatus.NOT_FOUND, text)
         return found
 
-    def workers(self) -> list[Worker]:
+    def workers(self) -> list[AskedWorker]:
         """Return the workers that can be asked now."""
         return _workers(self.places())[0]
 
@@ -149,7 +149,7 @@ class DoorReader:
         """Return the partitions that cannot be asked for now, each with why."""
         return _workers(self.places())[1]
 
-    def worker_of(self, place: PartitionPlace) -> Worker:
+    def worker_of(self, place: PartitionPlace) -> AskedWorker:
         """Return the worker of a partition.
 
         Raises:
@@ -158,7 +158,7 @@ class DoorReader:
         refusal = _refusal(place)
         if refusal:
             raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, refusal)
-        return Worker(_reached(place), (place,))
+        return AskedWorker(_reached(place), (place,))
 
     async def ask(
         self,
@@ -168,7 +168,7 @@ class DoorReader:
         method: str = "GET",
         headers: HeaderFields = (),
         body: bytes = b"",
-    ) -> Answers:
+    ) -> WorkerAnswers:
         """Ask the workers of partitions, of all unless said otherwise, each once and all at the same time.
 
         Raises:
@@ -177,7 +177,7 @@ class DoorReader:
         wanted = self.places() if places is None else [*places]
         workers, missing = _workers(wanted)
 
-        async def one(worker: Worker) -> Said | str:
+        async def one(worker: AskedWorker) -> Said | str:
             try:
                 answer = await self.client.ask(
                     worker.address, target, method=method, headers=headers, body=body, seconds=_MERGE_SECONDS
@@ -195,9 +195,9 @@ class DoorReader:
                 missing += [(place, found) for place in worker.places]
         if missing and not said:
             raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, missing[0][1])
-        return Answers(said, missing)
+        return WorkerAnswers(said, missing)
 
-    async def documents(self, target: bytes) -> tuple[list[tuple[Worker, Any]], Answers]:
+    async def documents(self, target: bytes) -> tuple[list[tuple[AskedWorker, Any]], WorkerAnswers]:
         """Ask all workers for a document; one that refuses it counts as one that does not answer.
 
         Raises:
@@ -209,7 +209,7 @@ class DoorReader:
         if refused and not documents:
             raise RestError(refused[0].status, str(refused[0].document().get("message", "")))
         missing = [*answers.missing, *((place, "") for each in refused for place in each.worker.places)]
-        return documents, Answers(answers.said, missing)
+        return documents, WorkerAnswers(answers.said, missing)
 
 
 def reader_of(request: Request) -> DoorReader:
@@ -218,7 +218,7 @@ def reader_of(request: Request) -> DoorReader:
     return reader
 
 
-def noted(response: Response, answers: Answers) -> Response:
+def noted(response: Response, answers: WorkerAnswers) -> Response:
     """Return an answer that names the partitions that it does not have."""
     if answers.missing:
         names = dict.fromkeys(full_name(place) for place, _ in answers.missing)
@@ -226,7 +226,7 @@ def noted(response: Response, answers: Answers) -> Response:
     return response
 
 
-def _workers(places: Iterable[PartitionPlace]) -> tuple[list[Worker], list[tuple[PartitionPlace, str]]]:
+def _workers(places: Iterable[PartitionPlace]) -> tuple[list[AskedWorker], list[tuple[PartitionPlace, str]]]:
     """Return the workers of partitions, and the partitions that cannot be asked for, with why."""
     found: dict[str, list[PartitionPlace]] = {}
     missing = []
@@ -236,7 +236,7 @@ def _workers(places: Iterable[PartitionPlace]) -> tuple[list[Worker], list[tuple
             missing.append((place, refusal))
         else:
             found.setdefault(_reached(place), []).append(place)
-    return [Worker(address, tuple(own)) for address, own in found.items()], missing
+    return [AskedWorker(address, tuple(own)) for address, own in found.items()], missing
 
 
 def _refusal(place: PartitionPlace) -> str:

@@ -10,7 +10,7 @@ from support.proxy.door_views import Both, half_each, place_at
 
 from licorne.proxy.door.view.merging import summed_history
 from licorne.proxy.door.view.metrics import merged_metrics
-from licorne.proxy.door.view.reading import Said, Worker
+from licorne.proxy.door.view.reading import AskedWorker, Said
 
 MINUTE_NS = 60 * 10**9
 
@@ -55,7 +55,7 @@ def test_labels_and_values_with_traps_stay() -> None:
     """A brace in a label, no labels, and a partition whose name has a quote."""
     place = place_at("127.0.0.1:1", 'a"b')
     text = '# HELP m what\n# TYPE m gauge\nm{queue="x}y"} 1\nm 2e+06\n'
-    said = Said(Worker("127.0.0.1:1", (place,)), 200, "", text.encode())
+    said = Said(AskedWorker("127.0.0.1:1", (place,)), 200, "", text.encode())
 
     assert (
         '# HELP m what\n# TYPE m gauge\nm{queue="x}y",worker="a\\"b"} 1\nm{worker="a\\"b"} 2e+06\n'
