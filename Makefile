@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes verdicts kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray verdicts kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -60,6 +60,19 @@ cluster: $(VENV)/.ready etcd
 # All tests of the scheduler of pods, also those on a real cluster, which `make test` leaves out.
 test-kubernetes: $(LINKS) cluster
 	$(BIN)/pytest -q -rs -m "not soak" tests/proxy/kubernetes
+
+# The tests of workers that Ray starts, on a cluster of three nodes on this machine. Ray has an environment of its own:
+# with its packages it takes 330 MB.
+RAY_VENV := .venv-ray
+test-ray: $(RAY_VENV)/.ready
+	$(RAY_VENV)/bin/pytest -q -rs -m ray tests/proxy/door/launchers
+
+$(RAY_VENV)/.ready: pyproject.toml
+	test -x $(RAY_VENV)/bin/python || $(PYTHON) -m venv $(RAY_VENV)
+	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]' \
+		pytest pytest-timeout
+	touch $@
 
 # Rounds of pods in which the scheduler, the API server or both are killed; then the accounts. A few minutes.
 kubernetes-kills: cluster
@@ -175,4 +188,4 @@ $(LINKS): $(VENV)/.ready
 	cd .typing/licorne && ln -sfn ../../__init__.py ../../__main__.py ../../py.typed ../../actors ../../lockcheck ../../model ../../proxy .
 
 clean:
-	rm -rf $(VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(RAY_VENV) .typing .cache .compiled build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from licorne.proxy.client.errors import ConnectionLostError, NotSentError
     from licorne.proxy.client.recovery import Recovery
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
+    from licorne.proxy.door.door import Door
     from licorne.proxy.explanation.one_line import explanation_line
     from licorne.proxy.recording.recording import Recording
     from licorne.proxy.rest.application import rest_app
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CallbackFailure",
     "ConnectionLostError",
+    "Door",
     "LicorneError",
     "NotSentError",
     "Recording",
@@ -43,6 +45,7 @@ __all__ = [
 _PLACES = {
     "CallbackFailure": "licorne.proxy.scheduler.managers.callback_failures",
     "ConnectionLostError": "licorne.proxy.client.errors",
+    "Door": "licorne.proxy.door.door",
     "LicorneError": "licorne.model.errors",
     "NotSentError": "licorne.proxy.client.errors",
     "Recording": "licorne.proxy.recording.recording",

@@ -253,6 +253,15 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         """
         return self._known().rest_address
 
+    @property
+    def server_version(self) -> str:
+        """The version of Licorne of the server; empty from one that does not say it.
+
+        Raises:
+            RequestError: This object has been stopped, or there is no connection now.
+        """
+        return self._known().server_version
+
     def _connect(self, timeout: float) -> Connection:
         return self._transport.connect(self._receive, self._lost, timeout)
 

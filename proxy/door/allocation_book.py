@@ -38,7 +38,7 @@ _UNANSWERED: Final = -1
 
 
 @final
-class _Held:
+class _HeldEntry:
     """An ask, or an allocation. Plain, because there are very many."""
 
     __slots__ = ("ask", "node", "session")
@@ -79,7 +79,7 @@ class AllocationBook:
         self._partition = partition
         self._has_node = has_node
         self._reader = RequestReader()
-        self._held: dict[str, dict[str, _Held]] = {}
+        self._held: dict[str, dict[str, _HeldEntry]] = {}
         """By application and key."""
         self._foreign: dict[str, dict[str, bytes]] = {}
         """What others run, by node and key."""
@@ -131,7 +131,7 @@ class AllocationBook:
                 self._change(message, of_application[key])
                 continue
             ask = message.SerializeToString()
-            of_application[key] = _Held(ask, "", 0)
+            of_application[key] = _HeldEntry(ask, "", 0)
             self.bytes_held += len(ask)
             self.asks += 1
         rewritten = [
@@ -158,7 +158,7 @@ class AllocationBook:
             self._change(message, known)
         else:
             ask = message.SerializeToString()
-            self._add(name, key, _Held(ask, intern(node), _UNANSWERED if node else 0))
+            self._add(name, key, _HeldEntry(ask, intern(node), _UNANSWERED if node else 0))
 
     def _note_foreign(self, message: si.Allocation) -> None:
         key, node = message.allocationKey, message.nodeID
@@ -181,7 +181,7 @@ class AllocationBook:
             if not on_node:
                 del self._foreign[node]
 
-    def _change(self, message: si.Allocation, known: _Held) -> None:
+    def _change(self, message: si.Allocation, known: _HeldEntry) -> None:
         """Note that the size of something is changed, or that the RM has placed its ask; all else stays."""
         node = message.nodeID
         if not strictly_greater_than_zero(self._reader.resource(message.resourcePerAlloc)) or (
@@ -195,7 +195,7 @@ class AllocationBook:
             self.asks -= 1
             self.allocations += 1
 
-    def _resize(self, known: _Held, size: si.Resource) -> None:
+    def _resize(self, known: _HeldEntry, size: si.Resource) -> None:
         entry = si.Allocation.FromString(known.ask)
         entry.resourcePerAlloc.CopyFrom(size)
         self.bytes_held -= len(known.ask)
@@ -208,7 +208,7 @@ class AllocationBook:
         request = si.AllocationRequest(allocations=[message])
         self._refusals.setdefault(identity, []).append(request.SerializeToString())
 
-    def _add(self, name: str, key: str, entry: _Held) -> None:
+    def _add(self, name: str, key: str, entry: _HeldEntry) -> None:
         self._held.setdefault(name, {})[key] = entry
         self.bytes_held += len(entry.ask)
         if entry.node:
@@ -295,7 +295,7 @@ class AllocationBook:
                 self._ending[name, key] = f"Node {node_id} Removed"
                 self._drop(name, key)
 
-    def _all(self) -> Iterator[tuple[str, str, _Held]]:
+    def _all(self) -> Iterator[tuple[str, str, _HeldEntry]]:
         for name, of_application in self._held.items():
             for key, entry in of_application.items():
                 yield name, key, entry
@@ -423,7 +423,7 @@ class AllocationBook:
         )
 
 
-def _again(entry: _Held) -> si.Allocation:
+def _again(entry: _HeldEntry) -> si.Allocation:
     """Return an ask or allocation where it is now: the RM may have sent it elsewhere, or as placed."""
     allocation = si.Allocation.FromString(entry.ask)
     allocation.nodeID = entry.node

@@ -16,7 +16,7 @@ from typing import final
 __all__ = ["Creations", "CreationsAgain"]
 
 
-class _Kind(Enum):
+class _DueKind(Enum):
     """What an answer that is due is about."""
 
     NEW = "It is there if it is accepted"
@@ -31,7 +31,7 @@ class _Due:
 
     __slots__ = ("entry", "kind")
 
-    def __init__(self, kind: _Kind, entry: bytes) -> None:
+    def __init__(self, kind: _DueKind, entry: bytes) -> None:
         self.kind = kind
         self.entry = entry
         """What was sent; of what is new with the changes that were sent later."""
@@ -65,7 +65,9 @@ class Creations:
     @property
     def bytes_held(self) -> int:
         """How long all entries are together; each is visited."""
-        due = (item.entry for items in self._due.values() for item in items if item.kind is not _Kind.AGAIN)
+        due = (
+            item.entry for items in self._due.values() for item in items if item.kind is not _DueKind.AGAIN
+        )
         return sum(map(len, self._there.values())) + sum(map(len, due))
 
     @property
@@ -75,32 +77,32 @@ class Creations:
 
     def is_known(self, name: str) -> bool:
         """Return whether something of this id is there, or may be there soon."""
-        return name in self._there or any(item.kind is _Kind.NEW for item in self._due.get(name, ()))
+        return name in self._there or any(item.kind is _DueKind.NEW for item in self._due.get(name, ()))
 
     # ------------------------------------------------------------------------------------- requests
 
     def create(self, name: str, entry: bytes) -> None:
         """Note a creation that is about to be sent."""
-        self._due.setdefault(name, []).append(_Due(_Kind.NEW, entry))
+        self._due.setdefault(name, []).append(_Due(_DueKind.NEW, entry))
 
     def expect_rejection(self, name: str, entry: bytes) -> None:
         """Note a change that is about to be sent and is going to be rejected."""
-        self._due.setdefault(name, []).append(_Due(_Kind.INVALID, entry))
+        self._due.setdefault(name, []).append(_Due(_DueKind.INVALID, entry))
 
     def change(self, name: str, fold: Callable[[bytes], bytes]) -> None:
         """Change what is there, or may be there soon."""
         if name in self._there:
             self._there[name] = fold(self._there[name])
         for item in self._due.get(name, ()):
-            if item.kind is _Kind.NEW:
+            if item.kind is _DueKind.NEW:
                 item.entry = fold(item.entry)
 
     def end(self, name: str) -> None:
         """Note that the RM ends what has this id."""
         self._there.pop(name, None)
         for item in self._due.get(name, ()):
-            if item.kind is _Kind.NEW:
-                item.kind = _Kind.ENDED
+            if item.kind is _DueKind.NEW:
+                item.kind = _DueKind.ENDED
 
     # -------------------------------------------------------------------------------------- answers
 
@@ -109,14 +111,14 @@ class Creations:
         item = self._take(name, rejected=False)
         if item is None:
             return True
-        if item.kind is _Kind.NEW:
+        if item.kind is _DueKind.NEW:
             self._there.setdefault(name, item.entry)
-        return item.kind is not _Kind.AGAIN
+        return item.kind is not _DueKind.AGAIN
 
     def reject(self, name: str) -> None:
         """Take the news that something was rejected, which the RM always hears."""
         item = self._take(name, rejected=True)
-        if item is not None and item.kind is _Kind.AGAIN:
+        if item is not None and item.kind is _DueKind.AGAIN:
             self._there.pop(name, None)
 
     def forget(self, name: str) -> None:
@@ -127,7 +129,7 @@ class Creations:
         items = self._due.get(name)
         if items is None:
             return None
-        places = [place for place, item in enumerate(items) if rejected or item.kind is not _Kind.INVALID]
+        places = [place for place, item in enumerate(items) if rejected or item.kind is not _DueKind.INVALID]
         if not places:
             return None
         item = items.pop(places[0])
@@ -145,14 +147,14 @@ class Creations:
         due, self._due = self._due, {}
         for name, entry in self._there.items():
             entries.append(entry)
-            self._due[name] = [_Due(_Kind.AGAIN, entry)]
+            self._due[name] = [_Due(_DueKind.AGAIN, entry)]
         for name, item in _in_order(due):
-            if item.kind is _Kind.ENDED:
+            if item.kind is _DueKind.ENDED:
                 accepted.append(name)
-            elif item.kind is _Kind.NEW and name not in self._due:
+            elif item.kind is _DueKind.NEW and name not in self._due:
                 entries.append(item.entry)
                 self._due[name] = [item]
-            elif item.kind is not _Kind.AGAIN:
+            elif item.kind is not _DueKind.AGAIN:
                 late.append(item.entry)
                 self._due.setdefault(name, []).append(item)
         return CreationsAgain(tuple(entries), tuple(late), tuple(accepted))
@@ -161,5 +163,5 @@ class Creations:
 def _in_order(due: Mapping[str, list[_Due]]) -> Iterator[tuple[str, _Due]]:
     """Yield all that is due; of each id what is new comes first, since it is sent first."""
     for name, items in due.items():
-        for item in sorted(items, key=lambda item: item.kind is not _Kind.NEW):
+        for item in sorted(items, key=lambda item: item.kind is not _DueKind.NEW):
             yield name, item

@@ -12,6 +12,7 @@ from typing import Any, Final, final
 from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
 from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError, RequestError
+from ..client.errors import ConnectionLostError
 from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
 from ..scheduler.answering.questions import QuestionSide
@@ -29,6 +30,7 @@ from .linked_manager import LinkedManager
 from .places import PartitionPlace
 from .reload import DoorChange
 from .routing import allocations_by_partition, applications_by_partition, nodes_by_partition, short_name
+from .worker_checks import check_version, unusable_worker
 from .workers import LaunchedWorker, Launcher, WorkerTable
 
 __all__ = ["Door"]
@@ -161,17 +163,27 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             LicorneError: It cannot be reached, or refuses the session.
         """
         root_certificates, certificate, key = self._tls
-        return RemoteScheduler(
-            worker.address,
-            token=self._token,
-            root_certificates=root_certificates,
-            certificate=certificate,
-            key=key,
-            on_error=lambda failure: self._failures.note(failure.rm_id, failure.callback, failure.error),
-            timeout=_CONNECT_SECONDS,
-            send_timeout_seconds=0,
-            on_lost=on_lost,
-        )
+        try:
+            scheduler = RemoteScheduler(
+                worker.address,
+                token=self._token,
+                root_certificates=root_certificates,
+                certificate=certificate,
+                key=key,
+                on_error=lambda failure: self._failures.note(failure.rm_id, failure.callback, failure.error),
+                timeout=_CONNECT_SECONDS,
+                send_timeout_seconds=0,
+                on_lost=on_lost,
+            )
+        except ConnectionLostError as error:
+            with_tls = root_certificates is not None or certificate is not None
+            raise unusable_worker(worker, error, with_tls=with_tls) from error
+        try:
+            check_version(worker, scheduler.server_version)
+        except BaseException:
+            scheduler.stop()
+            raise
+        return scheduler
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Replace the configuration of a resource manager while it runs; at all its workers or at none.

@@ -56,7 +56,8 @@ class RayLauncher:
     arguments have `--tls-cert` and `--tls-key`, files on each node, or `--insecure-public`.
 
     Args:
-        address: The head of Ray, `HOST:PORT`; `auto` for the cluster that this machine belongs to.
+        address: The head of Ray, `HOST:PORT`; `auto` for the cluster that this machine belongs to, which the
+            environment variable `RAY_ADDRESS` may name.
         arguments: Of `licorne serve`, for each worker.
         write: Gets a line when Ray cannot be used any more. What workers say is in Ray's logs.
 

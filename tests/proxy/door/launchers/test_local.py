@@ -1,0 +1,195 @@
+"""Workers that are child processes; each test starts real ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
+from support.proxy.waiting import wait_until
+from support.proxy.worker_processes import is_alive
+
+from licorne import LicorneError, RemoteScheduler
+from licorne.proxy.door.launchers.local import LocalLauncher
+from licorne.proxy.door.launchers.serving_process import ServingProcess, line_of
+from licorne.proxy.door.workers import LaunchedWorker, LaunchError
+
+NEVER: Final = threading.Event()
+PARENT: Final = """
+import sys, threading, time
+from licorne.proxy.door.launchers.local import LocalLauncher
+
+launcher = LocalLauncher()
+worker = launcher.start("second", threading.Event())
+print(worker.address, launcher.process_of(worker).pid, launcher._spare.pid, flush=True)
+time.sleep(100)
+"""
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    """Return what workers say."""
+    return []
+
+
+@pytest.fixture
+def launcher(lines: list[str]) -> Iterator[LocalLauncher]:
+    launcher = LocalLauncher(write=lines.append)
+    yield launcher
+    launcher.stop()
+
+
+def process_of(launcher: LocalLauncher, worker: LaunchedWorker) -> ServingProcess:
+    process = launcher.process_of(worker)
+    assert process is not None
+    return process
+
+
+def registered(worker: LaunchedWorker) -> tuple[RemoteScheduler, Listener]:
+    """Return a client of a worker, with an RM that has registered for the partition."""
+    client, listener = RemoteScheduler(worker.address), Listener()
+    client.register("rm", listener, configuration=TWO, partitions=[worker.partition])
+    return client, listener
+
+
+def test_a_worker_schedules_its_partition(launcher: LocalLauncher, lines: list[str]) -> None:
+    """Its lines name it."""
+    client, listener = registered(launcher.start("second", NEVER))
+    with client:
+        client.update_node(node_request("n1", partition="second"))
+        client.update_application(application_request("app", partition="second"))
+        client.update_allocation(ask_request("ask", partition="second"))
+        wait_until(lambda: "placed ask" in listener.heard)
+
+    wait_until(lambda: "worker 1 of second: licorne serve: info: RM 'rm' has registered" in lines)
+
+
+def test_a_lost_worker_is_replaced_by_the_spare(launcher: LocalLauncher) -> None:
+    """The process is killed, the spare listens already, and there is a next spare."""
+    first = launcher.start("second", NEVER)
+    spare = launcher._spare
+    assert spare is not None
+    spare.wait_for_address(NEVER, 60)
+    lost = process_of(launcher, first)
+    launcher.lost(first)
+    began_at = time.monotonic()
+    second = launcher.start("second", NEVER)
+    took_seconds = time.monotonic() - began_at
+
+    assert (second.number, process_of(launcher, second)) == (2, spare)
+    assert took_seconds < 0.5
+    assert lost.wait_for_end(10)
+    assert launcher._spare not in {None, spare}
+
+
+def test_a_spare_that_has_died_is_not_taken(launcher: LocalLauncher) -> None:
+    """Another process is started."""
+    launcher.start("second", NEVER)
+    spare = launcher._spare
+    assert spare is not None
+    spare.kill()
+    assert spare.wait_for_end(10)
+    client, _ = registered(launcher.start("default", NEVER))
+
+    with client:
+        assert [status.partitions for status in client.resource_managers()] == [("default",)]
+
+
+def test_all_processes_end_when_the_launcher_stops(launcher: LocalLauncher) -> None:
+    """The spare, too; and there are no new ones."""
+    processes = [process_of(launcher, launcher.start(name, NEVER)) for name in ("default", "second")]
+    assert launcher._spare is not None
+    processes.append(launcher._spare)
+    launcher.stop()
+
+    assert [process.has_ended for process in processes] == [True, True, True]
+    with pytest.raises(LicorneError, match="the launcher has been stopped"):
+        launcher.start("second", NEVER)
+
+
+def test_who_gives_up_waits_no_longer(launcher: LocalLauncher) -> None:
+    """The process that was starting is killed."""
+    given_up = threading.Event()
+    threading.Timer(0.1, given_up.set).start()
+
+    with pytest.raises(LicorneError, match="the worker was given up before it listened"):
+        launcher.start("second", given_up)
+
+
+def test_a_refused_option_is_said_at_once(lines: list[str]) -> None:
+    """To try again would not help."""
+    launcher = LocalLauncher(["--engine", "steam"], lines.append)
+    said = "licorne serve: engine 'steam' is unknown, there are actors, direct, threads"
+
+    with pytest.raises(LaunchError, match=f"^a worker ended with status 2 before it listened: {said}$"):
+        launcher.start("second", NEVER)
+    assert lines == [f"worker 1 of second: {said}"]
+
+
+def test_a_process_that_dies_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second failure on there is a pause; the system killed it here, say for its memory."""
+    dying = tmp_path / "dying"
+    dying.write_text("#!/bin/sh\necho 'no memory' >&2\nkill -9 $$\n", encoding="ascii")
+    dying.chmod(0o700)
+    launcher = LocalLauncher(write=lambda _: None)
+    monkeypatch.setattr(sys, "executable", str(dying))
+    failures, began_at = [], time.monotonic()
+    for _ in range(3):
+        with pytest.raises(LicorneError) as caught:
+            launcher.start("second", NEVER)
+        failures.append((type(caught.value), str(caught.value)))
+
+    text = "a worker ended by signal 9 before it listened: no memory"
+    assert failures == [(LicorneError, text)] * 3
+    assert time.monotonic() - began_at >= 0.2
+
+
+def test_workers_end_when_their_parent_is_killed() -> None:
+    """The spare at once, and the other one when its resource manager has gone: the door's end does that."""
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:  # noqa: S603 - ours
+        assert parent.stdout is not None
+        address, *pids = parent.stdout.readline().split()
+        worker, spare = map(int, pids)
+        client, _ = registered(LaunchedWorker("second", address, 1))
+        parent.kill()
+    wait_until(lambda: not is_alive(spare), seconds=30)
+    is_served = client.is_connected and is_alive(worker)
+    client.stop()
+    wait_until(lambda: not is_alive(worker), seconds=30)
+
+    assert is_served
+
+
+def test_ctrl_c_for_the_door_does_not_reach_the_workers(launcher: LocalLauncher) -> None:
+    """The terminal sends it to all processes of the door's group; the door ends them in order."""
+    process = process_of(launcher, launcher.start("second", NEVER))
+
+    assert os.getpgid(process.pid) == process.pid
+
+
+def test_a_line_in_json_gets_the_worker_as_a_field() -> None:
+    """It stays one object; what only looks like one is text."""
+    said = line_of("worker 1 of a", '{"level": "info", "message": "RM"}')
+
+    assert json.loads(said) == {"level": "info", "message": "RM", "worker": "worker 1 of a"}
+    assert line_of("worker 1 of a", "{no") == "worker 1 of a: {no"
+
+
+def test_a_stopped_worker_is_killed_when_it_is_lost(launcher: LocalLauncher) -> None:
+    """SIGSTOP cannot keep it."""
+    worker = launcher.start("second", NEVER)
+    process = process_of(launcher, worker)
+    os.kill(process.pid, signal.SIGSTOP)
+    launcher.lost(worker)
+
+    assert process.wait_for_end(10)

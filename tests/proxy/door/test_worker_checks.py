@@ -1,0 +1,184 @@
+"""Addresses that do not lead to a worker that can be used: each has one clear line."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import grpc
+import pytest
+from support.proxy.certificates import Certificates
+
+from licorne import ConnectionLostError, LicorneError, RemoteScheduler, Scheduler, __version__
+from licorne.proxy.door.worker_checks import check_version, unusable_worker
+from licorne.proxy.door.workers import LaunchedWorker
+from licorne.proxy.server.access import AccessRules, read_access_rules
+from licorne.proxy.server.running import ServerThread
+from licorne.proxy.server.server import ServerSettings
+from licorne.proxy.server.tls import server_credentials
+
+
+def said_of(address: str, *, root_certificates: Path | None = None) -> str:
+    """Return what is said of a worker that cannot be connected with; its address is written as `HERE`."""
+    worker = LaunchedWorker("batch", address, 1)
+    with pytest.raises(ConnectionLostError) as caught:
+        RemoteScheduler(address, root_certificates=root_certificates, timeout=0.5)
+    error = unusable_worker(worker, caught.value, with_tls=root_certificates is not None)
+    return re.sub(r"\S+:[0-9]+", "HERE", str(error))
+
+
+@contextmanager
+def bound(*, listens: bool) -> Iterator[str]:
+    """Hold a port to which nobody answers."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        if listens:
+            holder.listen()
+        yield f"127.0.0.1:{holder.getsockname()[1]}"
+
+
+@contextmanager
+def http_server() -> Iterator[str]:
+    """Serve HTTP/1.1, which is silent about requests that it does not understand."""
+
+    class Silent(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base has it
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def other_grpc_server() -> Iterator[str]:
+    """Serve gRPC without any service."""
+    with ThreadPoolExecutor(1) as pool:
+        server = grpc.server(pool)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        yield f"127.0.0.1:{port}"
+        server.stop(None).wait()
+
+
+@contextmanager
+def worker(
+    certificates: Certificates | None = None, access: AccessRules | None = None, *, asks_clients: bool = False
+) -> Iterator[str]:
+    """Run a worker."""
+    credentials = None
+    if certificates is not None:
+        authority = certificates.authority if asks_clients else None
+        credentials = server_credentials(certificates.server, certificates.server_key, authority)
+    settings = ServerSettings(credentials=credentials, access=access or AccessRules())
+    with ServerThread(Scheduler(), settings) as server:
+        yield server.address
+
+
+THE_WORKER = "the worker of partition 'batch' at HERE cannot be used: "
+
+
+def test_nothing_listens() -> None:
+    """The port is closed."""
+    with bound(listens=False) as address:
+        assert said_of(address) == f"{THE_WORKER}nothing listens there"
+
+
+def test_nobody_answers() -> None:
+    """Connections are taken, and that is all."""
+    with bound(listens=True) as address:
+        assert said_of(address) == f"{THE_WORKER}something listens there, and does not answer"
+
+
+def test_another_server_answers() -> None:
+    """One for HTTP, as the REST interface of a worker is, and one for gRPC."""
+    with http_server() as http, other_grpc_server() as other:
+        found = [said_of(http), said_of(other)]
+
+    assert found == [
+        f"{THE_WORKER}a server answers there that is no `licorne serve`, such as one for HTTP/1.1",
+        f"{THE_WORKER}a gRPC server answers there that is no `licorne serve`",
+    ]
+
+
+def test_there_is_no_such_host() -> None:
+    """The name ends on a top-level domain that is reserved for that."""
+    assert said_of("no-such-host.invalid:3333") == f"{THE_WORKER}there is no host of that name"
+
+
+def test_only_one_side_uses_tls(tmp_path: Path) -> None:
+    """The line names the options of the door that decide it."""
+    certificates = Certificates(tmp_path)
+    with worker(certificates) as secure, worker() as plain:
+        found = [said_of(secure), said_of(plain, root_certificates=certificates.authority)]
+
+    assert found == [
+        f"{THE_WORKER}it closes connections without TLS; with TLS, give its authority as --worker-ca",
+        f"{THE_WORKER}what answers there does not use TLS, which --worker-ca and --worker-cert want",
+    ]
+
+
+def test_a_certificate_is_not_trusted(tmp_path: Path) -> None:
+    """That of the worker by the door, and that of the door by the worker."""
+    (tmp_path / "other").mkdir()
+    certificates, others = Certificates(tmp_path), Certificates(tmp_path / "other")
+    with worker(certificates) as one, worker(certificates, asks_clients=True) as two:
+        found = [
+            said_of(one, root_certificates=others.authority),
+            said_of(two, root_certificates=certificates.authority),
+        ]
+
+    assert found == [
+        f"{THE_WORKER}the authority in --worker-ca does not vouch for its certificate",
+        f"{THE_WORKER}it closes connections of who has no certificate that it trusts, see --worker-cert",
+    ]
+
+
+def test_a_token_is_missing(tmp_path: Path) -> None:
+    """The option that has it is named."""
+    rules, token = tmp_path / "access.yaml", tmp_path / "token"
+    token.write_text("0123456789abcdef0123456789abcdef\n", encoding="ascii")
+    rules.write_text(f"tokens:\n  - token: {token}\n", encoding="ascii")
+    with worker(access=read_access_rules(rules)) as address:
+        assert said_of(address) == f"{THE_WORKER}it lets nobody in without its token, see --worker-token"
+
+
+def test_another_failure_is_said_in_its_own_words() -> None:
+    """Whether it may pass is kept."""
+    said = unusable_worker(
+        LaunchedWorker("a", "h:1", 1), ConnectionLostError("the moon", is_passing=False), with_tls=False
+    )
+
+    text = "the worker of partition 'a' at h:1 cannot be used: the moon"
+    assert (str(said), said.is_passing) == (text, False)
+
+
+def test_a_worker_says_its_version() -> None:
+    """That of the door is the same here."""
+    with worker() as address, RemoteScheduler(address) as client:
+        check_version(LaunchedWorker("a", address, 1), client.server_version)
+        version = client.server_version
+
+    assert version == __version__
+
+
+OTHERS = {"newer": ("9.9", "Licorne 9.9"), "so old that it does not say it": ("", "an older Licorne")}
+
+
+@pytest.mark.parametrize("case", OTHERS.values(), ids=OTHERS)
+def test_a_worker_of_another_version_is_refused(case: tuple[str, str]) -> None:
+    """The text says both versions."""
+    version, said = case
+    text = f"the worker of partition 'a' at h:1 cannot be used: it is {said}, and this door is {__version__}"
+
+    with pytest.raises(LicorneError, match=f"^{re.escape(text)}$"):
+        check_version(LaunchedWorker("a", "h:1", 1), version)
