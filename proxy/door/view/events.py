@@ -1,6 +1,6 @@
 """The events of all workers, in one order and with ids of the door.
 
-Workers are followed while somebody reads, and for a while after that; when somebody comes later, they go on
+Workers are followed while there are readers, and for a while after that; for a later reader they go on
 after the last event that was read. The order of each worker is kept.
 """
 
@@ -40,6 +40,8 @@ _LOOK_SECONDS: Final = 1.0
 """How often the door looks for workers that have come, and after how long it tries again."""
 _CATCH_UP_SECONDS: Final = 2.0
 """How long a reader waits for what the workers have now."""
+_EARLIER_MAX: Final = 256
+"""How many workers that are away are remembered."""
 _SILENCE_SECONDS: Final = 60.0
 """After so long without a sign a stream of a worker counts as lost: it gives one each 15 s."""
 _SETTINGS: Final = ExtraConfig()
@@ -201,6 +203,8 @@ class DoorEvents:
         self._kept = _Kept()
         self._streams: dict[_DoorStream, None] = {}
         self._followers: dict[str, _Follower] = {}
+        self._earlier: dict[str, _Follower] = {}
+        """Those of workers that are away: one that comes back goes on where it was."""
         self._keeper: asyncio.Task[None] | None = None
         self._used_at = 0.0
 
@@ -264,7 +268,7 @@ class DoorEvents:
         self._used_at = asyncio.get_running_loop().time()
 
     async def _keep(self) -> None:
-        """Follow the workers that there are, until nobody has read for a while."""
+        """Follow the workers that there are, until there was no reader for a while."""
         loop = asyncio.get_running_loop()
         while self._streams or loop.time() < self._used_at + _IDLE_SECONDS:
             await asyncio.sleep(_LOOK_SECONDS)
@@ -275,11 +279,14 @@ class DoorEvents:
         """Follow each worker that there is, and forget those that are gone."""
         there = {worker.address: worker for worker in self._reader.workers()}
         for address in self._followers.keys() - there.keys():
-            await self._followers.pop(address).stop()
+            follower = self._earlier[address] = self._followers.pop(address)
+            await follower.stop()
+        while len(self._earlier) > _EARLIER_MAX:
+            del self._earlier[next(iter(self._earlier))]
         for address in there:
-            follower = self._followers.get(address)
-            if follower is None:
-                follower = self._followers[address] = _Follower(address, self._reader.client, self._kept.add)
+            known = self._followers.get(address) or self._earlier.pop(address, None)
+            follower = known or _Follower(address, self._reader.client, self._kept.add)
+            self._followers[address] = follower
             follower.start()
 
     async def _pause(self) -> None:

@@ -18,6 +18,7 @@ from ...rest.configurations import config_response
 from ...rest.errors import RestError
 from ...rest.questions import parameters_of
 from ...rest.responses import json_response
+from ..places import PartitionPlace
 from .merging import (
     by_partition,
     clusters,
@@ -28,7 +29,7 @@ from .merging import (
     summed_history,
     worker_document,
 )
-from .reading import DoorReader, WorkerAnswers, noted, reader_of
+from .reading import DoorReader, WorkerAnswers, full_name, noted, reader_of
 
 __all__ = ["LISTS", "effective_configuration"]
 
@@ -83,8 +84,14 @@ async def _health(request: Request) -> Response:
     try:
         found, answers = await reader.documents(b"/ws/v1/scheduler/healthcheck")
     except RestError as error:
-        found, answers = [], WorkerAnswers((), [(place, error.message) for place in reader.places()[:1]])
+        found, answers = [], WorkerAnswers((), _all_missing(reader, error))
     return noted(json_response(health(found, missing_workers(answers.missing))), answers)
+
+
+def _all_missing(reader: DoorReader, error: RestError) -> list[tuple[PartitionPlace, str]]:
+    """Return all partitions as missing, each with why."""
+    known = {full_name(place): why for place, why in reader.missing()}
+    return [(place, known.get(full_name(place), error.message)) for place in reader.places()]
 
 
 async def _managers(request: Request) -> Response:
@@ -93,7 +100,7 @@ async def _managers(request: Request) -> Response:
     try:
         found, answers = await reader.documents(b"/licorne/v1/managers")
     except RestError as error:
-        found, answers = [], WorkerAnswers((), [(place, error.message) for place in reader.places()])
+        found, answers = [], WorkerAnswers((), _all_missing(reader, error))
     documents: list[ManagerDocument] = []
     known = reader.door.resource_managers()
     for status in sorted(known, key=lambda each: each.state is ManagerState.STOPPED):

@@ -88,6 +88,13 @@ class Said(NamedTuple):
         """Return the document in the body."""
         return json.loads(self.body)
 
+    def message(self) -> str:
+        """Return the message of an error; of one that is no document the text."""
+        try:
+            return str(self.document()["message"])
+        except (ValueError, TypeError, KeyError):
+            return self.body.decode(errors="replace").strip()
+
     def response(self) -> Response:
         """Return the same answer to a reader of the door."""
         return Response(self.body, self.status, headers={"Content-Type": self.content_type})
@@ -207,7 +214,7 @@ class DoorReader:
         documents = [(each.worker, each.document()) for each in answers.said if each.status == HTTPStatus.OK]
         refused = [each for each in answers.said if each.status != HTTPStatus.OK]
         if refused and not documents:
-            raise RestError(refused[0].status, str(refused[0].document().get("message", "")))
+            raise RestError(refused[0].status, refused[0].message())
         missing = [*answers.missing, *((place, "") for each in refused for place in each.worker.places)]
         return documents, WorkerAnswers(answers.said, missing)
 

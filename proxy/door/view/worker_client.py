@@ -1,4 +1,4 @@
-"""Requests to the REST interfaces of workers, over HTTP: bodies are bytes that nobody reads on the way."""
+"""Requests to the REST interfaces of workers, over HTTP: bodies are bytes that are not read on the way."""
 
 from __future__ import annotations
 

@@ -65,6 +65,10 @@ def test_the_page_shows_where_partitions_run_and_that_one_is_lost(visit: Visit, 
     expect(says).to_have_text("1 of 2 partitions run on workers")
     expect(visit.page.locator("#halted")).to_contain_text("Partition second of rm has no worker since")
     expect(row).to_contain_text("killed")
+    halted, summary = (visit.page.locator(name).bounding_box() for name in ("#halted", "#summary"))
+    assert halted is not None
+    assert summary is not None
+    assert halted["y"] + halted["height"] <= summary["y"]
     workers.replace_second()
     workers.second.update_node(node_request("second-2", partition="second"))
 

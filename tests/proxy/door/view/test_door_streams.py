@@ -12,6 +12,7 @@ import pytest
 from support.proxy.door_views import LiveWorkers, viewed
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import node_request
+from support.proxy.waiting import wait_until
 
 from licorne.proxy.door.places import LinkState
 from licorne.proxy.door.view.application import DoorRest
@@ -99,6 +100,26 @@ def test_events_go_on_with_the_next_worker(workers: LiveWorkers, client: httpx.C
     assert [*range(len(found))] == [int(number) for _, number, _ in found]
     added = [each["objectID"] for _, _, each in found if each.get("message") == "Node added to the scheduler"]
     assert (1, 2) == (added.count("default-1"), added.count("second-1"))
+
+
+def test_a_worker_that_comes_back_is_read_from_where_it_was(
+    workers: LiveWorkers, client: httpx.Client
+) -> None:
+    """The door had lost it, and it had gone on."""
+    before = client.get("/ws/v1/events/batch").json()
+    workers.door.change("second", state=LinkState.RECOVERING)
+    lost = client.get("/ws/v1/events/batch").json()
+    workers.second.update_node(node_request("second-2", partition="second"))
+    wait_until(lambda: "second-2" in str(workers.second.snapshot()), "the node is there")
+    workers.door.change("second", state=LinkState.RUNNING)
+    after = client.get("/ws/v1/events/batch").json()
+
+    assert before == lost
+    count = len(before["EventRecords"])
+    assert before["EventRecords"] == after["EventRecords"][:count]
+    new = after["EventRecords"][count:]
+    assert "second-2" in {each["objectID"] for each in new}
+    assert [] == [each for each in new if each in before["EventRecords"]]
 
 
 def test_lines_of_events_begin_with_the_instance(client: httpx.Client) -> None:
