@@ -10,7 +10,6 @@ import pytest
 from support.proxy.door_views import Both, half_each
 
 EQUAL: Final = [
-    "/openapi.yaml",
     "/ws/v1/clusters",
     "/ws/v1/config",
     "/ws/v1/history/apps",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import pytest
 from support.proxy.door_views import Both, StandingDoor, half_each, place_at, viewed
+from support.proxy.listening import WAIT_SECONDS
 
 from licorne import Scheduler
 from licorne.proxy.door.places import LinkState
@@ -210,3 +212,20 @@ def test_an_answer_may_come_compressed(both: Both) -> None:
     packed = both.door.get(path, headers={"Accept-Encoding": "gzip"})
 
     assert ("gzip", plain.text) == (packed.headers["content-encoding"], packed.text)
+
+
+def test_one_state_dump_is_made_at_a_time(both: Both) -> None:
+    """A second reader is told so; the first one gets the dump of the workers that have given theirs."""
+    path = "/debug/fullstatedump"
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+        both.standing.change("second", rest_address=f"127.0.0.1:{listening.getsockname()[1]}")
+        first = pool.submit(both.door.get, path)
+        connection, _ = listening.accept()
+        with connection:
+            second = both.door.get(path)
+        found = first.result(WAIT_SECONDS)
+
+    text = "a state dump is being made already; ask again when it is done"
+    assert (503, text) == (second.status_code, second.json()["message"])
+    assert (200, "[rm]second") == (found.status_code, found.headers["Licorne-Missing"])
+    assert 200 == both.door.get("/licorne/v1/workers").status_code
