@@ -8,6 +8,7 @@ from typing import final
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si.api import ResourceManagerCallback
+from .connection import Connection
 
 __all__ = ["Registered", "RemoteLife"]
 
@@ -26,6 +27,28 @@ class RemoteLife(ABC):
 
     _registered: dict[str, Registered]
     _callback_threads: CallbackThreads
+
+    @property
+    def rest_address(self) -> str:
+        """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none.
+
+        Raises:
+            RequestError: This object has been stopped, or there is no connection now.
+        """
+        return self._known().rest_address
+
+    @property
+    def server_version(self) -> str:
+        """The version of Licorne of the server; empty from one that does not say it.
+
+        Raises:
+            RequestError: This object has been stopped, or there is no connection now.
+        """
+        return self._known().server_version
+
+    @abstractmethod
+    def _known(self) -> Connection:
+        """Return the connection."""
 
     @abstractmethod
     def _call(self, message: v1.ManagerMessage) -> v1.Answer:

@@ -244,24 +244,6 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         """Return whether there is a connection now."""
         return self._connection is not None
 
-    @property
-    def rest_address(self) -> str:
-        """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none.
-
-        Raises:
-            RequestError: This object has been stopped, or there is no connection now.
-        """
-        return self._known().rest_address
-
-    @property
-    def server_version(self) -> str:
-        """The version of Licorne of the server; empty from one that does not say it.
-
-        Raises:
-            RequestError: This object has been stopped, or there is no connection now.
-        """
-        return self._known().server_version
-
     def _connect(self, timeout: float) -> Connection:
         return self._transport.connect(self._receive, self._lost, timeout)
 
@@ -466,6 +448,11 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
             reconnected = _reconnected_of(registered)
             if reconnected is not None and self._callbacks is not None:
                 self._callbacks.put(self._guarded(rm_id, reconnected))
+
+    def run_behind_callbacks(self, step: Callable[[], None]) -> None:
+        """Run a step on the thread of callbacks, behind all that have come; not for a stepped scheduler."""
+        if self._callbacks is not None:
+            self._callbacks.put(step)
 
     def _guarded(self, rm_id: str, step: Callable[[], Any]) -> Callable[[], None]:
         """Return a step that reports what it raises."""

@@ -140,7 +140,7 @@ def door(
         report = reporter(chosen_format, "licorne door")
         token = None if worker_token is None else read_token(worker_token)
         scheduler = Door(
-            _launcher(launcher, workers, shlex.split(worker_options), ray_address),
+            _launcher(launcher, workers, _split(worker_options), ray_address),
             token=token,
             root_certificates=worker_ca,
             certificate=worker_cert,
@@ -152,6 +152,18 @@ def door(
         client = WorkerClient(token=token, tls=worker_tls(worker_ca, worker_cert, worker_key))
         readers = None if rest is None else DoorRest(scheduler, rest, client)
         run_server(scheduler, settings, readers, as_json=as_json, report=report)
+
+
+def _split(worker_options: str) -> list[str]:
+    """Return the options of workers, as a shell splits them.
+
+    Raises:
+        LicorneError: A quote does not end.
+    """
+    try:
+        return shlex.split(worker_options)
+    except ValueError as error:
+        raise LicorneError(f"--worker-options {worker_options!r}: {error}") from error
 
 
 def _launcher(name: str, workers: str, worker_options: Sequence[str], ray_address: str) -> Launcher:

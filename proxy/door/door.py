@@ -464,10 +464,10 @@ _STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
 
 
 def _partition_names(configuration: str, what: str, wanted: Collection[str] | None) -> list[str]:
-    """Return the names of the partitions of a configuration, or of those that are wanted.
+    """Return the names of the partitions of a configuration, or those of them that are named.
 
     Raises:
-        RequestError: The configuration is refused, or lacks one that is wanted.
+        RequestError: The configuration is refused, or lacks one that is named.
     """
     try:
         names = [each.name for each in load(configuration or DEFAULT_CONFIGURATION).partitions]

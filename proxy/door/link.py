@@ -65,7 +65,7 @@ class LinkOwner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class _WorkerSession:
     """One session with a worker; those of a link are numbered from 1."""
 
     number: int
@@ -110,7 +110,7 @@ class PartitionLink:
         """Held while an answer is noted and queued for the RM, so that they are in one order."""
         self._ended = threading.Event()
         """Set when the link is closed."""
-        self._session: _Session | None = None
+        self._session: _WorkerSession | None = None
         """The session in use; while the partition recovers, only the recovery sends by it."""
         self._number = 0
         self._queue: deque[LinkRequest] = deque()
@@ -119,7 +119,7 @@ class PartitionLink:
         self._halt: tuple[str, str] | None = None
         """`pause` or `stop` and why, if the RM is halted."""
         self._configured: si.RegisterResourceManagerRequest | None = None
-        """How the worker was told last to be configured."""
+        """The registration that the worker has taken last, with its configuration."""
         self._place = PartitionPlace(
             rm_id=owner.rm_id,
             partition=partition,
@@ -227,7 +227,7 @@ class PartitionLink:
         if session is not None:
             self._apply_halt(session)
 
-    def _apply_halt(self, session: _Session) -> None:
+    def _apply_halt(self, session: _WorkerSession) -> None:
         if self._halt is not None:
             change, reason = self._halt
             method = session.scheduler.pause_manager if change == "pause" else session.scheduler.stop_manager
@@ -293,15 +293,10 @@ class PartitionLink:
             try:
                 self._serve()
                 pause = _PAUSE_MIN_SECONDS
-            except LaunchError as error:
-                self._fail(error)
-                pause = _PAUSE_MAX_SECONDS
-            except LicorneError as error:
-                self._fail(error)
-                pause = min(pause * 2, _PAUSE_MAX_SECONDS)
             except BaseException as error:  # noqa: BLE001 - the partition must not stay without a worker
                 self._fail(error)
-                pause = _PAUSE_MAX_SECONDS
+                passes = isinstance(error, LicorneError) and not isinstance(error, LaunchError)
+                pause = min(pause * 2, _PAUSE_MAX_SECONDS) if passes else _PAUSE_MAX_SECONDS
             self._ended.wait(pause)
 
     def _fail(self, error: BaseException) -> None:
@@ -341,7 +336,7 @@ class PartitionLink:
             if session is not None:
                 session.scheduler.stop()
 
-    def _begin(self, worker: LaunchedWorker) -> _Session:
+    def _begin(self, worker: LaunchedWorker) -> _WorkerSession:
         """Connect with a worker.
 
         Raises:
@@ -354,7 +349,7 @@ class PartitionLink:
         def lose(error: ConnectionLostError) -> None:
             self._lose(number, error)
 
-        return _Session(number, worker, self._connect(worker, lose))
+        return _WorkerSession(number, worker, self._connect(worker, lose))
 
     def _lose(self, number: int, error: ConnectionLostError) -> None:
         """Note that a session is lost."""
@@ -364,7 +359,7 @@ class PartitionLink:
                 self._enter(LinkState.STARTING, str(error))
                 self._changed.notify_all()
 
-    def _recover(self, session: _Session) -> None:
+    def _recover(self, session: _WorkerSession) -> None:
         """Register at a worker, and hand over what the book holds.
 
         Raises:
@@ -415,11 +410,11 @@ class PartitionLink:
         self.configure()
         self._settle(None)
 
-    def _patient(self, session: _Session) -> PatientWorker:
+    def _patient(self, session: _WorkerSession) -> PatientWorker:
         turn = self._workers.registering(self.partition)
         return PatientWorker(session.scheduler, self.partition, self._ended, turn)
 
-    def _complete(self, session: _Session, recovery: Recovery) -> None:
+    def _complete(self, session: _WorkerSession, recovery: Recovery) -> None:
         """Have a recovery come to its end.
 
         Raises:
@@ -431,11 +426,24 @@ class PartitionLink:
                 self._check_current(session)
         if recovery.state is RecoveryState.FAILED:
             raise RequestError(f"the recovery has failed: {recovery.failure}")
+        session.scheduler.run_behind_callbacks(lambda: self._end_recovery(session, recovery))
         for rejection in recovery.rejections:
             text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
             self._owner.note_failure("recovery", RequestError(text))
 
-    def _check_current(self, session: _Session) -> None:
+    def _end_recovery(self, session: _WorkerSession, recovery: Recovery) -> None:
+        """Note what the worker could not have; all answers of the recovery are noted."""
+        with self._delivering:
+            with self._changed:
+                if session.number != self._number:
+                    return
+                heard, request = self._book.end_recovery(recovery.rejections, recovery.left_out)
+                if request.nodes:
+                    self._send_or_queue(request)
+            if heard.ListFields():
+                self._owner.deliver("update_allocation", heard)
+
+    def _check_current(self, session: _WorkerSession) -> None:
         """Refuse to go on with a session that is not the last one; with the lock.
 
         Raises:
@@ -444,7 +452,7 @@ class PartitionLink:
         if session.number != self._number or not session.scheduler.is_connected:
             raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
 
-    def _send_queued(self, session: _Session) -> None:
+    def _send_queued(self, session: _WorkerSession) -> None:
         """Send the requests that wait, in order, until the session is lost or the link closed."""
         patient = self._patient(session)
         while True:

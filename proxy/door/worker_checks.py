@@ -25,7 +25,7 @@ _SECURE: Final = (
 _BOTH: Final = (
     ("Connection refused", "nothing listens there"),
     ("UNIMPLEMENTED", "a gRPC server answers there that is no `licorne serve`"),
-    ("UNAUTHENTICATED", "it lets nobody in without its token, see --worker-token"),
+    ("UNAUTHENTICATED", "it refuses whoever does not send its token, see --worker-token"),
     ("PERMISSION_DENIED", "its --access does not let this door speak for the resource manager"),
     ("errors resolving", "there is no host of that name"),
     ("did not answer", "something listens there, and does not answer"),

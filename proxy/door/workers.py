@@ -86,7 +86,7 @@ class WorkerTable:
             return worker
 
     def registering(self, partition: str) -> threading.Lock:
-        """Return what is held while somebody registers at a worker of a partition.
+        """Return what is held while a link registers at a worker of a partition.
 
         So what a link does that is being closed comes before what the next link of the same resource manager
         does.

@@ -1,4 +1,4 @@
-"""Workers at addresses that do not change: systemd, Kubernetes or somebody else starts them."""
+"""Workers at addresses that do not change: systemd, Kubernetes or an operator starts them."""
 
 from __future__ import annotations
 

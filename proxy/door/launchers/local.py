@@ -29,7 +29,7 @@ class LocalLauncher:
     """Starts workers as processes that listen on the loopback interface, and keeps a spare one ready.
 
     The spare has loaded all and listens; it is for any partition, since a worker learns its partition when
-    somebody registers. It is started when the first worker listens, and again whenever it was taken. All
+    a resource manager registers. It is started when the first worker listens, and again whenever it was taken. All
     workers end when this process has ended, however that came about.
 
     Args:
@@ -124,7 +124,7 @@ class LocalLauncher:
         """Note that a process is a worker, and start a spare if there is none."""
         with self._lock:
             self._processes[worker] = process
-            if self._is_stopped:  # Then nobody else ends it.
+            if self._is_stopped:  # `stop` did not know of it.
                 process.kill()
             elif self._spare is None:
                 with suppress(LicorneError):  # The next start tries again, and says why it fails.

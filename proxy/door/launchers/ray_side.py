@@ -1,7 +1,7 @@
 """The program beside the door that is a driver of Ray: Ray ends its drivers when it loses its head.
 
 It is started with one argument, an object in JSON: `address`, `namespace` and `arguments`. It reads a line of
-JSON for each order: `{"actors": 3}`, so many workers are wanted; `{"end": {"actor": 0, "id": "..."}}`, that
+JSON for each order: `{"actors": 3}`, have so many workers; `{"end": {"actor": 0, "id": "..."}}`, that
 worker is lost. It writes one for each change: `{"connected": true}`; `{"worker": {...}, "actor": 0}`, there
 is one; `{"gone": "...", "reason": "..."}`, it does not answer; `{"failed": "..."}`, Ray cannot be used. When
 its standard input closes, all is over.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import sys
 import threading
 import time
@@ -19,9 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, TextIO, final
 
-import ray
-from ray.exceptions import RayError
-
+from ...server.addresses import read_address
 from ...terminal.bad_input import BAD_INPUT
 from .ray_worker import RayWorker, WorkerSeen
 
@@ -50,7 +49,7 @@ class _Voice:
 
 
 @final
-class _Actor:
+class _WatchedActor:
     """One actor, and a thread that asks it."""
 
     def __init__(self, number: int, arguments: Sequence[str], voice: _Voice) -> None:
@@ -66,6 +65,8 @@ class _Actor:
         """Have a process ended, if it is still there."""
         handle = self._handle
         if handle is not None:
+            from ray.exceptions import RayError
+
             with suppress(RayError):
                 handle.end.remote(worker_id)
 
@@ -79,10 +80,14 @@ class _Actor:
         """End the actor for good."""
         handle = self._handle
         if handle is not None:
-            with suppress(RayError):
+            import ray
+
+            with suppress(ray.exceptions.RayError):
                 ray.kill(handle, no_restart=True)
 
     def _run(self) -> None:
+        import ray
+
         answer: Any = None
         while True:
             try:
@@ -104,6 +109,8 @@ class _Actor:
 
     def _there(self) -> Any:
         """Return the actor: that of an earlier program beside the same door if it is there."""
+        import ray
+
         return (
             ray.remote(RayWorker)
             .options(
@@ -136,27 +143,36 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else 'no reason is given'}"
 
 
+def _connect(address: str, namespace: str) -> None:
+    """Become a driver of Ray.
+
+    Raises:
+        Exception: Of any kind: it cannot be used.
+    """
+    import ray
+
+    if address != "auto":  # Ray itself needs more than three minutes to see that nothing listens there.
+        where = read_address(address)
+        socket.create_connection((where.host, where.port), _ANSWER_SECONDS).close()
+    ray.init(address=address, namespace=namespace, log_to_driver=False, logging_level=logging.ERROR)
+
+
 def main() -> None:
     """Connect to Ray, and keep as many workers as the door wants."""
     settings = json.loads(sys.argv[1])
     voice = _Voice(os.fdopen(os.dup(1), "w", encoding="utf-8"))
     os.dup2(2, 1)  # What else is printed must not come between the lines.
     try:
-        ray.init(
-            address=settings["address"],
-            namespace=settings["namespace"],
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        _connect(settings["address"], settings["namespace"])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
         voice.say({"failed": f"Ray at {settings['address']!r} cannot be used: {_first_line(error)}"})
         os._exit(BAD_INPUT)
     voice.say({"connected": True})
-    actors: list[_Actor] = []
+    actors: list[_WatchedActor] = []
     for line in sys.stdin:
         order = json.loads(line)
         numbers = range(len(actors), order.get("actors", 0))
-        actors += [_Actor(number, settings["arguments"], voice) for number in numbers]
+        actors += [_WatchedActor(number, settings["arguments"], voice) for number in numbers]
         end = order.get("end")
         if end is not None and end["actor"] < len(actors):
             actors[end["actor"]].end(end["id"])

@@ -1,6 +1,7 @@
 """The actor that Ray places, restarts and moves: it holds one `licorne serve`, and says where that listens.
 
-It carries no messages. Ray imports this module on the machines of its cluster.
+It carries no messages. Ray imports this module on the machines of its cluster; nothing else imports Ray when
+it is loaded.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ import uuid
 from collections.abc import Sequence
 from typing import Final, TypedDict, final
 
-import ray
-from ray.util import get_node_ip_address
-
 from ....model.errors import LicorneError
 from ...server.addresses import Address
 from ..workers import LaunchError
@@ -25,7 +23,7 @@ __all__ = ["RayWorker", "WorkerSeen"]
 _LISTENING_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 1.0
 _FORGOTTEN_SECONDS: Final = 600.0
-"""An actor that nobody has asked for so long removes itself: the door and what is beside it are gone."""
+"""An actor that was not asked for so long removes itself: the door and what is beside it are gone."""
 
 
 class WorkerSeen(TypedDict):
@@ -53,6 +51,9 @@ class RayWorker:
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
+        import ray
+        from ray.util import get_node_ip_address
+
         node = ray.get_runtime_context().get_node_id()
         self._seen = WorkerSeen(id=uuid.uuid4().hex, address="", node=node, refusal="")
         self._asked_at = time.monotonic()
@@ -79,6 +80,8 @@ class RayWorker:
             self._process.kill()
 
     def _watch(self) -> None:
+        import ray
+
         while not self._process.wait_for_end(_LOOK_SECONDS):
             if time.monotonic() - self._asked_at > _FORGOTTEN_SECONDS:
                 ray.kill(self._itself, no_restart=True)

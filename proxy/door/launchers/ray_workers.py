@@ -51,7 +51,7 @@ class RayWorkers:
 
     @property
     def partitions(self) -> int:
-        """How many partitions have wanted a worker."""
+        """How many partitions have asked for a worker."""
         return len(self._counts)
 
     def want(self, partition: str) -> None:

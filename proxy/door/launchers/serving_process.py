@@ -26,7 +26,7 @@ _LAST_LINES_SECONDS: Final = 2.0
 
 @final
 class ServingProcess:
-    """A process that serves `licorne.v1`; it ends when this process has ended and nobody is connected to it.
+    """A process that serves `licorne.v1`; it ends when this process has ended, and no RM is connected to it.
 
     It is in a session of its own: Ctrl-C in the terminal of this process does not reach it.
 

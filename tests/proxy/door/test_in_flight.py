@@ -68,7 +68,7 @@ def for_the_node(key: str) -> si.AllocationRequest:
     return request
 
 
-def change_node(action: "si.NodeInfo.ActionFromRM.ValueType", memory: int = 100) -> si.NodeRequest:
+def change_node(action: si.NodeInfo.ActionFromRM.ValueType, memory: int = 100) -> si.NodeRequest:
     """Change the node."""
     request = node_request("node", memory=memory)
     request.nodes[0].action = action

@@ -80,8 +80,9 @@ def _first_line(kind: type, name: str) -> str:
 
 
 def test_a_client_has_the_names_of_a_scheduler() -> None:
-    """Only a connection can be lost, and says where the REST interface of its server listens."""
-    assert {"is_connected", "rest_address"} == _public(Scheduler) ^ _public(RemoteScheduler)
+    """Only a client has a connection, and a thread behind it."""
+    of_a_client = {"is_connected", "rest_address", "run_behind_callbacks", "server_version"}
+    assert of_a_client == _public(Scheduler) ^ _public(RemoteScheduler)
 
 
 @pytest.mark.skipif(is_compiled(), reason="machine code does not say what its parameters are")

@@ -23,9 +23,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn, final
 
-from licorne import LicorneError, Recovery, RemoteScheduler, ResourceManager, SchedulerAPI
-from licorne.proxy.si import si_pb2 as si
-
 from support.door.cluster_layout import (
     KEPT,
     RM_ID,
@@ -39,6 +36,9 @@ from support.door.cluster_layout import (
     run_by,
     tasks,
 )
+
+from licorne import LicorneError, Recovery, RemoteScheduler, ResourceManager, SchedulerAPI
+from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["PartitionedCluster", "books_of"]
 

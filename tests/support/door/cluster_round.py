@@ -229,13 +229,15 @@ class Round:
         """
         self.cluster.check()
         expected = run_by(self.cluster.journal)
-        assert (expected, expected) == self._books()
+        books = self._books()
+        assert (expected, expected) == books, books
         killed = [(name, self.kill_worker(name)) for name in self.partitions]
         for name, number in killed:
             self.running(name, number)
         wait_until(lambda: self._books() == (expected, expected), "the books are equal again", SECONDS)
         assert [0] * len(self.partitions) == [place.waiting for place in self.door.places()]
-        assert [] == [text for text in self.failures if not text.startswith("partition ")]
+        unexpected = [text for text in self.failures if not text.startswith("partition ")]
+        assert [] == unexpected, unexpected
         self.cluster.say_goodbye()
 
     def _books(self) -> Any:

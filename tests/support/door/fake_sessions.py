@@ -94,6 +94,10 @@ class FakeSession:
         if not self.reads:
             raise NotSentError("it does not read")
 
+    def run_behind_callbacks(self, step: Callable[[], None]) -> None:
+        """Run a step."""
+        step()
+
     def pause_manager(self, _: str, __: str) -> bool:
         """Note it."""
         self.halts.append("pause")

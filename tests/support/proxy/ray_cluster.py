@@ -16,6 +16,7 @@ from typing import Any, Final, final
 __all__ = ["RayCluster", "children_of", "ray_cluster"]
 
 _STORE_BYTES: Final = 80_000_000
+_TRIES: Final = 3
 _QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_metrics_collection": "0"}
 
 
@@ -76,12 +77,30 @@ def ray_cluster(nodes: int = 3) -> Iterator[RayCluster]:
         nodes: How many nodes it has, the head among them; each has room for three workers.
     """
     os.environ.update(_QUIET)
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster()
+    cluster = _started(nodes)
     try:
-        for _ in range(nodes):
-            cluster.add_node(num_cpus=3, object_store_memory=_STORE_BYTES, include_dashboard=False)
         yield RayCluster(cluster)
     finally:
         cluster.shutdown()
+
+
+def _started(nodes: int) -> Any:
+    """Return a cluster that runs; Ray gives a node 30 s to start, which a busy machine may need longer for.
+
+    Raises:
+        AssertionError: It did not start.
+    """
+    from ray.cluster_utils import Cluster
+
+    reason: Exception | None = None
+    for _ in range(_TRIES):
+        cluster = Cluster()
+        try:
+            for _ in range(nodes):
+                cluster.add_node(num_cpus=3, object_store_memory=_STORE_BYTES, include_dashboard=False)
+        except Exception as error:  # noqa: BLE001 - Ray raises this class itself
+            reason = error
+            cluster.shutdown()
+        else:
+            return cluster
+    raise AssertionError("the cluster of Ray did not start") from reason
