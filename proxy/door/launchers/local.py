@@ -29,8 +29,8 @@ class LocalLauncher:
     """Starts workers as processes that listen on the loopback interface, and keeps a spare one ready.
 
     The spare has loaded all and listens; it is for any partition, since a worker learns its partition when
-    a resource manager registers. It is started when the first worker listens, and again whenever it was taken. All
-    workers end when this process has ended, however that came about.
+    a resource manager registers. It is started when the first worker listens, and again whenever it was
+    taken. All workers end when this process has ended, however that came about.
 
     Args:
         arguments: Of `licorne serve`, for each worker, such as `--engine threads`.
