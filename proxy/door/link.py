@@ -250,6 +250,8 @@ class PartitionLink:
         )
         try:
             session.scheduler.update_configuration(request)
+        except ConnectionLostError as error:
+            self._lose(session.number, error)
         except LicorneError as error:
             self._owner.note_failure("configuration", error)
             self._lose(session.number, ConnectionLostError(f"it refused a configuration: {error}"))

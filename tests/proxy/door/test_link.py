@@ -81,6 +81,7 @@ def test_a_placement_that_is_heard_after_the_copy_of_the_book_is_dropped(
     first = begin(bench, link)
     first.speaks.clear()
     link.update_allocation(ask_request("one", memory=10))
+    wait_until(lambda: keys_on(first) == ["one"], "it is placed")
     assert first.holds_back.wait(WAIT_SECONDS)
     first.lose()
     runs_on(link, 2)
@@ -245,6 +246,19 @@ def test_a_halt_reaches_a_worker_that_is_about_to_run(bench: LinkBench, link: Pa
     link.start()
     link.started.result(WAIT_SECONDS)
     wait_until(lambda: bench.session(1).halts, "it is paused")
+
+
+def test_a_worker_that_is_lost_while_it_is_configured_has_refused_nothing(
+    bench: LinkBench, link: PartitionLink
+) -> None:
+    """Nothing is reported, and the next one has the configuration."""
+    first = begin(bench, link)
+    bench.configure(ONE.replace("{name: leaf}", "{name: leaf}, {name: more}"))
+    first._is_connected = False
+    link.configure()
+    runs_on(link, 2)
+    assert [] == bench.failures
+    assert "root.more" in str(bench.session(2).scheduler.snapshot()["queues"])
 
 
 def test_nobody_waits_for_a_launcher_that_waits(bench: LinkBench, link: PartitionLink) -> None:

@@ -88,6 +88,11 @@ class FakeSession:
         self._check()
         self.scheduler.update_allocation(request)
 
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration."""
+        self._check()
+        self.scheduler.update_configuration(request)
+
     def _check(self) -> None:
         if not self._is_connected:
             raise ConnectionLostError("it was cut")
@@ -146,7 +151,7 @@ class LinkBench:
 
     Attributes:
         listener: what the RM hears.
-        delivers: cleared, the RM takes no callback.
+        delivers: cleared, the RM hears of no allocation.
         is_delivering: set while a callback waits for the RM.
         launches: cleared, the launcher waits.
         launching: called when a worker is there.
@@ -181,9 +186,13 @@ class LinkBench:
         """Return how the RM registers."""
         return self._registration
 
+    def configure(self, configuration: str) -> None:
+        """Have another configuration from now on."""
+        self._registration = si.RegisterResourceManagerRequest(rmID="rm", config=configuration)
+
     def deliver(self, name: str, argument: Any) -> None:
         """Have the RM hear it."""
-        if not self.delivers.is_set():
+        if name == "update_allocation" and not self.delivers.is_set():
             self.is_delivering.set()
             self.delivers.wait(WAIT_SECONDS)
         getattr(self.listener, name)(argument)
