@@ -1,6 +1,7 @@
 """Properties of queues: the text pairs in the configuration, what they mean, and what children inherit.
 
-A property that cannot be read has its default value: no property makes a queue fail. Unknown ones
+A property that cannot be read has its default value, where the recorded core knows it; a configuration with
+one that it does not know and that cannot be read is refused. Unknown ones
 are kept and inherited like the others, and have no effect. Only queues in the configuration inherit from
 their parents; dynamic queues have the properties of the template they are made from and no others.
 """
@@ -23,11 +24,15 @@ __all__ = [
     "BACKOFF",
     "BACKOFF_DELAY",
     "PREEMPTION_DELAY",
+    "PREEMPTION_MIN_RUNTIME",
+    "PREEMPTION_MIN_RUNTIME_SCOPE",
     "PREEMPTION_POLICY",
     "PRIORITY_OFFSET",
     "PRIORITY_POLICY",
     "PROPERTIES",
     "QUOTA_PREEMPTION_DELAY",
+    "REFUSED_IF_UNREADABLE",
+    "MinRuntimeScope",
     "PreemptionPolicy",
     "PriorityPolicy",
     "QueueProperties",
@@ -43,6 +48,8 @@ PRIORITY_POLICY: Final = "priority.policy"
 PRIORITY_OFFSET: Final = "priority.offset"
 PREEMPTION_POLICY: Final = "preemption.policy"
 PREEMPTION_DELAY: Final = "preemption.delay"
+PREEMPTION_MIN_RUNTIME: Final = "preemption.min-runtime"
+PREEMPTION_MIN_RUNTIME_SCOPE: Final = "preemption.min-runtime.scope"
 BACKOFF: Final = "application.unschedasks.backoff"
 BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
@@ -77,9 +84,19 @@ class PreemptionPolicy(Enum):
     DISABLED = "disabled"
 
 
+class MinRuntimeScope(Enum):
+    """Which preemptions wait until an allocation has run long enough: all, or those for a guarantee alone."""
+
+    ALL = "all"
+    GUARANTEE = "guarantee"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
-    """What the properties of one queue mean; a backoff count or quota preemption delay of 0 is off."""
+    """What the properties of one queue mean.
+
+    A backoff count, a quota preemption delay or a minimum run time of 0 is off.
+    """
 
     application_sort_policy: SortPolicy = SortPolicy.FIFO
     priority_sorting: bool = True
@@ -87,6 +104,8 @@ class QueueProperties:
     priority_offset: int = 0
     preemption_policy: PreemptionPolicy = PreemptionPolicy.DEFAULT
     preemption_delay_ns: int = _DEFAULT_DELAY_NS
+    min_runtime_ns: int = 0
+    min_runtime_scope: MinRuntimeScope = MinRuntimeScope.ALL
     backoff_count: int = 0
     backoff_delay_ns: int = _DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
@@ -114,6 +133,10 @@ def _preemption_policy(text: str) -> PreemptionPolicy | None:
     return next((policy for policy in PreemptionPolicy if policy.value == text.lower()), None)
 
 
+def _min_runtime_scope(text: str) -> MinRuntimeScope | None:
+    return next((scope for scope in MinRuntimeScope if scope.value == text.lower()), None)
+
+
 def _offset(text: str) -> int | None:
     number = int(text) if _SIGNED.fullmatch(text) else None
     return number if number is not None and _INT32_MIN <= number <= _INT32_MAX else None
@@ -124,12 +147,16 @@ def _backoff_count(text: str) -> int | None:
     return number if number is not None and number <= _UINT64_MAX else None
 
 
-def _delay_ns(text: str) -> int | None:
+def _duration_ns(text: str) -> int | None:
     try:
-        delay_ns = parse_duration_ns(text)
+        duration_ns = parse_duration_ns(text)
     except DurationError:
         return None
-    return delay_ns if delay_ns > 0 else None
+    return duration_ns if duration_ns >= 0 else None
+
+
+def _delay_ns(text: str) -> int | None:
+    return _duration_ns(text) or None
 
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
@@ -139,6 +166,8 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     PRIORITY_OFFSET: _offset,
     PREEMPTION_POLICY: _preemption_policy,
     PREEMPTION_DELAY: _delay_ns,
+    PREEMPTION_MIN_RUNTIME: _duration_ns,
+    PREEMPTION_MIN_RUNTIME_SCOPE: _min_runtime_scope,
     BACKOFF: _backoff_count,
     BACKOFF_DELAY: _delay_ns,
     QUOTA_PREEMPTION_DELAY: _delay_ns,
@@ -146,6 +175,9 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 PROPERTIES: Final = tuple(_READERS)
 """The names of all properties that mean something."""
+
+REFUSED_IF_UNREADABLE: Final = (PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE)
+"""Properties that the recorded core does not know: a configuration with a value that is none is refused."""
 
 
 def reads(name: str, text: str) -> bool:
@@ -179,6 +211,8 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         preemption_delay_ns=(
             read(PREEMPTION_DELAY, _delay_ns, _DEFAULT_DELAY_NS) if is_leaf else _DEFAULT_DELAY_NS
         ),
+        min_runtime_ns=read(PREEMPTION_MIN_RUNTIME, _duration_ns, 0),
+        min_runtime_scope=read(PREEMPTION_MIN_RUNTIME_SCOPE, _min_runtime_scope, MinRuntimeScope.ALL),
         backoff_count=read(BACKOFF, _backoff_count, 0),
         backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
         quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),

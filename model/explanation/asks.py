@@ -10,7 +10,7 @@ from ..nodes.block import NodeEntry
 from ..preemption.claims import committed_resources
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
-from ..preemption.required_node import NO_HELP
+from ..preemption.required_node import NO_HELP, PROTECTED
 from ..queues.queue import Queue
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import EMPTY, Resource, fits
@@ -26,7 +26,7 @@ __all__ = ["AskChecker", "AskObstacles", "not_entitled"]
 
 
 _OWN_TEXTS: Final = frozenset(
-    (*(reason.value for reason in RefusalReason), *(why.text for why in NoPreemption), NO_HELP)
+    (*(reason.value for reason in RefusalReason), *(why.text for why in NoPreemption), NO_HELP, PROTECTED)
 )
 """What is noted on asks besides the words of their RMs."""
 

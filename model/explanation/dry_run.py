@@ -25,6 +25,7 @@ from .asks import AskChecker
 from .blockers import Blocker
 from .explain import described, entry_blockers
 from .places import Place, application_place, place_in
+from .protections import ProtectionChecker
 from .values import AskExplanation, AskStatus
 
 __all__ = ["DryRun", "dry_run_application", "dry_run_ask"]
@@ -152,7 +153,7 @@ def _checked(
     state: PartitionState, entry: ApplicationEntry, waiting: WaitingAsk, report: ApplicationReport
 ) -> AskExplanation:
     checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
-    obstacles = checker.check_waiting(waiting, report)
+    obstacles = ProtectionChecker(state, entry).add_to(waiting, checker.check_waiting(waiting, report))
     return replace(
         described(waiting.ask, AskStatus.WAITING),
         place=_place_among(waiting.ask, report),

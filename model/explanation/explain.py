@@ -23,6 +23,7 @@ from ..values.users import User
 from .asks import AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
 from .places import application_place, place_in, queue_places
+from .protections import ProtectionChecker
 from .quotas import application_count_blockers
 from .values import AskExplanation, AskStatus, Explanation, Gang
 
@@ -213,11 +214,12 @@ def _waiting(
     state: PartitionState, entry: ApplicationEntry, report: ApplicationReport
 ) -> Iterator[AskExplanation]:
     checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
+    protection = ProtectionChecker(state, entry)
     keys = report.waiting_keys
     places = {key: index for index, key in enumerate(keys)}
     for waiting in report.waiting:
         ask = waiting.ask
-        obstacles = checker.check_waiting(waiting, report)
+        obstacles = protection.add_to(waiting, checker.check_waiting(waiting, report))
         yield AskExplanation(
             allocation_key=ask.allocation_key,
             status=AskStatus.WAITING,

@@ -9,6 +9,7 @@ from ..applications.report import WaitingAsk
 from ..preemption.acts import is_still_ending
 from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
+from ..preemption.protection import ProtectedVictims
 from ..queues.quota import has_guarantee
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
@@ -16,14 +17,12 @@ from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .asks import AskChecker, not_entitled
 from .explain import entry_blockers
+from .protections import HELPED_BY_PREEMPTION, protected_text
 
 __all__ = ["ASKS_MAX", "Prospect", "prospects"]
 
 ASKS_MAX = 5
 """How many asks of different shapes are decided: a decision looks at all that may be preempted."""
-
-_HELPED = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS})
-"""What preemption for a guarantee can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +71,10 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
             Candidate(ask, CandidateKind.PREEMPTION, waiting.reserved_node, False, None),
             nodes_tried=RefusalReason.QUEUE_QUOTA not in reasons,
         )
+        if isinstance(planned, ProtectedVictims):
+            why = f"{NoPreemption.PROTECTED.text}: {protected_text(planned)}"
+            found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
+            continue
         if isinstance(planned, NoPreemption):
             why = planned.text
             if planned is NoPreemption.GUARANTEE:
@@ -97,5 +100,5 @@ def _why_not(state: PartitionState, reasons: set[RefusalReason], ask: Ask) -> st
         return "it can run on one node only: victims there are chosen when that node is reserved for it"
     if not ask.allow_preempt_other:
         return "the ask does not allow others to be preempted for it"
-    others = sorted(reason.value for reason in reasons - _HELPED)
+    others = sorted(reason.value for reason in reasons - HELPED_BY_PREEMPTION)
     return f"preemption does not change this: {', '.join(others)}" if others else ""

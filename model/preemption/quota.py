@@ -28,6 +28,7 @@ from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
 from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
+from .protection import Protected, Protection
 from .victims import Victim, described, quota_order, victims_of
 
 __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
@@ -59,12 +60,16 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     gone: list[VictimRecord] = []
     selected = 0
     types = _excess(queue)
+    protection = Protection(queue, now_ns, for_guarantee=False)
+    protected: list[Protected] = []
     for leaf, target in shared_out(queue, over):
-        candidates = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
+        everything = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
+        candidates, later = protection.divide(leaf, everything)
         spare = _above_guarantees(leaf)
         spare = Resource({name: quantity for name, quantity in spare.items() if types.has(name)})
         victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, spare)
         selected += len(victims)
+        protected += _still_wanted(later, target, victims)
         marked = [victim for victim in victims if mark_all((victim,)) is None]
         text = f"preempting allocations to enforce new max quota for queue : {leaf.path}"
         release_by_application(state, marked, text)
@@ -81,6 +86,16 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     )
     if gone:
         remember(state, _record(queue, over, gone, now_ns))
+    if protected:  # The rest is taken when the first of them has run long enough.
+        queue.quota_preemption_due_ns = min(each.until_ns for each in protected)
+
+
+def _still_wanted(
+    protected: Sequence[Protected], target: Resource, victims: Sequence[Victim]
+) -> list[Protected]:
+    """Return those that a leaf would give back part of its share with, if they had run long enough."""
+    left = subtract_only_existing(target, total_of(victim.resource for victim in victims))
+    return [each for each in protected if matches_any(each.victim.resource, _positive(left))]
 
 
 # -------------------------------------------------------------------------------------- how much

@@ -1,8 +1,8 @@
 """Preemption for an ask that can run on one node only, such as a member of a daemon set.
 
 The node is reserved for the ask already. Everything on it may become a victim that does not itself depend on
-the node and whose priority is no higher: queues, guarantees, fences and switches do not count here. What
-foreign allocations use stays used.
+the node and whose priority is no higher: queues, guarantees, fences and switches do not count here, but for
+a minimum run time. What foreign allocations use stays used.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from ..state.preemption_log import PreemptionCause, PreemptionRecord
 from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources
+from .protection import Protected, ProtectedVictims, Protection
 from .victims import Need, Victim, described, needed_only, required_node_order
 
-__all__ = ["choose_for_required_node", "preempt_for_required_node"]
+__all__ = ["choose_for_required_node", "preempt_for_required_node", "protected_on"]
 
 NO_HELP: Final = "No fit on required node, preemption does not help"
+PROTECTED: Final = "No fit on required node, and what could end has not run for its minimum run time"
 
 
 def choose_for_required_node(
@@ -46,11 +48,7 @@ def choose_for_required_node(
         The victims in the order they were chosen; without any one of them the ask would not fit. `None`
         if all candidates together are not enough. The ask does not fit what is available.
     """
-    eligible = [
-        victim
-        for victim in candidates
-        if victim.allocation.ask.priority <= ask.priority and matches_any(ask.resource, victim.resource)
-    ]
+    eligible = [victim for victim in candidates if _is_eligible(victim, ask)]
     chosen: list[Victim] = []
     room = available
     for victim in sorted(eligible, key=required_node_order):
@@ -63,8 +61,10 @@ def choose_for_required_node(
 
 def preempt_for_required_node(
     state: PartitionState, entry: ApplicationEntry, record: AskRecord, node: NodeEntry
-) -> bool:
-    """Make room on the node that an ask must run on; return whether the RM was asked to end victims.
+) -> int | None:
+    """Make room on the node that an ask must run on; return when time alone may let victims end.
+
+    That is `None` if none waits for that.
 
     The caller has checked that the ask is within all quotas and that the node has no room. What is committed
     to others of its queues counts against it. An ask that has preempted before waits until its victims have
@@ -74,32 +74,73 @@ def preempt_for_required_node(
     ask = record.ask
     claim = state.claims.find(ask.allocation_key)
     if claim is not None and claim.ending:
-        return False
+        return None
     if not committed_resources(state, ask.allocation_key).leaves_room(entry.queue, ask.resource):
         _note_no_victim(state, entry, ask)
-        return False
-    candidates = _on_node(state, node)
+        return None
+    candidates, protected = _divided(state, entry, node)
     unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
     room = add(node.available, total_of(each.resource for each in unclaimed))
     if fits(room, ask.resource):
         state.claims.begin(entry, ask, unclaimed, state.now_ns())
-        return False
+        return None
     while True:
         victims = choose_for_required_node(ask, room, candidates)
         if not victims:
-            _note_no_victim(state, entry, ask)
-            return False
+            waits = _waits_for(ask, room, candidates, protected)
+            _note_no_victim(state, entry, ask, NO_HELP if waits is None else PROTECTED)
+            return None if waits is None else waits.first.until_ns
         going = mark_all(victims)
         if going is None:
             break
         candidates.remove(going)
     _carry_out(state, entry, ask, node, victims)
     state.claims.begin(entry, ask, [*ending_of(victims), *unclaimed], state.now_ns())
-    return True
+    return None
 
 
-def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> None:
-    state.notes.note(entry.application, ask.allocation_key, NO_HELP, state.now_ns())
+def protected_on(
+    state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeEntry
+) -> ProtectedVictims | None:
+    """Return what protects the victims that an ask needs on its node, `None` if that changes nothing."""
+    candidates, protected = _divided(state, entry, node)
+    if not protected or choose_for_required_node(ask, node.available, candidates):
+        return None
+    return _waits_for(ask, node.available, candidates, protected)
+
+
+def _waits_for(
+    ask: Ask, room: Resource, candidates: Sequence[Victim], protected: Sequence[Protected]
+) -> ProtectedVictims | None:
+    """Return what protects the victims that would be enough; `None` if nothing would be."""
+    helping = [each for each in protected if _is_eligible(each.victim, ask)]
+    others = [victim for victim in candidates if _is_eligible(victim, ask)]
+    everything = [*others, *(each.victim for each in helping)]
+    if not helping or choose_for_required_node(ask, room, everything) is None:
+        return None
+    return ProtectedVictims.of(helping, len(others))
+
+
+def _is_eligible(victim: Victim, ask: Ask) -> bool:
+    return victim.allocation.ask.priority <= ask.priority and matches_any(ask.resource, victim.resource)
+
+
+def _divided(
+    state: PartitionState, entry: ApplicationEntry, node: NodeEntry
+) -> tuple[list[Victim], list[Protected]]:
+    """Return what may be chosen on a node, and what has not run long enough to be."""
+    protection = Protection(entry.queue, state.now_ns(), for_guarantee=False)
+    free: list[Victim] = []
+    protected: list[Protected] = []
+    for victim in _on_node(state, node):
+        now, later = protection.divide(victim.queue, (victim,))
+        free += now
+        protected += later
+    return free, protected
+
+
+def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask, text: str = NO_HELP) -> None:
+    state.notes.note(entry.application, ask.allocation_key, text, state.now_ns())
     report_no_victim(state, ask)
 
 

@@ -242,7 +242,9 @@ class _Visit:
         node = state.nodes.get(reservation.node_id)
         if node is not None and ask.required_node and not fits(node.available, ask.resource):
             self.always_retry = True
-            preempt_for_required_node(state, entry, record, node)
+            until_ns = preempt_for_required_node(state, entry, record, node)
+            if until_ns is not None:
+                self._retry_at(until_ns)
             return False
         self._pending = False
         usable = node is not None and (node.schedulable or bool(ask.required_node))

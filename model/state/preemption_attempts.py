@@ -1,6 +1,7 @@
 """How often preemption is tried: bounds that keep a backlog that preemption cannot help from costing much.
 
-An ask is tried again 15 seconds after a failed attempt, and a visit of a leaf makes ten attempts at most
+An ask is tried again 15 seconds after a failed attempt, or when the time has come that the attempt named,
+and a visit of a leaf makes ten attempts at most
 (`licorne.model.preemption.guarantee.attempt_budget`). Asks of equal size and priority in one leaf fail for
 the same reason, unless that is the RM's predicates: the result of one holds for the others until something
 has changed, and for a second even then. A walk over a backlog skips the asks that share a result, except the
@@ -58,25 +59,28 @@ class FailedAttempts:
     """Which attempts failed, and whether their results still hold for others of their shape."""
 
     def __init__(self) -> None:
-        self._tried: dict[AttemptShape, tuple[int, ChangeStamp]] = {}
+        self._tried: dict[AttemptShape, tuple[int, int, ChangeStamp]] = {}
+        """When, until when it holds while nothing changes, and the counters then."""
 
     def __len__(self) -> int:
         return len(self._tried)
 
-    def note(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp) -> None:
-        """Remember a failed attempt."""
+    def note(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp, until_ns: int | None = None) -> None:
+        """Remember a failed attempt, and when time alone may give another result, if that is known."""
         self._tried.pop(shape, None)
         if len(self._tried) >= FAILED_ATTEMPTS_MAX:
             del self._tried[next(iter(self._tried))]
-        self._tried[shape] = (now_ns, stamp)
+        holds_ns = now_ns + CHECK_INTERVAL_NS if until_ns is None else until_ns
+        self._tried[shape] = (now_ns, holds_ns, stamp)
 
     def until_ns(self, shape: AttemptShape, now_ns: int, stamp: ChangeStamp) -> int | None:
         """Return until when a failed attempt holds for this one, `None` if this one is to be made."""
         tried = self._tried.get(shape)
         if tried is None:
             return None
-        interval_ns = CHECK_INTERVAL_NS if tried[1] == stamp else _CHANGED_INTERVAL_NS
-        until_ns = tried[0] + interval_ns
+        tried_ns, until_ns, noted = tried
+        if noted != stamp:
+            until_ns = min(until_ns, tried_ns + _CHANGED_INTERVAL_NS)
         return until_ns if now_ns < until_ns else None
 
 

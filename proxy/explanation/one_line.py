@@ -13,6 +13,8 @@ from .sentences import sentence
 __all__ = ["LINE_CHARACTERS_MAX", "explanation_line"]
 
 LINE_CHARACTERS_MAX: Final = 1_024
+_COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED)
+"""Whose details are counts."""
 _CUT: Final = "..."
 _TURN: Final = "it is placed when its turn comes"
 
@@ -54,5 +56,5 @@ def _part(blocker: Blocker, ask: AskExplanation | None) -> str:
         f"{quantity_text(lack.name, lack.limit)}"
         for lack in blocker.lacks
     )
-    detail = blocker.detail if blocker.reason is not RefusalReason.WAITS_FOR_PLACEHOLDER else ""
+    detail = "" if blocker.reason in _COUNTED else blocker.detail
     return ": ".join(part for part in (text, lacks, detail) if part)

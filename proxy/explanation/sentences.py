@@ -149,6 +149,9 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
         case RefusalReason.BACKOFF:
             assert blocker.until_ns is not None, "a back-off has an end: please report"
             return f"nothing: its asks are tried again {_in_time(blocker.until_ns - now_ns)}"
+        case RefusalReason.PROTECTED:
+            assert blocker.until_ns is not None, "protection has an end: please report"
+            return f"nothing: preemption is tried again {_in_time(blocker.until_ns - now_ns)}"
         case RefusalReason.QUEUE_STOPPED:
             return f"queue {blocker.subject} must be started"
         case RefusalReason.QUEUE_KIND:

@@ -1,22 +1,41 @@
-"""The callbacks of a simulated resource manager, by how it answers predicates."""
+"""The callbacks of a simulated resource manager, by how it answers predicates, and its world."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from ...model.errors import LicorneError
 from ...model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from ..si import si_pb2 as si
-from ..si.api import ResourceManager
+from ..si.api import ResourceManager, SchedulerAPI
 from .cluster_record import RecordError
 
 if TYPE_CHECKING:
     from .manager import SimulatedManager
 
-__all__ = ["CALLBACKS", "CallbackFault", "CallbackFaults"]
+__all__ = ["CALLBACKS", "CallbackFault", "CallbackFaults", "World"]
+
+
+class World(Protocol):
+    """What a manager needs of the world that it is in."""
+
+    def note(self, who: str, verb: str, message: Any) -> None:
+        """Write down what a manager says or hears."""
+
+    def scheduler_time_ns(self) -> int | None:
+        """Return the time of the scheduler, `None` where it goes on while callbacks are under way."""
+
+    def fail(self, error: BaseException) -> None:
+        """Note that something is not as it must be."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+    def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
+        """Return the scheduler, as a process finds it that begins in place of one that was killed."""
 
 
 class CallbackFault(Exception):  # noqa: N818 - what a faulty callback raises

@@ -192,6 +192,10 @@ class _ClusterWorld:
         if self.outcome.failure is None:
             self.outcome.failure = error
 
+    def scheduler_time_ns(self) -> int | None:
+        """Return the time of a stepped scheduler; it stands while callbacks are under way."""
+        return self._now_ns() if self._is_stepped else None
+
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         if not self._is_stepped:

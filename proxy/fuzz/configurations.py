@@ -72,6 +72,8 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     root: dict[str, Json] = {"name": "root", "parent": True, "submitacl": "*", "queues": queues}
     if rng.random() < 0.4:
         root["limits"] = _limits(shape, _share_of(_ROOM), _LEVELS_MAX + 2)
+    if rng.random() < 0.25:
+        root["properties"] = _minimum_runtime(rng)
     document: dict[str, Json] = {"name": name, "queues": [root]}
     if rng.random() < 0.5:
         document["nodesortpolicy"] = {"type": rng.choice(["fair", "binpacking"])}
@@ -148,9 +150,19 @@ def _dynamic_parent(rng: random.Random) -> dict[str, Json]:
         if rng.random() < 0.7:
             template["resources"] = {"max": {"memory": f"{rng.randint(20, 90)}"}}
         if rng.random() < 0.5:
-            template["properties"] = {"application.sort.policy": rng.choice(["fair", "fifo"])}
+            template["properties"] = {
+                "application.sort.policy": rng.choice(["fair", "fifo"]),
+                **_minimum_runtime(rng),
+            }
         queue["childtemplate"] = template
     return queue
+
+
+def _minimum_runtime(rng: random.Random) -> dict[str, Json]:
+    properties: dict[str, Json] = {"preemption.min-runtime": rng.choice(["2s", "20s", "90s"])}
+    if rng.random() < 0.3:
+        properties["preemption.min-runtime.scope"] = rng.choice(["guarantee", "all"])
+    return properties
 
 
 def _properties(rng: random.Random, *, leaf: bool) -> dict[str, Json]:
@@ -172,6 +184,8 @@ def _properties(rng: random.Random, *, leaf: bool) -> dict[str, Json]:
         properties["preemption.delay"] = "1s"
     if leaf and rng.random() < 0.2:
         properties["quota.preemption.delay"] = "1s"
+    if rng.random() < 0.1:
+        properties |= _minimum_runtime(rng)
     return properties
 
 

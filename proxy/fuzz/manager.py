@@ -11,13 +11,13 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ...model.errors import LicorneError
 from ..client.recovery import Recovery
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager, SchedulerAPI
-from .callbacks import CALLBACKS, CallbackFaults
+from .callbacks import CALLBACKS, CallbackFaults, World
 from .cluster_record import ClusterRecord, KnownApplication, KnownNode, RecordError, Size, Task
 from .configurations import (
     DYNAMIC_PARENT,
@@ -29,9 +29,10 @@ from .configurations import (
     task_size,
 )
 from .plans import PROCESS, STREAMS, one_of
+from .runtime_floor import RuntimeFloor
 from .si_client import OlderGeneration
 
-__all__ = ["SimulatedManager", "World"]
+__all__ = ["SimulatedManager"]
 
 _STOPPED: Final = si.STOPPED_BY_RM
 _AWAY_SECONDS: Final = (0.0, 0.0, 1.0, 30.0, 100.0)
@@ -44,22 +45,6 @@ _REGISTERING: Final = 0.3
 """How many of the callbacks that take long register again first."""
 _NODES_MAX: Final = 12
 _WAITING_MAX: Final = 60
-
-
-class World(Protocol):
-    """What a manager needs of the world that it is in."""
-
-    def note(self, who: str, verb: str, message: Any) -> None:
-        """Write down what a manager says or hears."""
-
-    def fail(self, error: BaseException) -> None:
-        """Note that something is not as it must be."""
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-
-    def new_door(self, rm_id: str, door: str) -> SchedulerAPI:
-        """Return the scheduler, as a process finds it that begins in place of one that was killed."""
 
 
 class SimulatedManager(ResourceManager):
@@ -79,6 +64,7 @@ class SimulatedManager(ResourceManager):
         self._world = world
         self.partitions: tuple[str, ...] = ("default", "gpu") if rng.random() < 0.3 else ("default",)
         self.configuration: Configuration = random_configuration(rng, self.partitions)
+        self._floor = RuntimeFloor(world.scheduler_time_ns)
         self._confirms_at_once = rng.random() < 0.6
         habit = one_of(rng, ("not", "not", "at once", "later"))
         self._predicate_habit = "not" if door == STREAMS else habit
@@ -115,6 +101,7 @@ class SimulatedManager(ResourceManager):
         for application in record.applications.values():
             application.state = ""
         self._epoch += 1
+        self._floor.registered(self.configuration.text)
         self._recovery = recovery = Recovery(
             self._scheduler,
             si.RegisterResourceManagerRequest(
@@ -192,6 +179,7 @@ class SimulatedManager(ResourceManager):
         record = self.record
         if self._is_older and any(allocation.allocationKey != allocation.UUID for allocation in response.new):
             raise RecordError(f"an allocation has another UUID than its key, or none: {response.new}")
+        self._floor.hear(response)
         unwanted = [allocation for allocation in response.new if not record.placed(allocation)]
         for rejected in response.rejectedAllocations:
             record.rejected(rejected.allocationKey, rejected.applicationID, in_order=self.door != STREAMS)
@@ -471,6 +459,7 @@ class SimulatedManager(ResourceManager):
         self._world.note(self.rm_id, "says", request)
         with suppress(LicorneError):
             self._scheduler.update_configuration(request)
+            self._floor.configured(text)
 
     def crash(self, rng: random.Random) -> None:
         """Register once more, or begin as a new process if it is one; the record is what runs."""

@@ -15,6 +15,7 @@ from ..queue_properties import (
     PREEMPTION_POLICY,
     PROPERTIES,
     QUOTA_PREEMPTION_DELAY,
+    REFUSED_IF_UNREADABLE,
     reads,
 )
 from ..schema import PartitionConfig, PreemptionConfig, QueueConfig
@@ -127,6 +128,8 @@ def properties_are_readable(
         position = positions.get(f"properties.{name}", fallback)
         if name not in PROPERTIES:
             yield RuleFinding(position, f"the property {name!r} is not known{did_you_mean(name, PROPERTIES)}")
+        elif name in REFUSED_IF_UNREADABLE:
+            continue  # A value that is none is an error, not a warning.
         elif not reads(name, text):
             hint = did_you_mean(text, _WORDS.get(name, ()))
             yield RuleFinding(position, f"{text!r} is no value of {name}, the default is used{hint}")

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from ..access_control import AccessControlError, AccessControlList
 from ..building import parse_resource
 from ..names import QUEUE_NAME_RULE, is_queue_name
 from ..problems import RuleFinding
+from ..queue_properties import (
+    PREEMPTION_MIN_RUNTIME,
+    PREEMPTION_MIN_RUNTIME_SCOPE,
+    REFUSED_IF_UNREADABLE,
+    MinRuntimeScope,
+    reads,
+)
 from ..schema import QueueConfig
+from ..words import did_you_mean
 
 __all__ = [
     "access_lists_are_readable",
     "application_maxima_fit",
     "child_names_are_unique",
     "child_names_are_valid",
+    "costs_of_preemption_are_readable",
     "template_resources_are_readable",
 ]
+
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
+}
+"""The values of properties that have few; those of the others are durations."""
+_A_DURATION: Final[Mapping[str, str]] = {PREEMPTION_MIN_RUNTIME: "a duration such as '30m', or 0 for none"}
 
 
 def access_lists_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
@@ -88,3 +104,19 @@ def template_resources_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]
     parse_resource(template.guaranteed, template.positions, "guaranteed", findings)
     parse_resource(template.max, template.positions, "max", findings)
     yield from findings
+
+
+def costs_of_preemption_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
+    """Refuse values of the properties about the cost of preemption that are none, in a template as well."""
+    template = queue.child_template
+    for owner in (queue,) if template is None else (queue, template):
+        for name in REFUSED_IF_UNREADABLE:
+            text = owner.properties.get(name)
+            if text is None or reads(name, text):
+                continue
+            words = _VALUES.get(name, ())
+            wanted = " or ".join(repr(word) for word in words) or _A_DURATION[name]
+            position = owner.positions.get(f"properties.{name}", owner.position)
+            yield RuleFinding(
+                position, f"{name} is {text!r}, and must be {wanted}{did_you_mean(text, words)}"
+            )

@@ -7,11 +7,12 @@ predicates) and `decision`. What is decided there changes nothing; it is carried
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
 from ...applications.ask_walk import Candidate
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
 from ...nodes.block import NodeEntry
+from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
 from ...resources.quantity_texts import resource_text
 from ...resources.resource import total_of
@@ -31,10 +32,11 @@ from ..acts import (
     victim_record,
 )
 from ..claims import committed_resources
+from ..protection import ProtectedVictims, Protection
 from ..victims import Victim, described
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
-from .candidate_nodes import PreemptibleReservations, find_candidate_nodes, preemptible_reservations
-from .candidate_victims import collect_victims
+from .candidate_nodes import find_candidate_nodes, preemptible_reservations
+from .candidate_victims import CandidateVictims, collect_victims
 from .decision import (
     NoPreemption,
     PreemptionPlan,
@@ -78,22 +80,40 @@ def preempt_for_queue(
         _note(state, entry, candidate, refused.text)
         return refused
     attempts.left -= 1
-    node = _attempt(state, entry, candidate, attempts.victims, nodes_tried=nodes_tried)
-    if not isinstance(node, NoPreemption):
-        return node
-    if node is NoPreemption.PENDING:
-        return RefusedAttempt(node.text, is_made=True, is_pending=True)
-    if node is NoPreemption.TOO_LATE:
+    found = _attempt(state, entry, candidate, attempts.victims, nodes_tried=nodes_tried)
+    if isinstance(found, NodeEntry):
+        return found
+    reason = NoPreemption.PROTECTED if isinstance(found, ProtectedVictims) else found
+    if reason is NoPreemption.PENDING:
+        return RefusedAttempt(reason.text, is_made=True, is_pending=True)
+    if reason is NoPreemption.TOO_LATE:
         attempts.victims.clear()  # Another thread has ended some.
+    holds_ns = _holds_until_ns(state, found, now_ns)
+    retry_ns = min(holds_ns, now_ns + CHECK_INTERVAL_NS)
     refused_to_ns = None
-    if node.holds_for_shape:
+    if reason.holds_for_shape:
         shape = _shape(entry, candidate, nodes_tried=nodes_tried)
-        state.failed_preemptions.note(shape, now_ns, change_stamp(state))
+        state.failed_preemptions.note(shape, now_ns, change_stamp(state), holds_ns)
         attempts.failed[preempting_ask(candidate)] = None
         refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
-    entry.application.asks.note_preemption(candidate.ask.allocation_key, now_ns, triggered=False)
-    _note(state, entry, candidate, node.text)
-    return RefusedAttempt(node.text, now_ns + CHECK_INTERVAL_NS, refused_to_ns, is_made=True)
+    checked_ns = retry_ns - CHECK_INTERVAL_NS
+    entry.application.asks.note_preemption(candidate.ask.allocation_key, checked_ns, triggered=False)
+    _note(state, entry, candidate, reason.text)
+    return RefusedAttempt(reason.text, retry_ns, refused_to_ns, is_made=True)
+
+
+def _holds_until_ns(state: PartitionState, found: NoPreemption | ProtectedVictims, now_ns: int) -> int:
+    """Return until when a failed attempt holds if nothing changes.
+
+    That is the end of a protection, unless time may do something else before: reservations and claims end
+    after a time as well.
+    """
+    if not isinstance(found, ProtectedVictims):
+        return now_ns + CHECK_INTERVAL_NS
+    until_ns = found.first.until_ns
+    if state.reservations or state.claims.by_key:
+        return min(until_ns, now_ns + CHECK_INTERVAL_NS)
+    return until_ns
 
 
 def _refusal(
@@ -171,15 +191,15 @@ def _attempt(
     victims: dict[str, tuple[Victim, ...]],
     *,
     nodes_tried: bool,
-) -> NodeEntry | NoPreemption:
+) -> NodeEntry | NoPreemption | ProtectedVictims:
     """Decide, and carry out the decision; return the node to reserve, or why nothing was preempted."""
     facts_of = _facts_if_entitled(state, entry, candidate.ask)
     if facts_of is None:
         return NoPreemption.GUARANTEE
-    preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
-    view = _view(state, entry, candidate, facts_of, preemptible, victims=victims, nodes_tried=nodes_tried)
-    plan = decide(view, state.node_checks)
-    if isinstance(plan, NoPreemption):
+    moment = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried)
+    view = moment.view(victims)
+    plan = moment.decide(view, state.node_checks)
+    if not isinstance(plan, PreemptionPlan):
         return plan
     record = record_of(view, plan, entry, state.now_ns())
     if _must_pause(state, record):
@@ -188,14 +208,14 @@ def _attempt(
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
     _carry_out(state, entry, view, plan, record)
-    if plan.node_id in preemptible and node.reserved:
-        unreserve(state, *preemptible[plan.node_id])
+    if plan.node_id in moment.preemptible and node.reserved:
+        unreserve(state, *moment.preemptible[plan.node_id])
     return node
 
 
 def plan_now(
     state: PartitionState, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
-) -> PreemptionRecord | NoPreemption:
+) -> PreemptionRecord | NoPreemption | ProtectedVictims:
     """Return what would be remembered of a preemption that was decided now, or why there would be none.
 
     Nothing is changed, and the RM's predicates are not asked.
@@ -203,10 +223,10 @@ def plan_now(
     facts_of = _facts_if_entitled(state, entry, candidate.ask)
     if facts_of is None:
         return NoPreemption.GUARANTEE
-    preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
-    view = _view(state, entry, candidate, facts_of, preemptible, victims={}, nodes_tried=nodes_tried)
-    plan = decide(view, None)
-    if isinstance(plan, NoPreemption):
+    moment = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried)
+    view = moment.view({})
+    plan = moment.decide(view, None)
+    if not isinstance(plan, PreemptionPlan):
         return plan
     record = record_of(view, plan, entry, state.now_ns())
     return NoPreemption.REPEATS if _must_pause(state, record) else record
@@ -230,46 +250,75 @@ def _facts_if_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask)
     return facts_of if may_be_entitled(facts_of(queue), ask) else None
 
 
-def _view(
-    state: PartitionState,
-    entry: ApplicationEntry,
-    candidate: Candidate,
-    facts_of: QueueFactsOf,
-    preemptible: PreemptibleReservations,
-    *,
-    victims: dict[str, tuple[Victim, ...]],
-    nodes_tried: bool,
-) -> PreemptionView:
-    ask = candidate.ask
-    candidates = collect_victims(entry.queue, ask, facts_of, victims)
-    candidate_nodes = find_candidate_nodes(
-        state,
-        ask,
-        candidates,
-        reserved_node=candidate.reserved_node,
-        nodes_tried=nodes_tried,
-        preemptible=preemptible,
-    )
-    levels = [(level.maximum, facts_of.committed.most_of(level)) for level in entry.queue.above]
-    lack = lack_of_queues(ask, levels)
-    unclaimed = state.claims.unclaimed() if lack else ()
-    if unclaimed:
-        coming = [
-            total_of(each.resource for each in unclaimed if level in each.queue.above)
-            for level in entry.queue.above
-        ]
-        less = lack_of_queues(ask, levels, coming)
-        unclaimed = () if less == lack else unclaimed
-        lack = less
-    return PreemptionView(
-        ask=ask,
-        leaf=facts_of(entry.queue),
-        lack=lack,
-        candidates=candidates,
-        candidate_nodes=candidate_nodes,
-        nodes_tried=nodes_tried,
-        unclaimed=unclaimed,
-    )
+@final
+class _Moment:
+    """An ask and the partition at the moment of an attempt."""
+
+    def __init__(
+        self,
+        state: PartitionState,
+        entry: ApplicationEntry,
+        candidate: Candidate,
+        facts_of: QueueFactsOf,
+        *,
+        nodes_tried: bool,
+    ) -> None:
+        self._state = state
+        self._entry = entry
+        self._candidate = candidate
+        self._facts_of = facts_of
+        self._nodes_tried = nodes_tried
+        self.preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
+
+    def view(self, victims: dict[str, tuple[Victim, ...]]) -> PreemptionView:
+        """Return all that the decision depends on; `victims` is what is known of the leaves, and grows."""
+        queue, ask = self._entry.queue, self._candidate.ask
+        protection = Protection(queue, self._state.now_ns(), for_guarantee=True)
+        return self._view_of(collect_victims(queue, ask, self._facts_of, victims, protection))
+
+    def decide(
+        self, view: PreemptionView, checks: NodeChecks | None
+    ) -> PreemptionPlan | NoPreemption | ProtectedVictims:
+        """Decide; if it is protection alone that lets nothing end, the answer says so."""
+        plan = decide(view, checks)
+        protected = view.candidates.protected
+        if isinstance(plan, PreemptionPlan) or plan is NoPreemption.PENDING or not protected:
+            return plan
+        later = decide(self._view_of(view.candidates.without_protection()), None)
+        if isinstance(later, NoPreemption):
+            return plan
+        return ProtectedVictims.of(protected, len(view.candidates.victims))
+
+    def _view_of(self, candidates: CandidateVictims) -> PreemptionView:
+        state, queue, ask, facts_of = self._state, self._entry.queue, self._candidate.ask, self._facts_of
+        candidate_nodes = find_candidate_nodes(
+            state,
+            ask,
+            candidates,
+            reserved_node=self._candidate.reserved_node,
+            nodes_tried=self._nodes_tried,
+            preemptible=self.preemptible,
+        )
+        levels = [(level.maximum, facts_of.committed.most_of(level)) for level in queue.above]
+        lack = lack_of_queues(ask, levels)
+        unclaimed = state.claims.unclaimed() if lack else ()
+        if unclaimed:
+            coming = [
+                total_of(each.resource for each in unclaimed if level in each.queue.above)
+                for level in queue.above
+            ]
+            less = lack_of_queues(ask, levels, coming)
+            unclaimed = () if less == lack else unclaimed
+            lack = less
+        return PreemptionView(
+            ask=ask,
+            leaf=facts_of(queue),
+            lack=lack,
+            candidates=candidates,
+            candidate_nodes=candidate_nodes,
+            nodes_tried=self._nodes_tried,
+            unclaimed=unclaimed,
+        )
 
 
 def _carry_out(
@@ -341,4 +390,5 @@ def _why(view: PreemptionView, victim: Victim, need: str) -> str:
     guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
     protected = _with_guarantee(facts) if guaranteed else None
     excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
-    return f"{excess}; {described(victim)}; the willing go first, then the youngest, and {need}"
+    among = ", of those that have run long enough" if view.candidates.protected else ""
+    return f"{excess}; {described(victim)}; the willing go first, then the youngest{among}, and {need}"

@@ -17,6 +17,7 @@ from ...resources.comparisons import matches_any
 from ...resources.resource import Resource, add, fits_undefined_unlimited
 from ...values.allocation import Ask
 from ..claims import NOTHING_COMMITTED, CommittedResources
+from ..protection import Protected, Protection
 from ..victims import Victim, queue_order, victims_of
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
@@ -29,6 +30,13 @@ class CandidateVictims(NamedTuple):
     victims: tuple[Victim, ...]
     facts: dict[str, QueueFacts]
     """By the path of the leaf."""
+    protected: tuple[Protected, ...] = ()
+    """Those that would be possible victims, and have not run for as long as their queues want."""
+
+    def without_protection(self) -> CandidateVictims:
+        """Return the possible victims as they are once all of them have run long enough."""
+        victims = sorted((*self.victims, *(each.victim for each in self.protected)), key=queue_order)
+        return CandidateVictims(tuple(victims), self.facts)
 
 
 def fence_root(
@@ -60,7 +68,11 @@ def _has_room(queue: Queue, ask: Ask, committed: CommittedResources) -> bool:
 
 
 def collect_victims(
-    leaf: Queue, ask: Ask, facts_of: QueueFactsOf, known: dict[str, tuple[Victim, ...]]
+    leaf: Queue,
+    ask: Ask,
+    facts_of: QueueFactsOf,
+    known: dict[str, tuple[Victim, ...]],
+    protection: Protection | None = None,
 ) -> CandidateVictims:
     """Collect what may be preempted for an ask; never anything of its own leaf.
 
@@ -69,13 +81,15 @@ def collect_victims(
         ask: The ask.
         facts_of: Takes the facts of queues.
         known: What may be chosen at all, by the path of its leaf; what is not there is found, and added.
+        protection: What protects from an ask of this leaf, `None` if nothing does.
     """
     root, priorities = fence_root(leaf, ask, facts_of.committed)
     search = _Search(leaf, ask, facts_of, priorities, known)
+    search.protection = protection
     if root is not leaf:
         search.visit(root, priorities[root.path], fenced=False)
     search.victims.sort(key=queue_order)
-    return CandidateVictims(tuple(search.victims), search.facts)
+    return CandidateVictims(tuple(search.victims), search.facts, tuple(search.protected))
 
 
 class _Search:
@@ -96,6 +110,8 @@ class _Search:
         self.known = known
         self.ledger = ProjectedUsage(facts_of(leaf))
         self.victims: list[Victim] = []
+        self.protection: Protection | None = None
+        self.protected: list[Protected] = []
         self.facts: dict[str, QueueFacts] = {}
         self._shares_type: dict[Resource, bool] = {}
         """By size, whether it names a type that the ask names; many allocations have the same size."""
@@ -124,18 +140,23 @@ class _Search:
         facts = self.facts_of(queue)
         if not self.ledger.gives(facts, self.ask.resource):
             return
-        before = len(self.victims)
         found = self.known.get(queue.path)
         if found is None:
             entries = queue.entries.by_id.values()
             found = tuple(victim for entry in entries for victim in victims_of(entry))
             self.known[queue.path] = found
-        for victim in found:
-            ask = victim.allocation.ask
-            if (fenced or ask.priority <= priority) and self._matches(ask.resource):
-                self.victims.append(victim)
-        if len(self.victims) > before:
-            self.facts[queue.path] = facts
+        possible = [
+            victim
+            for victim in found
+            if (fenced or victim.allocation.ask.priority <= priority) and self._matches(victim.resource)
+        ]
+        if not possible:
+            return
+        self.facts[queue.path] = facts
+        if self.protection is not None:
+            possible, protected = self.protection.divide(queue, possible)
+            self.protected += protected
+        self.victims += possible
 
     def _matches(self, resource: Resource) -> bool:
         matches = self._shares_type.get(resource)

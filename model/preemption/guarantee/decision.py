@@ -44,6 +44,7 @@ class NoPreemption(Enum):
     REFUSED = ("Preemption does not help: the RM refused every node", False)
     SHORT = ("Preemption helped but short of resources", False)
     ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
+    PROTECTED = ("Preemption waits: what could end has not run for its minimum run time", True)
     REPEATS = ("Preemption waits: it would repeat one that had no effect", True)
     TOO_LATE = ("Victims picked earlier were released at the final stage", False)
     PENDING = ("The RM has not answered yet", False)

@@ -121,6 +121,20 @@ def a_blocker(
             ["the resource manager must agree: it is asked again in every cycle"],
         ),
         (
+            a_blocker(
+                REASON.PROTECTED,
+                KIND.QUEUE,
+                "root.dev",
+                detail="1 of 1 possible victims are protected, the first, v1, by min-runtime 30m of root.dev",
+                until_ns=NOW_NS + 60 * 10**9,
+            ),
+            (
+                "queue root.dev: what could be preempted has not run for its minimum run time: "
+                "1 of 1 possible victims are protected, the first, v1, by min-runtime 30m of root.dev (until in 1m)"
+            ),
+            ["nothing: preemption is tried again in 1m"],
+        ),
+        (
             a_blocker(REASON.PREDICATES, KIND.NODES, "", detail="n1 has a taint"),
             "the resource manager refuses every node with room: n1 has a taint",
             ["the resource manager must agree: it is asked again when it says that its answers change"],

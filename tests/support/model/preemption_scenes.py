@@ -104,8 +104,9 @@ class Scene(Harness):
             if queue not in self.state.entries:
                 rejection = self.submit(queue, queue)
                 assert rejection is None, rejection
-            group = f"group of {key}" if self.apart else ""
-            submission = an_ask_submission(key, queue, task_group_name=group, willing=willing, **options)
+            if self.apart:
+                options["task_group_name"] = f"group of {key}"
+            submission = an_ask_submission(key, queue, willing=willing, **options)
             self.partition.update_allocations([submission], [])
             self.validate()
             self.advance(milliseconds=10)

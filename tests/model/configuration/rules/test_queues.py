@@ -91,6 +91,19 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
         "invalid quantity: 'x'",
         "invalid suffix: '10K'; did you mean '10k'?",
     ),
+    "what costs of preemption cannot be read are refused, in templates too": (
+        below_root(
+            "- name: a\n  parent: true\n"
+            "  properties: {preemption.min-runtime: §soon, preemption.min-runtime.scope: §guarante}\n"
+            "  childtemplate: {properties: {preemption.min-runtime: §-5m}}"
+        ),
+        "preemption.min-runtime is 'soon', and must be a duration such as '30m', or 0 for none",
+        (
+            "preemption.min-runtime.scope is 'guarante', and must be 'all' or 'guarantee'; "
+            "did you mean 'guarantee'?"
+        ),
+        "preemption.min-runtime is '-5m', and must be a duration such as '30m', or 0 for none",
+    ),
     "all entries of a resource are read": (
         below_root("- {name: a, resources: {guaranteed: {memory: §x, vcore: 1, pods: §-1}}}"),
         "invalid quantity: 'x'",

@@ -98,9 +98,28 @@ def a_cluster(seed: int) -> Cluster:
 CLUSTERS: Final = st.integers(0, 2**32).map(a_cluster)
 
 
-def a_scene(cluster: Cluster) -> Scene:
-    """Build a cluster with an ask that is old enough to preempt."""
+def a_scene(
+    cluster: Cluster,
+    *,
+    bound: frozenset[str] = frozenset(),
+    apart_seconds: int = 0,
+    until_seconds: int = 0,
+    runtimes: dict[str, str] | None = None,
+) -> Scene:
+    """Build a cluster with an ask that is old enough to preempt.
+
+    Args:
+        cluster: The cluster.
+        bound: The keys of allocations that are bound to their nodes.
+        apart_seconds: How long after each other the allocations begin.
+        until_seconds: When the ask comes at the earliest, counted from the first of them.
+        runtimes: The minimum run times of queues, which those below them inherit.
+    """
     scene = Scene(QUEUES)
+    for path, runtime in sorted((runtimes or {}).items()):
+        for queue in scene.state.tree:
+            if is_under(queue.path, scene.queue(path)):
+                queue.apply_properties({**queue.properties, "preemption.min-runtime": runtime})
     for path in (*LEAVES, *PARENTS):
         guaranteed = cluster.guarantee(path)
         above = cluster.above.get(path)
@@ -118,6 +137,7 @@ def a_scene(cluster: Cluster) -> Scene:
             submission = an_ask_submission(
                 f"v{number}",
                 entry.leaf,
+                required_node=f"n{node}" if f"v{number}" in bound else "",
                 resource=entry.resource,
                 priority=entry.priority,
                 created_at_seconds=number,
@@ -126,6 +146,9 @@ def a_scene(cluster: Cluster) -> Scene:
                 willing=entry.willing,
             )
             scene.partition.update_allocations([submission], [])
+        scene.advance(apart_seconds)
+        until_seconds -= apart_seconds
+    scene.advance(max(0, until_seconds))
     scene.asks("ask", queue=ASK_LEAF, resource=cluster.ask, priority=cluster.priority)
     scene.run_until_idle()
     scene.advance(11)
@@ -260,6 +283,48 @@ def test_victims_are_of_other_leaves_and_of_no_higher_priority(cluster: Cluster)
 
         assert victim.queue_path != ASK_LEAF
         assert entry.priority <= cluster.priority
+
+
+def decided(cluster: Cluster, seconds: int, settings_of: dict[str, str], bound: frozenset[str]) -> list[str]:
+    """Return who is preempted in a cluster whose allocations start a second after each other.
+
+    Args:
+        cluster: The cluster.
+        seconds: When the ask comes, counted from the first allocation.
+        settings_of: The minimum run times by queue.
+        bound: The keys of allocations that are bound to their nodes, so that they are no victims.
+    """
+    scene = a_scene(cluster, bound=bound, apart_seconds=1, until_seconds=seconds, runtimes=settings_of)
+    for _ in range(3):
+        scene.cycle()
+    return scene.preempted
+
+
+def protecting(leaf: str, runtimes: dict[str, str]) -> int:
+    """Return for how many seconds an allocation is protected from the ask, by another reading of the rule."""
+    team = leaf.rpartition(".")[0]
+    if leaf == ASK_LEAF or team == ASK_LEAF.rpartition(".")[0]:
+        own = runtimes.get(leaf, runtimes.get(team, "0s"))
+    else:
+        own = runtimes.get(leaf if team == "root" else team, "0s")
+    return int(own[:-1])
+
+
+@settings(deadline=None, max_examples=4 * EXAMPLES)
+@given(cluster=CLUSTERS, seconds=st.integers(10, 40), data=st.data())
+def test_protection_decides_as_if_what_it_protects_could_never_end(
+    cluster: Cluster, seconds: int, data: st.DataObject
+) -> None:
+    """The same cluster, with those that are too young bound to their nodes: the victims are the same."""
+    paths = data.draw(st.sets(st.sampled_from([*LEAVES, *PARENTS]), min_size=1))
+    runtimes = {path: f"{data.draw(st.integers(0, 40))}s" for path in sorted(paths)}
+    young = frozenset(
+        f"v{number}"
+        for number, entry in enumerate(cluster.running)
+        if max(seconds, len(cluster.running)) + 11 - number < protecting(entry.leaf, runtimes)
+    )
+
+    assert decided(cluster, seconds, {}, young) == decided(cluster, seconds, runtimes, frozenset())
 
 
 @settings(deadline=None, max_examples=EXAMPLES)

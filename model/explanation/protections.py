@@ -1,0 +1,91 @@
+"""Whether preemption would give an ask room, and waits only because its victims have not run long enough."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias, final
+
+from ..applications.ask_walk import Candidate, CandidateKind
+from ..applications.report import WaitingAsk
+from ..preemption.guarantee.attempt import plan_now
+from ..preemption.protection import ProtectedVictims
+from ..preemption.required_node import protected_on
+from ..queues.application_entry import ApplicationEntry
+from ..queues.quota import has_guarantee
+from ..resources.resource import Resource
+from ..state.partition_state import PartitionState
+from ..values.refusals import RefusalReason
+from .asks import AskObstacles
+from .blockers import Blocker, SubjectKind
+
+__all__ = ["HELPED_BY_PREEMPTION", "ProtectionChecker", "protected_text"]
+
+HELPED_BY_PREEMPTION: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS})
+"""What preemption for a guarantee can change."""
+
+_Shape: TypeAlias = "tuple[Resource, int, str, str, bool]"
+
+
+def protected_text(protected: ProtectedVictims) -> str:
+    """Return how many possible victims are protected, and which one is the first that will not be."""
+    return (
+        f"{protected.number} of {protected.possible} possible victims are protected, "
+        f"the first, {protected.first.victim.key}, by {protected.first.why}"
+    )
+
+
+@final
+class ProtectionChecker:
+    """Says of the asks of one application whether protection alone keeps them from preempting.
+
+    Args:
+        state: The partition.
+        entry: The application.
+    """
+
+    def __init__(self, state: PartitionState, entry: ApplicationEntry) -> None:
+        self._state = state
+        self._entry = entry
+        self._is_used = any(queue.settings.min_runtime_ns for queue in state.tree)
+        self._known: dict[_Shape, Blocker | None] = {}
+        """Asks of one shape have one answer; each is as costly as an attempt to preempt."""
+
+    def add_to(self, waiting: WaitingAsk, obstacles: AskObstacles) -> AskObstacles:
+        """Return what blocks an ask, with the protection of its victims where that is in the way."""
+        reasons = {blocker.reason for blocker in obstacles.blockers}
+        if not self._is_used or not reasons:
+            return obstacles
+        ask = waiting.ask
+        nodes_tried = RefusalReason.QUEUE_QUOTA not in reasons
+        shape = (ask.resource, ask.priority, ask.required_node, waiting.reserved_node, nodes_tried)
+        if shape not in self._known:
+            protected = self._protected(waiting, reasons, nodes_tried=nodes_tried)
+            self._known[shape] = None if protected is None else _blocker(protected)
+        blocker = self._known[shape]
+        return obstacles if blocker is None else obstacles._replace(blockers=(*obstacles.blockers, blocker))
+
+    def _protected(
+        self, waiting: WaitingAsk, reasons: set[RefusalReason], *, nodes_tried: bool
+    ) -> ProtectedVictims | None:
+        state, entry, ask = self._state, self._entry, waiting.ask
+        if ask.required_node:
+            node = state.nodes.get(ask.required_node)
+            is_full = reasons == {RefusalReason.REQUIRED_NODE_FULL}
+            return None if node is None or not is_full else protected_on(state, entry, ask, node)
+        may_preempt = state.preemption_enabled and ask.allow_preempt_other and has_guarantee(entry.queue)
+        if not may_preempt or reasons - HELPED_BY_PREEMPTION:
+            return None
+        candidate = Candidate(ask, CandidateKind.PREEMPTION, waiting.reserved_node, False, None)
+        planned = plan_now(state, entry, candidate, nodes_tried=nodes_tried)
+        return planned if isinstance(planned, ProtectedVictims) else None
+
+
+def _blocker(protected: ProtectedVictims) -> Blocker:
+    first = protected.first
+    return Blocker(
+        reason=RefusalReason.PROTECTED,
+        kind=SubjectKind.QUEUE,
+        subject=first.queue.path,
+        detail=protected_text(protected),
+        position=first.position,
+        until_ns=first.until_ns,
+    )

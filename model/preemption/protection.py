@@ -1,0 +1,134 @@
+"""Protection: what has not run for the minimum run time of its queue may be no victim yet.
+
+The time counts from when an allocation was bound to its node. The members of a gang, and the placeholders
+that stand for them, share the time of the last of them that was bound: before that the gang did nothing. The
+value is that of the widest queue around the victim that the preemptor is not in: what a team sets for its
+own queues binds these among each other, and outsiders meet what is set for the team.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, final
+
+from ..configuration.durations import short_duration_text
+from ..configuration.positions import Position
+from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, MinRuntimeScope
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..values.allocation import Allocation
+from .victims import Victim
+
+__all__ = ["Protected", "ProtectedVictims", "Protection", "position_of_property"]
+
+
+class Protected(NamedTuple):
+    """A possible victim that has not run long enough."""
+
+    victim: Victim
+    queue: Queue
+    """Whose minimum run time protects it."""
+    until_ns: int
+
+    @property
+    def why(self) -> str:
+        """What protects it, in words."""
+        runtime = short_duration_text(self.queue.settings.min_runtime_ns)
+        return f"min-runtime {runtime} of {self.queue.path}"
+
+    @property
+    def position(self) -> Position | None:
+        """Where that stands in the configuration, `None` if it is in none."""
+        return position_of_property(self.queue, PREEMPTION_MIN_RUNTIME)
+
+
+class ProtectedVictims(NamedTuple):
+    """Why preemption waits: it would help if some of what could end had run long enough."""
+
+    number: int
+    """How many are protected."""
+    possible: int
+    """How many could end, these included."""
+    first: Protected
+    """The one that may be a victim first."""
+
+    @classmethod
+    def of(cls, protected: Sequence[Protected], others: int) -> ProtectedVictims:
+        """Return it for what is protected and a number of others; of equals the lowest key is first."""
+        first = min(protected, key=lambda each: (each.until_ns, each.victim.key))
+        return cls(len(protected), len(protected) + others, first)
+
+
+def position_of_property(queue: Queue, name: str) -> Position | None:
+    """Return where a property of a queue is written, for one that is inherited in a queue above it."""
+    for level in queue.above:
+        position = level.positions.get(f"properties.{name}")
+        if position is not None:
+            return position
+    return None
+
+
+@final
+class Protection:
+    """Whether allocations have run long enough to be victims, at one moment.
+
+    Args:
+        outside: The leaf of the ask that preempts, or the queue whose maximum is enforced.
+        now_ns: The time.
+        for_guarantee: It is for a guarantee: other kinds of preemption are not bound everywhere.
+    """
+
+    def __init__(self, outside: Queue, now_ns: int, *, for_guarantee: bool) -> None:
+        self._now_ns = now_ns
+        self._for_guarantee = for_guarantee
+        self._outside = frozenset(level.path for level in outside.above)
+        self._gangs: dict[str, int] = {}
+        """When the last member of a gang was bound, by application."""
+
+    def queue_around(self, leaf: Queue) -> Queue:
+        """Return the queue whose minimum run time protects what runs in a leaf."""
+        around = leaf
+        for level in leaf.above:
+            if level.path in self._outside:
+                break
+            around = level
+        return around
+
+    def divide(self, leaf: Queue, victims: Iterable[Victim]) -> tuple[list[Victim], list[Protected]]:
+        """Divide what runs in a leaf into what may be a victim now, and what is protected still."""
+        queue = self.queue_around(leaf)
+        settings = queue.settings
+        runtime_ns = settings.min_runtime_ns
+        if not self._for_guarantee and settings.min_runtime_scope is MinRuntimeScope.GUARANTEE:
+            runtime_ns = 0
+        if runtime_ns == 0:
+            return list(victims), []
+        free: list[Victim] = []
+        protected: list[Protected] = []
+        for victim in victims:
+            until_ns = self._bound_ns(victim) + runtime_ns
+            if until_ns > self._now_ns:
+                protected.append(Protected(victim, queue, until_ns))
+            else:
+                free.append(victim)
+        return free, protected
+
+    def _bound_ns(self, victim: Victim) -> int:
+        if not _is_of_gang(victim.allocation):
+            return victim.allocation.bound_at_ns
+        name = victim.entry.application_id
+        bound_ns = self._gangs.get(name)
+        if bound_ns is None:
+            bound_ns = self._gangs[name] = _last_bound_ns(victim.entry)
+        return max(bound_ns, victim.allocation.bound_at_ns)
+
+
+def _is_of_gang(allocation: Allocation) -> bool:
+    """Return whether an allocation is a placeholder, or has taken the place of one."""
+    return allocation.ask.placeholder or allocation.placeholder_created_at_ns is not None
+
+
+def _last_bound_ns(entry: ApplicationEntry) -> int:
+    placed = entry.application.allocations.all()
+    times = [each.allocation.bound_at_ns for each in placed if _is_of_gang(each.allocation)]
+    return max(times, default=0)

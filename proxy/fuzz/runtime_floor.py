@@ -1,0 +1,81 @@
+"""What a simulated resource manager knows of minimum run times: a second reading of its configuration.
+
+It does not know in which queue the scheduler counts something. But whatever the queue is, nothing may be
+preempted that has run for less than the smallest minimum run time of all queues.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, final
+
+from ..si import si_pb2 as si
+from .cluster_record import RecordError
+
+__all__ = ["RuntimeFloor"]
+
+_RUNTIME: Final = "preemption.min-runtime"
+_SCOPE: Final = "preemption.min-runtime.scope"
+_FOR_GUARANTEE: Final = "preempting allocations to free up resources to run ask: "
+"""How the texts of releases for a guarantee begin; the other kinds of preemption have others."""
+
+
+@final
+class RuntimeFloor:
+    """Checks that nothing is preempted before the smallest minimum run time of the configuration.
+
+    Args:
+        now_ns: The time of the scheduler, `None` where it goes on while callbacks are under way.
+    """
+
+    def __init__(self, now_ns: Callable[[], int | None]) -> None:
+        self._now_ns = now_ns
+        self._guarantee_ns = self._other_ns = 0
+        self._placed_ns: dict[str, int] = {}
+        """When what runs was placed, where that is known."""
+
+    def registered(self, text: str) -> None:
+        """Take a configuration, as `random_configuration` writes it; what runs is recovered with it."""
+        self._placed_ns.clear()  # The scheduler counts from when it hears of them.
+        self.configured(text)
+
+    def configured(self, text: str) -> None:
+        """Take another configuration."""
+        roots = [partition["queues"][0] for partition in json.loads(text)["partitions"]]
+        leaves = [leaf for root in roots for leaf in _leaves(root, {})]
+        self._guarantee_ns = min((_runtime_ns(leaf) for leaf in leaves), default=0)
+        binding = [0 if leaf.get(_SCOPE) == "guarantee" else _runtime_ns(leaf) for leaf in leaves]
+        self._other_ns = min(binding, default=0)
+
+    def hear(self, response: si.AllocationResponse) -> None:
+        """Note what is placed, and check what is preempted.
+
+        Raises:
+            RecordError: Something has not run long enough.
+        """
+        now_ns = self._now_ns()
+        if now_ns is None:
+            return
+        self._placed_ns |= {allocation.allocationKey: now_ns for allocation in response.new}
+        for release in response.released:
+            key, message = release.allocationKey, release.message
+            floor_ns = self._guarantee_ns if message.startswith(_FOR_GUARANTEE) else self._other_ns
+            ran_ns = now_ns - self._placed_ns.get(key, -floor_ns)
+            if release.terminationType == si.PREEMPTED_BY_SCHEDULER and ran_ns < floor_ns:
+                raise RecordError(f"{key} is preempted after {ran_ns} ns, and no queue allows it so soon")
+
+
+def _leaves(queue: dict[str, Any], above: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Walk the properties of all leaves, and of those that are made of templates."""
+    properties = above | queue.get("properties", {})
+    if queue.get("parent") and not queue.get("queues"):
+        yield queue.get("childtemplate", {}).get("properties", {})
+    elif not queue.get("queues"):
+        yield properties
+    for child in queue.get("queues", ()):
+        yield from _leaves(child, properties)
+
+
+def _runtime_ns(properties: dict[str, str]) -> int:
+    return int(properties.get(_RUNTIME, "0s").removesuffix("s")) * 1_000_000_000
