@@ -24,7 +24,7 @@ class ApplicationAllocations:
     __slots__ = ("_core",)
 
     MARKS: Final = Marks(
-        reads=("is_preempted", "preempted_keys", "get", "all"),
+        reads=("is_preempted", "preempted_keys", "get", "all", "checkpoint_ns"),
         writes=(
             "try_place",
             "recover",
@@ -36,6 +36,7 @@ class ApplicationAllocations:
             "mark_released",
             "mark_preempted",
             "unmark_preempted",
+            "note_checkpoint",
         ),
     )
 
@@ -200,6 +201,17 @@ class ApplicationAllocations:
         placed = self._core.holdings.placed.get(allocation_key)
         if placed is not None:
             placed.preempted = False
+
+    def note_checkpoint(self, allocation_key: str, time_ns: int) -> None:
+        """Note when the work of an allocation was saved; the latest such time counts."""
+        placed = self._core.holdings.placed.get(allocation_key)
+        if placed is not None:
+            placed.checkpoint_ns = max(time_ns, placed.checkpoint_ns or time_ns)
+
+    def checkpoint_ns(self, allocation_key: str) -> int | None:
+        """Return when the work of an allocation was saved last, `None` if that was never reported."""
+        placed = self._core.holdings.placed.get(allocation_key)
+        return None if placed is None else placed.checkpoint_ns
 
     def is_preempted(self, allocation_key: str) -> bool:
         """Return whether an allocation has been chosen as a victim."""

@@ -17,12 +17,14 @@ class Placed:
     not asked twice to end a victim.
     """
 
-    __slots__ = ("allocation", "preempted", "released", "swap")
+    __slots__ = ("allocation", "checkpoint_ns", "preempted", "released", "swap")
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
         self.released = False
         self.preempted = False
+        self.checkpoint_ns: int | None = None
+        """When the RM reported last that the work is saved."""
         self.swap: Allocation | None = None
         """Of a placeholder: the real allocation that replaces it once the RM confirms its end."""
 
@@ -37,4 +39,5 @@ class Placed:
         copy.released = self.released
         copy.preempted = self.preempted
         copy.swap = self.swap
+        copy.checkpoint_ns = self.checkpoint_ns
         return copy

@@ -68,7 +68,9 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
         placement_rules=tuple(_rule(rule) for rule in document.placementrules),
         limits=limits,
         preemption=PreemptionConfig(
-            enabled=preemption.enabled, quota_preemption_enabled=preemption.quotapreemptionenabled
+            enabled=preemption.enabled,
+            quota_preemption_enabled=preemption.quotapreemptionenabled,
+            victims=preemption.victims,
         ),
         node_sort_policy=NodeSortPolicyConfig(
             type=policy.type, resource_weights=MappingProxyType(policy.resourceweights)

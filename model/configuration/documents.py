@@ -273,6 +273,7 @@ class YamlPreemption(YamlNode):
 
     enabled: _OptionalFlag = None
     quotapreemptionenabled: _OptionalFlag = None
+    victims: _Text = ""
 
 
 class YamlNodeSortPolicy(YamlNode):

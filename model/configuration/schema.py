@@ -30,6 +30,7 @@ __all__ = [
     "QueueConfig",
     "RuleConfig",
     "SchedulerConfig",
+    "VictimOrdering",
 ]
 
 
@@ -157,12 +158,28 @@ class RuleConfig:
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
 
 
+class VictimOrdering(Enum):
+    """Which possible victims go first among equals; the values are what the configuration says."""
+
+    YOUNGEST = "youngest"
+    LEAST_WORK = "least-work"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionConfig:
-    """The switches of preemption; `None` means not set: preemption is on, quota preemption off."""
+    """How a partition preempts; `None` means not set: preemption is on, quota preemption off.
+
+    `victims` is the order of victims as written, or the empty text.
+    """
 
     enabled: bool | None = None
     quota_preemption_enabled: bool | None = None
+    victims: str = ""
+
+    @property
+    def order(self) -> VictimOrdering:
+        """The order of victims of a configuration that has been checked; the empty text means `youngest`."""
+        return VictimOrdering(self.victims or VictimOrdering.YOUNGEST)
 
 
 class NodeSortPolicy(Enum):

@@ -29,7 +29,8 @@ from ..state.preemption_log import PreemptionCause, PreemptionRecord, VictimReco
 from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
 from .protection import Protected, Protection
-from .victims import Victim, described, quota_order, victims_of
+from .victims import Victim, quota_order, victims_of
+from .work_lost import WorkLost, described_at
 
 __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
 
@@ -61,9 +62,12 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
     selected = 0
     types = _excess(queue)
     protection = Protection(queue, now_ns, for_guarantee=False)
+    work_lost = WorkLost.counted_in(state)
     protected: list[Protected] = []
     for leaf, target in shared_out(queue, over):
         everything = [victim for entry in leaf.entries.by_id.values() for victim in victims_of(entry)]
+        if work_lost is not None:
+            everything = [work_lost.measured(victim) for victim in everything]
         candidates, later = protection.divide(leaf, everything)
         spare = _above_guarantees(leaf)
         spare = Resource({name: quantity for name, quantity in spare.items() if types.has(name)})
@@ -75,7 +79,7 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
         release_by_application(state, marked, text)
         state.claims.note_unclaimed(ending_of(marked))
         report_preempted(state, marked, f"Quota change enforcement process in {queue.path}")
-        gone += [victim_record(victim, _why(victim, target)) for victim in marked]
+        gone += [victim_record(victim, _why(victim, target, now_ns)) for victim in marked]
     summary = (
         f"Quota Preemption results summary: preemptable resources: {describe(over)}, claimed resources: "
         f"{describe(total_of(victim.resource for victim in gone))}, selected victims: {selected}, "
@@ -207,8 +211,8 @@ def _record(queue: Queue, over: Resource, victims: Sequence[VictimRecord], now_n
     )
 
 
-def _why(victim: Victim, target: Resource) -> str:
+def _why(victim: Victim, target: Resource, now_ns: int) -> str:
     return (
-        f"{described(victim)}; next in the order of {victim.queue.path}, "
+        f"{described_at(victim, now_ns)}; next in the order of {victim.queue.path}, "
         f"and no more than the {resource_text(target)} that it has to give back"
     )

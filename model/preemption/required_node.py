@@ -23,7 +23,8 @@ from ..values.allocation import Ask
 from .acts import by_ask, ending_of, mark_all, release_all, remember, report_preempted, victim_record
 from .claims import committed_resources
 from .protection import Protected, ProtectedVictims, Protection
-from .victims import Need, Victim, described, needed_only, required_node_order
+from .victims import Need, Victim, needed_only, required_node_order
+from .work_lost import WorkLost, described_at
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node", "protected_on"]
 
@@ -147,14 +148,19 @@ def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask, te
 def _on_node(state: PartitionState, node: NodeEntry) -> list[Victim]:
     """Return the allocations on a node that may be chosen; marking them finds those that are ending."""
     found = []
+    work_lost = WorkLost.counted_in(state)
     for allocation in node.node.facts().allocations:
         entry = state.entries.get(allocation.ask.application_id)
         key = allocation.ask.allocation_key
         if entry is None or entry.application.allocations.get(key) is None:
             continue  # It is to take the place of a placeholder elsewhere.
-        victim = Victim(allocation, entry, preempted=entry.application.allocations.is_preempted(key))
-        if victim.is_free:
-            found.append(victim)
+        mine = entry.application.allocations
+        victim = Victim(allocation, entry, preempted=mine.is_preempted(key))
+        if not victim.is_free:
+            continue
+        if work_lost is not None:
+            victim = work_lost.measured(victim._replace(checkpoint_ns=mine.checkpoint_ns(key)))
+        found.append(victim)
     return found
 
 
@@ -185,13 +191,14 @@ def _carry_out(
         node_id=node.node_id,
         wanted=ask.resource,
         reason=reason,
-        victims=tuple(victim_record(victim, _why(victim, ask, node)) for victim in victims),
+        victims=tuple(victim_record(victim, _why(victim, ask, node, now_ns)) for victim in victims),
     )
     remember(state, record)
 
 
-def _why(victim: Victim, ask: Ask, node: NodeEntry) -> str:
+def _why(victim: Victim, ask: Ask, node: NodeEntry, now_ns: int) -> str:
     return (
-        f"{described(victim)}; of what runs on {node.node_id} with a priority up to {ask.priority} "
-        f"it is next in the order, and without its {resource_text(victim.resource)} the ask would not fit"
+        f"{described_at(victim, now_ns)}; of what runs on {node.node_id} with a priority up to "
+        f"{ask.priority} it is next in the order, and without its {resource_text(victim.resource)} "
+        f"the ask would not fit"
     )

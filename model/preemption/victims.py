@@ -22,6 +22,7 @@ __all__ = [
     "Need",
     "Reluctance",
     "Victim",
+    "cost_of",
     "described",
     "given_back",
     "needed_only",
@@ -54,6 +55,10 @@ class Victim(NamedTuple):
     """It has been chosen before, for something else."""
     released: bool = False
     """The RM has been asked to end it already."""
+    checkpoint_ns: int | None = None
+    """When the RM reported last that its work is saved, `None` if it has not."""
+    lost: int | None = None
+    """How much work is lost with it; `None` where that does not decide, and the youngest go first."""
 
     @property
     def key(self) -> str:
@@ -90,7 +95,7 @@ def victims_of(entry: ApplicationEntry) -> Iterator[Victim]:
     if not (facts.allocated or facts.placeholder_allocated):
         return  # Most of a backlog has none: it is not asked.
     for placed in entry.application.allocations.all():
-        victim = Victim(placed.allocation, entry, placed.preempted, placed.released)
+        victim = Victim(placed.allocation, entry, placed.preempted, placed.released, placed.checkpoint_ns)
         if victim.is_free:
             yield victim
 
@@ -144,16 +149,29 @@ def needed_only(victims: Sequence[Victim], *needs: Need) -> tuple[Victim, ...]:
 
 
 def required_node_order(victim: Victim) -> VictimOrder:
-    """Return the place by reluctance, then the lowest priority, the youngest age, the smallest size."""
+    """Return the place by reluctance, then the lowest priority, the youngest age, the smallest size.
+
+    Where work lost decides, the one that loses the least goes before the youngest; so in all orders.
+    """
     ask = victim.allocation.ask
     size = sum(ask.resource.values())
-    return (victim.reluctance, ask.priority, -ask.created_at_ns, size, ask.allocation_key)
+    return (victim.reluctance, ask.priority, _age_or_lost(victim), size, ask.allocation_key)
 
 
 def queue_order(victim: Victim) -> VictimOrder:
     """Return the place for a queue below its guarantee: willing, then non-originators, then the youngest."""
     ask = victim.allocation.ask
-    return (not ask.allow_preempt_self, ask.originator, -ask.created_at_ns, ask.allocation_key)
+    return (not ask.allow_preempt_self, ask.originator, _age_or_lost(victim), ask.allocation_key)
+
+
+def _age_or_lost(victim: Victim) -> int:
+    """Return what is lowest for the one that goes first: the youngest, or the one that loses least."""
+    return -victim.allocation.ask.created_at_ns if victim.lost is None else victim.lost
+
+
+def cost_of(victims: Iterable[Victim]) -> int:
+    """Return what it costs to end some victims: their number, or the work lost with all of them."""
+    return sum(1 if victim.lost is None else victim.lost for victim in victims)
 
 
 def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOrder:
@@ -172,7 +190,7 @@ def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOr
         victim.reluctance,
         -type_match_percent(ask.resource, target),
         ask.priority,
-        -(ask.created_at_ns // _HOUR_NS),
+        -(ask.created_at_ns // _HOUR_NS) if victim.lost is None else victim.lost,
         tuple(reversed(shares(wanted, maximum))),
         -ask.created_at_ns,
         ask.allocation_key,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from ..applications.state import ApplicationState
@@ -18,6 +18,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
 from ..values.allocation import (
+    CHECKPOINT_TIME_TAG,
     CREATION_TIME_TAG,
     FOREIGN_TAG,
     PREDICATE_CLASS_TAG,
@@ -111,6 +112,7 @@ class _AskBatch:
             return
         place_of = {id(ask): place for ask, place in zip(asks, places, strict=True)}
         for ask in known:
+            _note_checkpoint(entry, ask.allocation_key, ask.tags)
             reason = _resize_known(state, entry, ask.allocation_key, ask.resource)
             if reason is not None:
                 rejection = AllocationRejection(
@@ -144,12 +146,21 @@ def _submit(state: PartitionState, submission: AllocationSubmission) -> Rejectio
     key = submission.allocation_key
     if not entry.application.asks.knows(key):
         _recover(state, entry, ask_of(submission, state.now_ns()), submission.node_id)
+        _note_checkpoint(entry, key, submission.tags)
         return None
+    _note_checkpoint(entry, key, submission.tags)
     reason = _resize_known(state, entry, key, submission.resource)
     record = entry.application.asks.record(key)
     if reason is None and record is not None and not record.placed:
         _place_externally(state, entry, submission)
     return reason
+
+
+def _note_checkpoint(entry: ApplicationEntry, key: str, tags: Mapping[str, str]) -> None:
+    """Note when the work of an allocation was saved, if its RM says so."""
+    saved = tags.get(CHECKPOINT_TIME_TAG, "") if tags else ""
+    if re.fullmatch(r"[0-9]{1,10}", saved):
+        entry.application.allocations.note_checkpoint(key, int(saved) * _SECOND_NS)
 
 
 def submission_refusal(

@@ -16,7 +16,7 @@ from ..applications.ask_walk import AskWalk
 from ..applications.effects import ApplicationFacts, StateEntered, TimerSet
 from ..applications.handle import ApplicationHandle
 from ..applications.state import ApplicationState
-from ..configuration.schema import PartitionConfig
+from ..configuration.schema import PartitionConfig, VictimOrdering
 from ..limits.user_limits import UserLimits
 from ..nodes.order import NodeOrder
 from ..placement.placement import usable_rules
@@ -222,6 +222,11 @@ class PartitionState:
     def quota_preemption_enabled(self) -> bool:
         """Whether a lowered maximum is enforced by preemption."""
         return self.config.preemption.quota_preemption_enabled is True
+
+    @property
+    def least_work_first(self) -> bool:
+        """Whether victims go first that lose the least work; otherwise the youngest do."""
+        return self.config.preemption.order is VictimOrdering.LEAST_WORK
 
     def now_ns(self) -> int:
         """Return the time, nanoseconds since 1970."""

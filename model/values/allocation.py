@@ -14,6 +14,7 @@ from typing import Final, final
 from ..resources.resource import Resource
 
 __all__ = [
+    "CHECKPOINT_TIME_TAG",
     "CREATION_TIME_TAG",
     "FOREIGN_TAG",
     "PREDICATE_CLASS_TAG",
@@ -27,6 +28,8 @@ REQUIRED_NODE_TAG: Final = "yunikorn.apache.org/requiredNode"
 PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
 """The RM answers for all asks of one class alike, and says when its answers change."""
 CREATION_TIME_TAG: Final = "creationTime"
+CHECKPOINT_TIME_TAG: Final = "checkpointTime"
+"""When the work of an allocation was saved last, in seconds since 1970."""
 FOREIGN_TAG: Final = "foreign"
 UNKNOWN_INSTANCE_TYPE: Final = "UNKNOWN"
 

@@ -51,6 +51,7 @@ class ConfiguredPreemptionDocument(TypedDict, total=False):
 
     Enabled: bool
     QuotaPreemptionEnabled: bool
+    Victims: str
 
 
 class ConfiguredNodeSortDocument(TypedDict, total=False):
@@ -182,6 +183,7 @@ class _Writer:
         flags: Document = {
             "Enabled": preemption.enabled,
             "QuotaPreemptionEnabled": preemption.quota_preemption_enabled,
+            "Victims": preemption.victims or None,
         }
         return (
             self.named(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from ...model.values.allocation import REQUIRED_NODE_TAG
+from ...model.values.allocation import CHECKPOINT_TIME_TAG, REQUIRED_NODE_TAG
 from ..si import constants
 from ..si import si_pb2 as si
 from ..simulation.si_messages import resource_message
@@ -99,6 +99,8 @@ class Task:
     preempts: bool = True
     node: str = ""
     """Where it runs; empty while it waits."""
+    saved_seconds: int = 0
+    """When its work was saved last, in seconds since 1970; 0 if it never was."""
 
     def message(self) -> si.Allocation:
         """Return the ask, or the allocation if it runs."""
@@ -117,6 +119,8 @@ class Task:
         )
         if self.required_node:
             allocation.allocationTags[REQUIRED_NODE_TAG] = self.required_node
+        if self.saved_seconds:
+            allocation.allocationTags[CHECKPOINT_TIME_TAG] = str(self.saved_seconds)
         if not self.application:
             allocation.allocationTags[constants.FOREIGN] = "default" if self.preemptible else "static"
         return allocation
@@ -251,6 +255,16 @@ class ClusterRecord:
             if key in self.running:
                 self.to_hear.add(key)
             self.end([key])
+
+    def settled(self) -> list[Task]:
+        """Return what runs, and is not about to end for any reason that the RM knows."""
+        return [
+            task
+            for task in self.running.values()
+            if task.key not in self.to_confirm
+            and task.node in self.nodes
+            and task.application in self.applications
+        ]
 
     def fail_starts(self, rng: random.Random) -> list[tuple[str, str, str]]:
         """Note that some of what runs could not be started, and waits again.

@@ -79,6 +79,10 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
         document["nodesortpolicy"] = {"type": rng.choice(["fair", "binpacking"])}
     if rng.random() < 0.3:
         document["preemption"] = {"enabled": rng.random() < 0.5, "quotapreemptionenabled": rng.random() < 0.5}
+    if rng.random() < 0.4:
+        preemption = document.setdefault("preemption", {})
+        assert isinstance(preemption, dict), "it is made above"
+        preemption["victims"] = rng.choice(["least-work", "least-work", "youngest"])
     rules = _rules(rng)
     if rules:
         document["placementrules"] = rules

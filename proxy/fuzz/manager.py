@@ -461,6 +461,14 @@ class SimulatedManager(ResourceManager):
             self._scheduler.update_configuration(request)
             self._floor.configured(text)
 
+    def save(self, rng: random.Random) -> None:
+        """Report that the work of something that runs is saved, where nothing ends meanwhile."""
+        now_ns, running = self._world.scheduler_time_ns(), self.record.settled()
+        if now_ns is not None and running:
+            task = one_of(rng, running)
+            task.saved_seconds = max(1, now_ns // 10**9 - rng.randrange(100))
+            self._send(si.AllocationRequest(allocations=[task.message()]))
+
     def crash(self, rng: random.Random) -> None:
         """Register once more, or begin as a new process if it is one; the record is what runs."""
         if self.door == PROCESS or rng.random() < 0.5:

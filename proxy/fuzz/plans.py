@@ -55,6 +55,7 @@ _MANAGER_WEIGHTS: Final = {
     "change partitions": 1,
     "crash": 1,
     "stumble": 3,
+    "save": 4,
 }
 _OPERATOR_WEIGHTS: Final = {
     "validate": 12,

@@ -25,7 +25,7 @@ from ...model.requests.applications import (
     QUOTA_TAG,
 )
 from ...model.state.host import PartitionHost
-from ...model.values.allocation import CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG
+from ...model.values.allocation import CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG
 from ...model.values.documents import Document, Json
 from ...model.values.messages import Announcement, short_partition_name
 from ..si.constants import NODE_PARTITION
@@ -313,7 +313,7 @@ class TurnRecorder:
 
 
 _KEPT_TAGS: Final = frozenset(
-    {APPLICATION_CREATION_TAG, CREATION_TIME_TAG, FOREIGN_TAG}
+    {APPLICATION_CREATION_TAG, CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, FOREIGN_TAG}
     | {APPLICATIONS_TAG, CREATE_FORCE_TAG, CREATE_IF_MISSING_TAG, GUARANTEED_TAG, QUOTA_TAG}
 )
 """Tags that steer the scheduler and hold no name: times, flags, quantities."""

@@ -10,7 +10,7 @@ from ...resources.resource import Resource
 from ..limit_kinds import LIMIT_KINDS, LimitKind
 from ..problems import RuleFinding
 from ..schema import PartitionConfig, QueueConfig
-from . import limit_levels, limits, nodes, placement, queues, resources, structure
+from . import limit_levels, limits, nodes, placement, preemption, queues, resources, structure
 
 if TYPE_CHECKING:
     from ..documents import YamlPartition
@@ -36,6 +36,7 @@ def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     findings.extend(_rules(partition))
     findings.extend(nodes.node_policy_is_known(partition))
     findings.extend(nodes.node_weights_are_not_negative(partition))
+    findings.extend(preemption.victim_order_is_known(partition))
     _levels(partition.root, {kind: ChainMap() for kind in LIMIT_KINDS}, ChainMap(), findings)
     return findings
 

@@ -34,6 +34,7 @@ from ..acts import (
 from ..claims import committed_resources
 from ..protection import ProtectedVictims, Protection
 from ..victims import Victim, described
+from ..work_lost import WorkLost, work_text
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from .candidate_nodes import find_candidate_nodes, preemptible_reservations
 from .candidate_victims import CandidateVictims, collect_victims
@@ -273,8 +274,15 @@ class _Moment:
     def view(self, victims: dict[str, tuple[Victim, ...]]) -> PreemptionView:
         """Return all that the decision depends on; `victims` is what is known of the leaves, and grows."""
         queue, ask = self._entry.queue, self._candidate.ask
-        protection = Protection(queue, self._state.now_ns(), for_guarantee=True)
-        return self._view_of(collect_victims(queue, ask, self._facts_of, victims, protection))
+        candidates = collect_victims(
+            queue,
+            ask,
+            self._facts_of,
+            victims,
+            protection=Protection(queue, self._state.now_ns(), for_guarantee=True),
+            work_lost=WorkLost.counted_in(self._state),
+        )
+        return self._view_of(candidates)
 
     def decide(
         self, view: PreemptionView, checks: NodeChecks | None
@@ -361,7 +369,7 @@ def record_of(
         node_id=node,
         wanted=ask.resource,
         reason=reason,
-        victims=tuple(victim_record(victim, _why(view, victim, need)) for victim, need in victims),
+        victims=tuple(victim_record(victim, _why(view, victim, need, now_ns)) for victim, need in victims),
     )
 
 
@@ -385,10 +393,12 @@ def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
     return "its queues have no room" if view.lack else f"{plan.node_id} has no room"
 
 
-def _why(view: PreemptionView, victim: Victim, need: str) -> str:
+def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
     facts = view.candidates.facts[victim.queue.path]
     guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
     protected = _with_guarantee(facts) if guaranteed else None
     excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
     among = ", of those that have run long enough" if view.candidates.protected else ""
-    return f"{excess}; {described(victim)}; the willing go first, then the youngest{among}, and {need}"
+    work = work_text(victim, now_ns)
+    first = f"then what loses the least ({work})" if work else "then the youngest"
+    return f"{excess}; {described(victim)}; the willing go first, {first}{among}, and {need}"

@@ -19,6 +19,7 @@ from ...values.allocation import Ask
 from ..claims import NOTHING_COMMITTED, CommittedResources
 from ..protection import Protected, Protection
 from ..victims import Victim, queue_order, victims_of
+from ..work_lost import WorkLost
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
 __all__ = ["CandidateVictims", "collect_victims", "fence_root"]
@@ -72,7 +73,9 @@ def collect_victims(
     ask: Ask,
     facts_of: QueueFactsOf,
     known: dict[str, tuple[Victim, ...]],
+    *,
     protection: Protection | None = None,
+    work_lost: WorkLost | None = None,
 ) -> CandidateVictims:
     """Collect what may be preempted for an ask; never anything of its own leaf.
 
@@ -82,10 +85,12 @@ def collect_victims(
         facts_of: Takes the facts of queues.
         known: What may be chosen at all, by the path of its leaf; what is not there is found, and added.
         protection: What protects from an ask of this leaf, `None` if nothing does.
+        work_lost: Measures what is lost with a victim, `None` where that does not decide.
     """
     root, priorities = fence_root(leaf, ask, facts_of.committed)
     search = _Search(leaf, ask, facts_of, priorities, known)
     search.protection = protection
+    search.work_lost = work_lost
     if root is not leaf:
         search.visit(root, priorities[root.path], fenced=False)
     search.victims.sort(key=queue_order)
@@ -111,6 +116,7 @@ class _Search:
         self.ledger = ProjectedUsage(facts_of(leaf))
         self.victims: list[Victim] = []
         self.protection: Protection | None = None
+        self.work_lost: WorkLost | None = None
         self.protected: list[Protected] = []
         self.facts: dict[str, QueueFacts] = {}
         self._shares_type: dict[Resource, bool] = {}
@@ -153,6 +159,8 @@ class _Search:
         if not possible:
             return
         self.facts[queue.path] = facts
+        if self.work_lost is not None:
+            possible = [self.work_lost.measured(victim) for victim in possible]
         if self.protection is not None:
             possible, protected = self.protection.divide(queue, possible)
             self.protected += protected

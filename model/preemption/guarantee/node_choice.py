@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ...predicates.node_checks import NodeChecks, Pending
 from ...values.allocation import Ask
-from ..victims import Victim
+from ..victims import Victim, cost_of
 from .node_solver import NodeSolution
 
 __all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node"]
@@ -37,12 +37,13 @@ class NodeChoice(NamedTuple):
 
     @property
     def severity(self) -> tuple[bool, bool, int]:
-        """Whether any victim opted out of preemption, whether any is an originator, and their number."""
-        asks = [victim.allocation.ask for victim in (*self.needed, *self.demanded)]
+        """Whether any victim opted out of preemption, whether any is an originator, and what all cost."""
+        victims = (*self.needed, *self.demanded)
+        asks = [victim.allocation.ask for victim in victims]
         return (
             not all(ask.allow_preempt_self for ask in asks),
             any(ask.originator for ask in asks),
-            len(asks),
+            cost_of(victims),
         )
 
     @property
@@ -58,7 +59,7 @@ def choose_node(
 ) -> NodeChoice | NoNode:
     """Return the mildest solution that the RM agrees to, of equals the first.
 
-    The solutions come with the fewest victims first. They are evaluated in batches: a batch with a mild
+    The cheapest solutions come first. They are evaluated in batches: a batch with a mild
     solution is the last one. Where the RM answers later, it is asked about a batch at once, and after that
     about more than it has refused.
     """
@@ -69,7 +70,7 @@ def choose_node(
     """After how many solutions the rest is left until the RM has answered."""
     while batch := list(islice(solutions, SOLUTIONS_PER_BATCH)):
         for solution in batch:
-            if best is not None and best.is_mild and best.severity[2] <= solution.needed:
+            if best is not None and best.is_mild and best.severity[2] <= solution.cost:
                 return best  # No later one is milder.
             if none is not NoNode.PENDING:
                 none = NoNode.REFUSED

@@ -1,8 +1,8 @@
 """Which nodes could have room: for each candidate, which victims on it would make the ask fit.
 
 A solution lists the victims that are all needed, and behind them spare ones that the RM's predicates may
-ask for in addition. Solutions come in order of how many victims they need, then of their node's id, and
-each is computed only when the caller asks for it.
+ask for in addition. Solutions come in order of what they cost (how many victims they need, or how much work
+is lost with these), then of their node's id, and each is computed only when the caller asks for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...resources.comparisons import equals_or_empty
 from ...resources.resource import Resource, add, fits, subtract_eliminating_negative
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
-from ..victims import Need, Victim, needed_only
+from ..victims import Need, Victim, cost_of, needed_only
 from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts, covers
 
@@ -44,6 +44,11 @@ class NodeSolution(NamedTuple):
         """The index of the last victim that is needed, -1 for none."""
         return self.needed - 1
 
+    @property
+    def cost(self) -> int:
+        """What it costs to end those that are needed."""
+        return cost_of(self.victims[: self.needed])
+
 
 @final
 class NodeSolver:
@@ -61,19 +66,19 @@ class NodeSolver:
             self._on_node.setdefault(victim.allocation.node_id, []).append(victim)
 
     def solutions(self, candidate_nodes: Sequence[CandidateNode]) -> Iterator[NodeSolution]:
-        """Yield the solutions, those with the fewest victims first."""
+        """Yield the solutions, the cheapest first."""
         waiting: list[tuple[int, str, CandidateNode]] = []
         for candidate in candidate_nodes:
             fewest = self._fewest(candidate)
             if fewest is not None:
-                heappush(waiting, (fewest, candidate.node_id, candidate))
+                heappush(waiting, (self._least_cost(candidate, fewest), candidate.node_id, candidate))
         ready: list[tuple[int, str, NodeSolution]] = []
         while waiting or ready:
             if waiting and (not ready or waiting[0][:2] < ready[0][:2]):
                 _, node_id, candidate = heappop(waiting)
                 solution = self._solve(candidate)
                 if solution is not None:
-                    heappush(ready, (solution.needed, node_id, solution))
+                    heappush(ready, (solution.cost, node_id, solution))
             else:
                 yield heappop(ready)[2]
 
@@ -96,6 +101,13 @@ class NodeSolver:
                 return None
             fewest = max(fewest, count)
         return fewest
+
+    def _least_cost(self, candidate: CandidateNode, fewest: int) -> int:
+        """Return what no solution of a node with so many victims costs less than."""
+        victims = self._on_node.get(candidate.node_id, ())
+        if not victims or victims[0].lost is None:
+            return fewest
+        return sum(sorted(victim.lost or 0 for victim in victims)[:fewest])
 
     def _solve(self, candidate: CandidateNode) -> NodeSolution | None:
         if fits(candidate.available, self._ask.resource):

@@ -8,7 +8,13 @@ from support.model.configurations import BELOW, below_root, the_partition, the_q
 from licorne.model.configuration.limit_kinds import MAX_RESOURCES
 from licorne.model.configuration.positions import Position
 from licorne.model.configuration.reader import load
-from licorne.model.configuration.schema import ChildTemplateConfig, LimitConfig, QueueConfig
+from licorne.model.configuration.schema import (
+    ChildTemplateConfig,
+    LimitConfig,
+    PreemptionConfig,
+    QueueConfig,
+    VictimOrdering,
+)
 from licorne.model.resources.resource import EMPTY, Resource
 
 
@@ -191,7 +197,7 @@ def test_rules_and_switches_of_a_partition_arrive() -> None:
             """
             placementrules:
             - {name: tag, value: ns, create: true, filter: {type: deny, users: [bob]}, parent: {name: user}}
-            preemption: {enabled: false, quotapreemptionenabled: true}
+            preemption: {enabled: false, quotapreemptionenabled: true, victims: least-work}
             nodesortpolicy: {type: binpacking, resourceweights: {memory: 2, vcore: 0.5}}
             usergroupresolver: {type: os}
             """,
@@ -206,7 +212,9 @@ def test_rules_and_switches_of_a_partition_arrive() -> None:
         rule.filter.type,
         rule.filter.users,
     )
-    assert (False, True) == (partition.preemption.enabled, partition.preemption.quota_preemption_enabled)
+    written = PreemptionConfig(enabled=False, quota_preemption_enabled=True, victims="least-work")
+    assert written == partition.preemption
+    assert VictimOrdering.LEAST_WORK is partition.preemption.order
     assert {"memory": 2.0, "vcore": 0.5} == dict(partition.node_sort_policy.resource_weights)
     assert ("binpacking", "os") == (partition.node_sort_policy.type, partition.user_group_resolver)
 
@@ -215,7 +223,8 @@ def test_switches_that_are_not_written_are_unknown() -> None:
     """The partition decides what that means."""
     partition = the_partition(below_root("- name: a", "preemption: {}"))
 
-    assert (None, None) == (partition.preemption.enabled, partition.preemption.quota_preemption_enabled)
+    assert PreemptionConfig() == partition.preemption
+    assert VictimOrdering.YOUNGEST is partition.preemption.order
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,8 @@ def a_blocker(
             ),
             (
                 "queue root.dev: what could be preempted has not run for its minimum run time: "
-                "1 of 1 possible victims are protected, the first, v1, by min-runtime 30m of root.dev (until in 1m)"
+                "1 of 1 possible victims are protected, the first, v1, by min-runtime 30m of root.dev "
+                "(until in 1m)"
             ),
             ["nothing: preemption is tried again in 1m"],
         ),

@@ -22,7 +22,7 @@ Row = dict[str, object]
 
 
 class Example(NamedTuple):
-    """One example: the queues, what the RM says, and the blocks with what follows."""
+    """One example: the configuration, what the RM says, and the blocks with what follows."""
 
     name: str
     queues: str
@@ -80,7 +80,9 @@ def explained(example: Example) -> tuple[str, ...]:
 
 def _transcript(example: Example) -> str:
     """Put the registration before the lines: these count from two then, and from one on the page."""
-    head = "partitions:\n- name: default\n  queues:\n  - name: root\n    submitacl: '*'\n"
-    configuration = head + "".join(f"    {line}\n" for line in example.queues.splitlines())
+    partition, _, queues = example.queues.partition("queues:\n")
+    head = "partitions:\n- name: default\n" + "".join(f"  {line}\n" for line in partition.splitlines())
+    head += "  queues:\n  - name: root\n    submitacl: '*'\n    queues:\n"
+    configuration = head + "".join(f"    {line}\n" for line in queues.splitlines())
     registration = {"register": {"rmID": "rm", "policyGroup": "queues", "config": configuration}}
     return "\n".join([json.dumps(registration), *example.said.splitlines()])
