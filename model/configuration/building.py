@@ -71,6 +71,7 @@ def build_partition(document: YamlPartition, findings: list[RuleFinding]) -> Par
             enabled=preemption.enabled,
             quota_preemption_enabled=preemption.quotapreemptionenabled,
             victims=preemption.victims,
+            jobs=preemption.jobs,
         ),
         node_sort_policy=NodeSortPolicyConfig(
             type=policy.type, resource_weights=MappingProxyType(policy.resourceweights)

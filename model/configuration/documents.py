@@ -274,6 +274,7 @@ class YamlPreemption(YamlNode):
     enabled: _OptionalFlag = None
     quotapreemptionenabled: _OptionalFlag = None
     victims: _Text = ""
+    jobs: _Text = ""
 
 
 class YamlNodeSortPolicy(YamlNode):

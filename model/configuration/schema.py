@@ -30,6 +30,7 @@ __all__ = [
     "QueueConfig",
     "RuleConfig",
     "SchedulerConfig",
+    "VictimJobs",
     "VictimOrdering",
 ]
 
@@ -165,16 +166,29 @@ class VictimOrdering(Enum):
     LEAST_WORK = "least-work"
 
 
+class VictimJobs(Enum):
+    """Whether victims are taken one by one or gang by gang; the values are what the configuration says."""
+
+    PARTS = "parts"
+    WHOLE = "whole"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionConfig:
     """How a partition preempts; `None` means not set: preemption is on, quota preemption off.
 
-    `victims` is the order of victims as written, or the empty text.
+    `victims` is the order of victims as written, or the empty text, and so is `jobs` what they are taken by.
     """
 
     enabled: bool | None = None
     quota_preemption_enabled: bool | None = None
     victims: str = ""
+    jobs: str = ""
+
+    @property
+    def whole_jobs(self) -> bool:
+        """Whether a gang ends as a whole before others lose members too."""
+        return self.jobs == VictimJobs.WHOLE.value
 
     @property
     def order(self) -> VictimOrdering:

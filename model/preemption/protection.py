@@ -16,8 +16,7 @@ from ..configuration.positions import Position
 from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, MinRuntimeScope
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
-from ..values.allocation import Allocation
-from .victims import Victim
+from .victims import Victim, is_of_gang
 
 __all__ = ["Protected", "ProtectedVictims", "Protection", "position_of_property"]
 
@@ -114,7 +113,7 @@ class Protection:
         return free, protected
 
     def _bound_ns(self, victim: Victim) -> int:
-        if not _is_of_gang(victim.allocation):
+        if not is_of_gang(victim.allocation):
             return victim.allocation.bound_at_ns
         name = victim.entry.application_id
         bound_ns = self._gangs.get(name)
@@ -123,12 +122,7 @@ class Protection:
         return max(bound_ns, victim.allocation.bound_at_ns)
 
 
-def _is_of_gang(allocation: Allocation) -> bool:
-    """Return whether an allocation is a placeholder, or has taken the place of one."""
-    return allocation.ask.placeholder or allocation.placeholder_created_at_ns is not None
-
-
 def _last_bound_ns(entry: ApplicationEntry) -> int:
     placed = entry.application.allocations.all()
-    times = [each.allocation.bound_at_ns for each in placed if _is_of_gang(each.allocation)]
+    times = [each.allocation.bound_at_ns for each in placed if is_of_gang(each.allocation)]
     return max(times, default=0)

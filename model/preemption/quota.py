@@ -30,6 +30,7 @@ from ..values.events import ChangeDetail, ChangeType
 from .acts import ending_of, mark_all, release_by_application, remember, report_preempted, victim_record
 from .protection import Protected, Protection
 from .victims import Victim, quota_order, victims_of
+from .whole_jobs import by_whole_jobs
 from .work_lost import WorkLost, described_at
 
 __all__ = ["choose_for_quota", "preempt_over_quota", "shared_out"]
@@ -69,6 +70,8 @@ def _enforce(state: PartitionState, queue: Queue, now_ns: int) -> None:
         if work_lost is not None:
             everything = [work_lost.measured(victim) for victim in everything]
         candidates, later = protection.divide(leaf, everything)
+        if state.whole_jobs_first:
+            candidates = by_whole_jobs(candidates, target)
         spare = _above_guarantees(leaf)
         spare = Resource({name: quantity for name, quantity in spare.items() if types.has(name)})
         victims = choose_for_quota(candidates, target, queue.maximum or EMPTY, spare)

@@ -15,7 +15,7 @@ from ..nodes.block import NodeEntry
 from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
-from ..resources.resource import Resource, add, fits, total_of
+from ..resources.resource import Resource, add, fits, subtract_eliminating_negative, total_of
 from ..state.event_rates import report_no_victim
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionCause, PreemptionRecord
@@ -24,6 +24,7 @@ from .acts import by_ask, ending_of, mark_all, release_all, remember, report_pre
 from .claims import committed_resources
 from .protection import Protected, ProtectedVictims, Protection
 from .victims import Need, Victim, needed_only, required_node_order
+from .whole_jobs import by_whole_jobs
 from .work_lost import WorkLost, described_at
 
 __all__ = ["choose_for_required_node", "preempt_for_required_node", "protected_on"]
@@ -80,6 +81,8 @@ def preempt_for_required_node(
         _note_no_victim(state, entry, ask)
         return None
     candidates, protected = _divided(state, entry, node)
+    if state.whole_jobs_first:
+        candidates = by_whole_jobs(candidates, subtract_eliminating_negative(ask.resource, node.available))
     unclaimed = [each for each in state.claims.unclaimed() if each.node_id == node.node_id]
     room = add(node.available, total_of(each.resource for each in unclaimed))
     if fits(room, ask.resource):

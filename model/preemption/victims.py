@@ -24,7 +24,9 @@ __all__ = [
     "Victim",
     "cost_of",
     "described",
+    "gangs_cut_by",
     "given_back",
+    "is_of_gang",
     "needed_only",
     "queue_order",
     "quota_order",
@@ -34,7 +36,7 @@ __all__ = [
 
 _HOUR_NS: Final = 3600 * 1_000_000_000
 
-VictimOrder: TypeAlias = "tuple[int | str | tuple[float, ...], ...]"
+VictimOrder: TypeAlias = "tuple[int | str | tuple[float, ...] | tuple[int, int, str], ...]"
 """The smallest goes first."""
 
 
@@ -59,6 +61,10 @@ class Victim(NamedTuple):
     """When the RM reported last that its work is saved, `None` if it has not."""
     lost: int | None = None
     """How much work is lost with it; `None` where that does not decide, and the youngest go first."""
+    gang: tuple[int, int, str] = (-1, 0, "")
+    """Its place by the gang that its end would cut; the lowest if there is none or it does not decide."""
+    gang_size: int = 0
+    """How many the gang is that its end would cut; 0 likewise."""
 
     @property
     def key(self) -> str:
@@ -87,6 +93,11 @@ class Victim(NamedTuple):
         if ask.originator:
             return Reluctance.ORIGINATOR
         return Reluctance.WILLING if ask.allow_preempt_self else Reluctance.OPTED_OUT
+
+
+def is_of_gang(allocation: Allocation) -> bool:
+    """Return whether an allocation is a placeholder, or has taken the place of one."""
+    return allocation.ask.placeholder or allocation.placeholder_created_at_ns is not None
 
 
 def victims_of(entry: ApplicationEntry) -> Iterator[Victim]:
@@ -155,18 +166,31 @@ def required_node_order(victim: Victim) -> VictimOrder:
     """
     ask = victim.allocation.ask
     size = sum(ask.resource.values())
-    return (victim.reluctance, ask.priority, _age_or_lost(victim), size, ask.allocation_key)
+    return (victim.reluctance, ask.priority, victim.gang, _age_or_lost(victim), size, ask.allocation_key)
 
 
 def queue_order(victim: Victim) -> VictimOrder:
     """Return the place for a queue below its guarantee: willing, then non-originators, then the youngest."""
     ask = victim.allocation.ask
-    return (not ask.allow_preempt_self, ask.originator, _age_or_lost(victim), ask.allocation_key)
+    return (
+        *(not ask.allow_preempt_self, ask.originator),
+        *(victim.gang, _age_or_lost(victim), ask.allocation_key),
+    )
 
 
 def _age_or_lost(victim: Victim) -> int:
     """Return what is lowest for the one that goes first: the youngest, or the one that loses least."""
     return -victim.allocation.ask.created_at_ns if victim.lost is None else victim.lost
+
+
+def gangs_cut_by(victims: Iterable[Victim]) -> int:
+    """Return how many gangs would lose some of their members to these victims, and keep others."""
+    left: dict[str, int] = {}
+    for victim in victims:
+        if victim.gang_size:
+            name = victim.entry.application_id
+            left[name] = left.get(name, victim.gang_size) - 1
+    return sum(1 for members in left.values() if members > 0)
 
 
 def cost_of(victims: Iterable[Victim]) -> int:
@@ -190,6 +214,7 @@ def quota_order(victim: Victim, target: Resource, maximum: Resource) -> VictimOr
         victim.reluctance,
         -type_match_percent(ask.resource, target),
         ask.priority,
+        victim.gang,
         -(ask.created_at_ns // _HOUR_NS) if victim.lost is None else victim.lost,
         tuple(reversed(shares(wanted, maximum))),
         -ask.created_at_ns,

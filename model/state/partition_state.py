@@ -228,6 +228,11 @@ class PartitionState:
         """Whether victims go first that lose the least work; otherwise the youngest do."""
         return self.config.preemption.order is VictimOrdering.LEAST_WORK
 
+    @property
+    def whole_jobs_first(self) -> bool:
+        """Whether a gang ends as a whole before others lose members too."""
+        return self.config.preemption.whole_jobs
+
     def now_ns(self) -> int:
         """Return the time, nanoseconds since 1970."""
         return self.host.now_ns()

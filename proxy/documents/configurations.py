@@ -52,6 +52,7 @@ class ConfiguredPreemptionDocument(TypedDict, total=False):
     Enabled: bool
     QuotaPreemptionEnabled: bool
     Victims: str
+    Jobs: str
 
 
 class ConfiguredNodeSortDocument(TypedDict, total=False):
@@ -184,6 +185,7 @@ class _Writer:
             "Enabled": preemption.enabled,
             "QuotaPreemptionEnabled": preemption.quota_preemption_enabled,
             "Victims": preemption.victims or None,
+            "Jobs": preemption.jobs or None,
         }
         return (
             self.named(

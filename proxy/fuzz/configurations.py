@@ -82,6 +82,7 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     if rng.random() < 0.4:
         preemption = document.setdefault("preemption", {})
         assert isinstance(preemption, dict), "it is made above"
+        preemption["jobs"] = rng.choice(["whole", "parts"])
         preemption["victims"] = rng.choice(["least-work", "least-work", "youngest"])
     rules = _rules(rng)
     if rules:

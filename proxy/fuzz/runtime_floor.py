@@ -38,15 +38,13 @@ class RuntimeFloor:
     def registered(self, text: str) -> None:
         """Take a configuration, as `random_configuration` writes it; what runs is recovered with it."""
         self._placed_ns.clear()  # The scheduler counts from when it hears of them.
-        self.configured(text)
+        self._guarantee_ns, self._other_ns = _floors(text)
 
     def configured(self, text: str) -> None:
-        """Take another configuration."""
-        roots = [partition["queues"][0] for partition in json.loads(text)["partitions"]]
-        leaves = [leaf for root in roots for leaf in _leaves(root, {})]
-        self._guarantee_ns = min((_runtime_ns(leaf) for leaf in leaves), default=0)
-        binding = [0 if leaf.get(_SCOPE) == "guarantee" else _runtime_ns(leaf) for leaf in leaves]
-        self._other_ns = min(binding, default=0)
+        """Take another configuration: queues that it has lost, and dynamic ones, are as they were before."""
+        guarantee_ns, other_ns = _floors(text)
+        self._guarantee_ns = min(self._guarantee_ns, guarantee_ns)
+        self._other_ns = min(self._other_ns, other_ns)
 
     def hear(self, response: si.AllocationResponse) -> None:
         """Note what is placed, and check what is preempted.
@@ -64,6 +62,14 @@ class RuntimeFloor:
             ran_ns = now_ns - self._placed_ns.get(key, -floor_ns)
             if release.terminationType == si.PREEMPTED_BY_SCHEDULER and ran_ns < floor_ns:
                 raise RecordError(f"{key} is preempted after {ran_ns} ns, and no queue allows it so soon")
+
+
+def _floors(text: str) -> tuple[int, int]:
+    """Return the smallest minimum run time for a guarantee, and for other kinds of preemption."""
+    roots = [partition["queues"][0] for partition in json.loads(text)["partitions"]]
+    leaves = [leaf for root in roots for leaf in _leaves(root, {})]
+    binding = [0 if leaf.get(_SCOPE) == "guarantee" else _runtime_ns(leaf) for leaf in leaves]
+    return min(map(_runtime_ns, leaves), default=0), min(binding, default=0)
 
 
 def _leaves(queue: dict[str, Any], above: dict[str, str]) -> Iterator[dict[str, str]]:

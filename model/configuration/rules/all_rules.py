@@ -36,7 +36,7 @@ def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     findings.extend(_rules(partition))
     findings.extend(nodes.node_policy_is_known(partition))
     findings.extend(nodes.node_weights_are_not_negative(partition))
-    findings.extend(preemption.victim_order_is_known(partition))
+    findings.extend(preemption.victims_are_known(partition))
     _levels(partition.root, {kind: ChainMap() for kind in LIMIT_KINDS}, ChainMap(), findings)
     return findings
 

@@ -6,20 +6,22 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..problems import RuleFinding
-from ..schema import PartitionConfig, VictimOrdering
+from ..schema import PartitionConfig, VictimJobs, VictimOrdering
 from ..words import did_you_mean
 
-__all__ = ["victim_order_is_known"]
+__all__ = ["victims_are_known"]
 
 _ORDERS: Final = tuple(order.value for order in VictimOrdering)
+_JOBS: Final = tuple(jobs.value for jobs in VictimJobs)
 
 
-def victim_order_is_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
-    """Refuse an order of victims that does not exist; the empty text means `youngest`."""
-    written = partition.preemption.victims
-    if written and written not in _ORDERS:
-        wanted = " or ".join(repr(order) for order in _ORDERS)
-        yield RuleFinding(
-            partition.positions["preemption.victims"],
-            f"preemption.victims is {written!r}, and must be {wanted}{did_you_mean(written, _ORDERS)}",
-        )
+def victims_are_known(partition: PartitionConfig) -> Iterator[RuleFinding]:
+    """Refuse an order of victims that does not exist; the empty text means the first that does."""
+    preemption = partition.preemption
+    for key, written, known in (("victims", preemption.victims, _ORDERS), ("jobs", preemption.jobs, _JOBS)):
+        if written and written not in known:
+            wanted = " or ".join(repr(word) for word in known)
+            yield RuleFinding(
+                partition.positions[f"preemption.{key}"],
+                f"preemption.{key} is {written!r}, and must be {wanted}{did_you_mean(written, known)}",
+            )

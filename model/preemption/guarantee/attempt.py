@@ -299,6 +299,8 @@ class _Moment:
 
     def _view_of(self, candidates: CandidateVictims) -> PreemptionView:
         state, queue, ask, facts_of = self._state, self._entry.queue, self._candidate.ask, self._facts_of
+        if state.whole_jobs_first:
+            candidates = candidates.by_whole_jobs(ask.resource)
         candidate_nodes = find_candidate_nodes(
             state,
             ask,
@@ -401,4 +403,5 @@ def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
     among = ", of those that have run long enough" if view.candidates.protected else ""
     work = work_text(victim, now_ns)
     first = f"then what loses the least ({work})" if work else "then the youngest"
-    return f"{excess}; {described(victim)}; the willing go first, {first}{among}, and {need}"
+    jobs = "then what cuts no other gang, " if victim.gang_size else ""
+    return f"{excess}; {described(victim)}; the willing go first, {jobs}{first}{among}, and {need}"

@@ -19,6 +19,7 @@ from ...values.allocation import Ask
 from ..claims import NOTHING_COMMITTED, CommittedResources
 from ..protection import Protected, Protection
 from ..victims import Victim, queue_order, victims_of
+from ..whole_jobs import by_whole_jobs
 from ..work_lost import WorkLost
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
 
@@ -38,6 +39,11 @@ class CandidateVictims(NamedTuple):
         """Return the possible victims as they are once all of them have run long enough."""
         victims = sorted((*self.victims, *(each.victim for each in self.protected)), key=queue_order)
         return CandidateVictims(tuple(victims), self.facts)
+
+    def by_whole_jobs(self, wanted: Resource) -> CandidateVictims:
+        """Return the possible victims in the order in which whole gangs end for what is wanted."""
+        ranked = sorted(by_whole_jobs(self.victims, wanted), key=queue_order)
+        return self._replace(victims=tuple(ranked))
 
 
 def fence_root(

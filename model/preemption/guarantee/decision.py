@@ -25,6 +25,7 @@ from ...resources.resource import Resource, add, fits
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
 from ..victims import Need, Victim, given_back, needed_only, queue_order
+from ..whole_jobs import those_begun_first
 from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFacts, covers, is_within
 from .node_choice import NodeChoice, NoNode, choose_node
@@ -211,7 +212,7 @@ def _for_queue(view: PreemptionView, node: NodeChoice) -> tuple[Victim, ...] | N
     taken = {victim.key for victim in on_node}
     chosen: list[Victim] = []
     back = given
-    for victim in view.candidates.victims:
+    for victim in those_begun_first(view.candidates.victims, on_node):
         if victim.key in taken or not _helps(view.lack, victim):
             continue
         facts = view.candidates.facts[victim.queue.path]

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from ...predicates.node_checks import NodeChecks, Pending
 from ...values.allocation import Ask
-from ..victims import Victim, cost_of
+from ..victims import Victim, cost_of, gangs_cut_by
 from .node_solver import NodeSolution
 
 __all__ = ["SOLUTIONS_PER_BATCH", "NoNode", "NodeChoice", "choose_node"]
@@ -36,20 +36,21 @@ class NodeChoice(NamedTuple):
     """Those that the RM's predicates want gone as well."""
 
     @property
-    def severity(self) -> tuple[bool, bool, int]:
-        """Whether any victim opted out of preemption, whether any is an originator, and what all cost."""
+    def severity(self) -> tuple[bool, bool, int, int]:
+        """Whether any victim opted out, whether any is an originator, how many gangs are cut, the cost."""
         victims = (*self.needed, *self.demanded)
         asks = [victim.allocation.ask for victim in victims]
         return (
             not all(ask.allow_preempt_self for ask in asks),
             any(ask.originator for ask in asks),
+            gangs_cut_by(victims),
             cost_of(victims),
         )
 
     @property
     def is_mild(self) -> bool:
-        """Whether no victim is an originator or opted out."""
-        return self.severity[:2] == (False, False)
+        """Whether no victim is an originator or opted out, and no gang is cut."""
+        return self.severity[:3] == (False, False, 0)
 
 
 def choose_node(
@@ -70,7 +71,7 @@ def choose_node(
     """After how many solutions the rest is left until the RM has answered."""
     while batch := list(islice(solutions, SOLUTIONS_PER_BATCH)):
         for solution in batch:
-            if best is not None and best.is_mild and best.severity[2] <= solution.cost:
+            if best is not None and best.is_mild and best.severity[3] <= solution.cost:
                 return best  # No later one is milder.
             if none is not NoNode.PENDING:
                 none = NoNode.REFUSED

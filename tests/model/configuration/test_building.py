@@ -197,7 +197,7 @@ def test_rules_and_switches_of_a_partition_arrive() -> None:
             """
             placementrules:
             - {name: tag, value: ns, create: true, filter: {type: deny, users: [bob]}, parent: {name: user}}
-            preemption: {enabled: false, quotapreemptionenabled: true, victims: least-work}
+            preemption: {enabled: false, quotapreemptionenabled: true, victims: least-work, jobs: whole}
             nodesortpolicy: {type: binpacking, resourceweights: {memory: 2, vcore: 0.5}}
             usergroupresolver: {type: os}
             """,
@@ -212,8 +212,11 @@ def test_rules_and_switches_of_a_partition_arrive() -> None:
         rule.filter.type,
         rule.filter.users,
     )
-    written = PreemptionConfig(enabled=False, quota_preemption_enabled=True, victims="least-work")
+    written = PreemptionConfig(
+        enabled=False, quota_preemption_enabled=True, victims="least-work", jobs="whole"
+    )
     assert written == partition.preemption
+    assert partition.preemption.whole_jobs
     assert VictimOrdering.LEAST_WORK is partition.preemption.order
     assert {"memory": 2.0, "vcore": 0.5} == dict(partition.node_sort_policy.resource_weights)
     assert ("binpacking", "os") == (partition.node_sort_policy.type, partition.user_group_resolver)

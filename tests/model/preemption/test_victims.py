@@ -136,7 +136,7 @@ def test_needed_victims_are_enough_and_none_can_be_spared(quantities: list[int],
         assert not fits(add(have, given_back(others)), wanted)
 
 
-def _quota_order(victim: Victim) -> tuple[int | str | tuple[float, ...], ...]:
+def _quota_order(victim: Victim) -> tuple[object, ...]:
     return quota_order(victim, TEN, a_resource(memory=100))
 
 
