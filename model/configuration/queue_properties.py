@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from .durations import DurationError, parse_duration_ns
 
@@ -27,11 +27,13 @@ __all__ = [
     "PREEMPTION_MIN_RUNTIME",
     "PREEMPTION_MIN_RUNTIME_SCOPE",
     "PREEMPTION_POLICY",
+    "PREEMPTION_VICTIMS_MAX",
     "PRIORITY_OFFSET",
     "PRIORITY_POLICY",
     "PROPERTIES",
     "QUOTA_PREEMPTION_DELAY",
     "REFUSED_IF_UNREADABLE",
+    "DisruptionBudget",
     "MinRuntimeScope",
     "PreemptionPolicy",
     "PriorityPolicy",
@@ -50,6 +52,7 @@ PREEMPTION_POLICY: Final = "preemption.policy"
 PREEMPTION_DELAY: Final = "preemption.delay"
 PREEMPTION_MIN_RUNTIME: Final = "preemption.min-runtime"
 PREEMPTION_MIN_RUNTIME_SCOPE: Final = "preemption.min-runtime.scope"
+PREEMPTION_VICTIMS_MAX: Final = "preemption.victims-max"
 BACKOFF: Final = "application.unschedasks.backoff"
 BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
@@ -91,6 +94,13 @@ class MinRuntimeScope(Enum):
     GUARANTEE = "guarantee"
 
 
+class DisruptionBudget(NamedTuple):
+    """How many allocations a queue, with all below it, may lose to guarantees in any time so long."""
+
+    victims: int
+    within_ns: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
     """What the properties of one queue mean.
@@ -106,6 +116,7 @@ class QueueProperties:
     preemption_delay_ns: int = _DEFAULT_DELAY_NS
     min_runtime_ns: int = 0
     min_runtime_scope: MinRuntimeScope = MinRuntimeScope.ALL
+    victims_max: DisruptionBudget | None = None
     backoff_count: int = 0
     backoff_delay_ns: int = _DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
@@ -135,6 +146,14 @@ def _preemption_policy(text: str) -> PreemptionPolicy | None:
 
 def _min_runtime_scope(text: str) -> MinRuntimeScope | None:
     return next((scope for scope in MinRuntimeScope if scope.value == text.lower()), None)
+
+
+def _victims_max(text: str) -> DisruptionBudget | None:
+    number, _, within = text.partition("/")
+    within_ns = _delay_ns(within)
+    if within_ns is None or not _UNSIGNED.fullmatch(number) or not 0 < int(number) <= _INT32_MAX:
+        return None
+    return DisruptionBudget(int(number), within_ns)
 
 
 def _offset(text: str) -> int | None:
@@ -168,6 +187,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     PREEMPTION_DELAY: _delay_ns,
     PREEMPTION_MIN_RUNTIME: _duration_ns,
     PREEMPTION_MIN_RUNTIME_SCOPE: _min_runtime_scope,
+    PREEMPTION_VICTIMS_MAX: _victims_max,
     BACKOFF: _backoff_count,
     BACKOFF_DELAY: _delay_ns,
     QUOTA_PREEMPTION_DELAY: _delay_ns,
@@ -176,7 +196,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
 PROPERTIES: Final = tuple(_READERS)
 """The names of all properties that mean something."""
 
-REFUSED_IF_UNREADABLE: Final = (PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE)
+REFUSED_IF_UNREADABLE: Final = (PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX)
 """Properties that the recorded core does not know: a configuration with a value that is none is refused."""
 
 
@@ -213,6 +233,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         ),
         min_runtime_ns=read(PREEMPTION_MIN_RUNTIME, _duration_ns, 0),
         min_runtime_scope=read(PREEMPTION_MIN_RUNTIME_SCOPE, _min_runtime_scope, MinRuntimeScope.ALL),
+        victims_max=read(PREEMPTION_VICTIMS_MAX, _victims_max, None),
         backoff_count=read(BACKOFF, _backoff_count, 0),
         backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
         quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),

@@ -45,7 +45,9 @@ class ProtectionChecker:
     def __init__(self, state: PartitionState, entry: ApplicationEntry) -> None:
         self._state = state
         self._entry = entry
-        self._is_used = any(queue.settings.min_runtime_ns for queue in state.tree)
+        self._is_used = any(
+            queue.settings.min_runtime_ns or queue.settings.victims_max for queue in state.tree
+        )
         self._known: dict[_Shape, Blocker | None] = {}
         """Asks of one shape have one answer; each is as costly as an attempt to preempt."""
 

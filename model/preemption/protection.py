@@ -1,5 +1,7 @@
 """Protection: what has not run for the minimum run time of its queue may be no victim yet.
 
+Nor may what runs in a queue that has lost as much as its budget allows.
+
 The time counts from when an allocation was bound to its node. The members of a gang, and the placeholders
 that stand for them, share the time of the last of them that was bound: before that the gang did nothing. The
 value is that of the widest queue around the victim that the preemptor is not in: what a team sets for its
@@ -13,32 +15,40 @@ from typing import NamedTuple, final
 
 from ..configuration.durations import short_duration_text
 from ..configuration.positions import Position
-from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, MinRuntimeScope
+from ..configuration.queue_properties import PREEMPTION_MIN_RUNTIME, PREEMPTION_VICTIMS_MAX, MinRuntimeScope
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..state.disruption import DisruptionLog, Overdraft
 from .victims import Victim, is_of_gang
 
 __all__ = ["Protected", "ProtectedVictims", "Protection", "position_of_property"]
 
 
 class Protected(NamedTuple):
-    """A possible victim that has not run long enough."""
+    """A possible victim that has not run long enough, or whose queue may lose no more for now."""
 
     victim: Victim
     queue: Queue
-    """Whose minimum run time protects it."""
+    """Whose setting protects it."""
     until_ns: int
+    is_budget: bool = False
+    """It is what the queue may lose, and not how long the victim has run."""
 
     @property
     def why(self) -> str:
         """What protects it, in words."""
-        runtime = short_duration_text(self.queue.settings.min_runtime_ns)
-        return f"min-runtime {runtime} of {self.queue.path}"
+        settings = self.queue.settings
+        budget = settings.victims_max
+        if self.is_budget and budget is not None:
+            within = short_duration_text(budget.within_ns)
+            return f"victims-max {budget.victims}/{within} of {self.queue.path}"
+        return f"min-runtime {short_duration_text(settings.min_runtime_ns)} of {self.queue.path}"
 
     @property
     def position(self) -> Position | None:
         """Where that stands in the configuration, `None` if it is in none."""
-        return position_of_property(self.queue, PREEMPTION_MIN_RUNTIME)
+        name = PREEMPTION_VICTIMS_MAX if self.is_budget else PREEMPTION_MIN_RUNTIME
+        return position_of_property(self.queue, name)
 
 
 class ProtectedVictims(NamedTuple):
@@ -75,9 +85,18 @@ class Protection:
         outside: The leaf of the ask that preempts, or the queue whose maximum is enforced.
         now_ns: The time.
         for_guarantee: It is for a guarantee: other kinds of preemption are not bound everywhere.
+        disruption: What queues have lost, where their budgets count.
     """
 
-    def __init__(self, outside: Queue, now_ns: int, *, for_guarantee: bool) -> None:
+    def __init__(
+        self,
+        outside: Queue,
+        now_ns: int,
+        *,
+        for_guarantee: bool,
+        disruption: DisruptionLog | None = None,
+    ) -> None:
+        self._disruption = disruption
         self._now_ns = now_ns
         self._for_guarantee = for_guarantee
         self._outside = frozenset(level.path for level in outside.above)
@@ -100,6 +119,9 @@ class Protection:
         runtime_ns = settings.min_runtime_ns
         if not self._for_guarantee and settings.min_runtime_scope is MinRuntimeScope.GUARANTEE:
             runtime_ns = 0
+        spent = None if self._disruption is None else self._disruption.overdraft((leaf,), self._now_ns)
+        if spent is not None and spent.until_ns is not None:
+            return [], [self._by_budget(victim, spent, queue, runtime_ns) for victim in victims]
         if runtime_ns == 0:
             return list(victims), []
         free: list[Victim] = []
@@ -111,6 +133,14 @@ class Protection:
             else:
                 free.append(victim)
         return free, protected
+
+    def _by_budget(self, victim: Victim, spent: Overdraft, queue: Queue, runtime_ns: int) -> Protected:
+        """Return a victim of a queue that may lose no more, with what protects it longest."""
+        assert spent.until_ns is not None, "one victim is never too many"
+        until_ns = self._bound_ns(victim) + runtime_ns if runtime_ns else 0
+        if until_ns > spent.until_ns:
+            return Protected(victim, queue, until_ns)
+        return Protected(victim, spent.queue, spent.until_ns, is_budget=True)
 
     def _bound_ns(self, victim: Victim) -> int:
         if not is_of_gang(victim.allocation):

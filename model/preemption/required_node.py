@@ -30,7 +30,7 @@ from .work_lost import WorkLost, described_at
 __all__ = ["choose_for_required_node", "preempt_for_required_node", "protected_on"]
 
 NO_HELP: Final = "No fit on required node, preemption does not help"
-PROTECTED: Final = "No fit on required node, and what could end has not run for its minimum run time"
+PROTECTED: Final = "No fit on required node, and what could end is protected for now"
 
 
 def choose_for_required_node(

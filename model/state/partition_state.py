@@ -36,6 +36,7 @@ from ..values.object_state import ObjectState
 from .ask_parts import AskParts
 from .claims import PreemptionClaims
 from .cycle_times import CycleTimes
+from .disruption import DisruptionLog
 from .event_rates import EventRates
 from .expiries import Expiries
 from .host import ApplicationTimer, PartitionHost
@@ -198,6 +199,7 @@ class PartitionState:
         """Counts what may make a node reservable."""
         self.preemptions = PreemptionLog()
         self.failed_preemptions = FailedAttempts()
+        self.disruption = DisruptionLog()
         self.quarantine = Quarantine()
         self.node_checks: NodeChecks | None = checks_of(host)
         """The RM's predicates, and the nodes that asks avoid; `None` if every node is taken."""

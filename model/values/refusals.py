@@ -27,9 +27,7 @@ class RefusalReason(Enum):
     REQUIRED_NODE_UNKNOWN = "The required node is unknown"  # tried again when nodes change
     REQUIRED_NODE_FULL = "The required node has no room"  # the node is reserved for the ask
     WAITS_FOR_PLACEHOLDER = "Waits to replace a placeholder of its task group"  # the placeholder pass
-    PROTECTED = (
-        "What could be preempted has not run for its minimum run time"  # tried again when the first of it has
-    )
+    PROTECTED = "What could be preempted is protected for now"  # tried again when the first of it is not
     QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends
     USER_APPLICATIONS = "The user runs the maximum of applications"  # until one of them ends
     BACKOFF = "Too many asks could not be placed"  # after the back-off delay

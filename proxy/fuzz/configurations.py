@@ -189,8 +189,13 @@ def _properties(rng: random.Random, *, leaf: bool) -> dict[str, Json]:
         properties["preemption.delay"] = "1s"
     if leaf and rng.random() < 0.2:
         properties["quota.preemption.delay"] = "1s"
+    return properties | _costs_of_preemption(rng)
+
+
+def _costs_of_preemption(rng: random.Random) -> dict[str, Json]:
+    properties: dict[str, Json] = _minimum_runtime(rng) if rng.random() < 0.1 else {}
     if rng.random() < 0.1:
-        properties |= _minimum_runtime(rng)
+        properties["preemption.victims-max"] = rng.choice(["1/5s", "2/20s", "3/1m"])
     return properties
 
 

@@ -12,6 +12,7 @@ from ..problems import RuleFinding
 from ..queue_properties import (
     PREEMPTION_MIN_RUNTIME,
     PREEMPTION_MIN_RUNTIME_SCOPE,
+    PREEMPTION_VICTIMS_MAX,
     REFUSED_IF_UNREADABLE,
     MinRuntimeScope,
     reads,
@@ -31,8 +32,11 @@ __all__ = [
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
 }
-"""The values of properties that have few; those of the others are durations."""
-_A_DURATION: Final[Mapping[str, str]] = {PREEMPTION_MIN_RUNTIME: "a duration such as '30m', or 0 for none"}
+"""The values of properties that have few."""
+_FORMS: Final[Mapping[str, str]] = {
+    PREEMPTION_MIN_RUNTIME: "a duration such as '30m', or 0 for none",
+    PREEMPTION_VICTIMS_MAX: "a number above zero and a duration, such as '5/1h'",
+}
 
 
 def access_lists_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
@@ -115,7 +119,7 @@ def costs_of_preemption_are_readable(queue: QueueConfig) -> Iterator[RuleFinding
             if text is None or reads(name, text):
                 continue
             words = _VALUES.get(name, ())
-            wanted = " or ".join(repr(word) for word in words) or _A_DURATION[name]
+            wanted = " or ".join(repr(word) for word in words) or _FORMS[name]
             position = owner.positions.get(f"properties.{name}", owner.position)
             yield RuleFinding(
                 position, f"{name} is {text!r}, and must be {wanted}{did_you_mean(text, words)}"

@@ -32,7 +32,7 @@ from ..acts import (
     victim_record,
 )
 from ..claims import committed_resources
-from ..protection import ProtectedVictims, Protection
+from ..protection import Protected, ProtectedVictims, Protection
 from ..victims import Victim, described
 from ..work_lost import WorkLost, work_text
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
@@ -279,7 +279,9 @@ class _Moment:
             ask,
             self._facts_of,
             victims,
-            protection=Protection(queue, self._state.now_ns(), for_guarantee=True),
+            protection=Protection(
+                queue, self._state.now_ns(), for_guarantee=True, disruption=self._state.disruption
+            ),
             work_lost=WorkLost.counted_in(self._state),
         )
         return self._view_of(candidates)
@@ -290,12 +292,33 @@ class _Moment:
         """Decide; if it is protection alone that lets nothing end, the answer says so."""
         plan = decide(view, checks)
         protected = view.candidates.protected
-        if isinstance(plan, PreemptionPlan) or plan is NoPreemption.PENDING or not protected:
+        if isinstance(plan, PreemptionPlan):
+            return self._within_budgets(plan, view)
+        if plan is NoPreemption.PENDING or not protected:
             return plan
         later = decide(self._view_of(view.candidates.without_protection()), None)
         if isinstance(later, NoPreemption):
             return plan
         return ProtectedVictims.of(protected, len(view.candidates.victims))
+
+    def _within_budgets(
+        self, plan: PreemptionPlan, view: PreemptionView
+    ) -> PreemptionPlan | NoPreemption | ProtectedVictims:
+        """Return a plan, or why the queues of its victims may not lose all of them now."""
+        leaves = [victim.queue for victim in plan.victims]
+        overdraft = self._state.disruption.overdraft(leaves, self._state.now_ns())
+        if overdraft is None:
+            return plan
+        if overdraft.until_ns is None:
+            return NoPreemption.TOO_MANY
+        queue, until_ns = overdraft.queue, overdraft.until_ns
+        possible = view.candidates.victims
+        inside = [
+            Protected(victim, queue, until_ns, is_budget=True)
+            for victim in possible
+            if queue in victim.queue.above
+        ]
+        return ProtectedVictims.of(inside, len(possible) - len(inside))
 
     def _view_of(self, candidates: CandidateVictims) -> PreemptionView:
         state, queue, ask, facts_of = self._state, self._entry.queue, self._candidate.ask, self._facts_of
@@ -344,6 +367,7 @@ def _carry_out(
     entry.application.asks.note_preemption(key, now_ns, triggered=True)
     state.claims.begin(entry, view.ask, [*ending_of(plan.victims), *plan.taken_over], now_ns)
     remember(state, record)
+    state.disruption.note((victim.queue for victim in plan.victims), now_ns)
 
 
 def record_of(

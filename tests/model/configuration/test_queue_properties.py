@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from licorne.model.configuration.queue_properties import (
     PROPERTIES,
+    DisruptionBudget,
     MinRuntimeScope,
     PreemptionPolicy,
     PriorityPolicy,
@@ -56,6 +57,7 @@ def test_every_property_is_read() -> None:
         "preemption.delay": "1m",
         "preemption.min-runtime": "30m",
         "preemption.min-runtime.scope": "guarantee",
+        "preemption.victims-max": "5/1h",
         "application.unschedasks.backoff": "7",
         "application.unschedasks.backoff.delay": "2s",
         "quota.preemption.delay": "500ms",
@@ -71,6 +73,7 @@ def test_every_property_is_read() -> None:
         preemption_delay_ns=60 * SECOND,
         min_runtime_ns=1800 * SECOND,
         min_runtime_scope=MinRuntimeScope.GUARANTEE,
+        victims_max=DisruptionBudget(5, 3600 * SECOND),
         backoff_count=7,
         backoff_delay_ns=2 * SECOND,
         quota_preemption_delay_ns=SECOND // 2,

@@ -129,7 +129,7 @@ def a_blocker(
                 until_ns=NOW_NS + 60 * 10**9,
             ),
             (
-                "queue root.dev: what could be preempted has not run for its minimum run time: "
+                "queue root.dev: what could be preempted is protected for now: "
                 "1 of 1 possible victims are protected, the first, v1, by min-runtime 30m of root.dev "
                 "(until in 1m)"
             ),

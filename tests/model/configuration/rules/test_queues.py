@@ -104,6 +104,16 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
         ),
         "preemption.min-runtime is '-5m', and must be a duration such as '30m', or 0 for none",
     ),
+    **{
+        f"a budget of disruption of {text} is refused": (
+            below_root(f"- {{name: a, properties: {{preemption.victims-max: §{text}}}}}"),
+            (
+                f"preemption.victims-max is {text!r}, and must be "
+                "a number above zero and a duration, such as '5/1h'"
+            ),
+        )
+        for text in ("5", "0/1h", "5/0s", "-1/1h", "five/1h", "5/1h/2", "5/")
+    },
     "all entries of a resource are read": (
         below_root("- {name: a, resources: {guaranteed: {memory: §x, vcore: 1, pods: §-1}}}"),
         "invalid quantity: 'x'",
