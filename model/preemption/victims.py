@@ -179,7 +179,7 @@ def queue_order(victim: Victim) -> VictimOrder:
 
 
 def _age_or_lost(victim: Victim) -> int:
-    """Return what is lowest for the one that goes first: the youngest, or the one that loses least."""
+    """Return what is lowest for the first in the order: the youngest, or what loses least."""
     return -victim.allocation.ask.created_at_ns if victim.lost is None else victim.lost
 
 

@@ -41,7 +41,7 @@ class CandidateVictims(NamedTuple):
         return CandidateVictims(tuple(victims), self.facts)
 
     def by_whole_jobs(self, wanted: Resource) -> CandidateVictims:
-        """Return the possible victims in the order in which whole gangs end for what is wanted."""
+        """Return the possible victims in the order in which whole gangs end, to give back a resource."""
         ranked = sorted(by_whole_jobs(self.victims, wanted), key=queue_order)
         return self._replace(victims=tuple(ranked))
 
