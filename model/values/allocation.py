@@ -20,6 +20,7 @@ __all__ = [
     "PREDICATE_CLASS_TAG",
     "REQUIRED_NODE_TAG",
     "UNKNOWN_INSTANCE_TYPE",
+    "WALLTIME_TAG",
     "Allocation",
     "Ask",
 ]
@@ -27,6 +28,8 @@ __all__ = [
 REQUIRED_NODE_TAG: Final = "yunikorn.apache.org/requiredNode"
 PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
 """The RM answers for all asks of one class alike, and says when its answers change."""
+WALLTIME_TAG: Final = "walltime"
+"""How long the work of an ask, or of each ask of an application, runs at most: a duration, by its owner."""
 CREATION_TIME_TAG: Final = "creationTime"
 CHECKPOINT_TIME_TAG: Final = "checkpointTime"
 """When the work of an allocation was saved last, in seconds since 1970."""

@@ -14,9 +14,12 @@ from ..terminal.bad_input import ends_on
 from .options import (
     AsJsonOption,
     EngineOption,
+    EstimateFactorOption,
+    GangOption,
     NodesOption,
     OwnTimesOption,
     SeedOption,
+    TaskProcessorsOption,
     ThreadsOption,
     UsersOption,
     whole_number,
@@ -130,6 +133,9 @@ def _moment(
     threads: ThreadsOption = None,
     own_times: OwnTimesOption = False,
     seed: SeedOption = 1,
+    gang: GangOption = False,
+    task_processors: TaskProcessorsOption = None,
+    estimate_factor: EstimateFactorOption = None,
     as_json: AsJsonOption = False,
 ) -> Moment:
     """Return the moment that the options say.
@@ -140,9 +146,11 @@ def _moment(
     from ..explanation.played_input import PlayOptions, moment_ns
     from ..scheduler.engine_names import engine_named
     from ..simulation.workloads.inputs import InputOptions
+    from ..simulation.workloads.swf import JobOptions
 
+    jobs = JobOptions(whole=gang, task_processors=task_processors, estimate_factor=estimate_factor)
     options = PlayOptions(
-        input=InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed),
+        input=InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed, jobs=jobs),
         config_path=config,
         users_path=users,
         engine=engine_named(engine),

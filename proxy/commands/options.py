@@ -20,7 +20,9 @@ __all__ = [
     "AsJsonOption",
     "ClientCaOption",
     "EngineOption",
+    "EstimateFactorOption",
     "ForgetAfterOption",
+    "GangOption",
     "InsecurePublicOption",
     "LogFormatOption",
     "NoRestOption",
@@ -31,6 +33,7 @@ __all__ = [
     "SeedOption",
     "ServedConfigOption",
     "StopAfterOption",
+    "TaskProcessorsOption",
     "ThreadsOption",
     "TlsCertOption",
     "TlsKeyOption",
@@ -87,6 +90,27 @@ SeedOption: TypeAlias = Annotated[
         metavar="NUMBER",
         parser=whole_number("--seed"),
         help="What durations of a scenario are drawn with.",
+    ),
+]
+GangOption: TypeAlias = Annotated[
+    bool, typer.Option("--gang", help="Start each job of a log as a whole, instead of task by task.")
+]
+TaskProcessorsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--task-processors",
+        metavar="NUMBER",
+        parser=whole_number("--task-processors", 1),
+        help="How many processors a task of a log has at most; by default what its request or a node says.",
+    ),
+]
+EstimateFactorOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--estimate-factor",
+        metavar="NUMBER",
+        parser=whole_number("--estimate-factor", 1),
+        help="The walltime of jobs of a log without a requested time, in run times; by default none.",
     ),
 ]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -19,15 +19,18 @@ from ..terminal.standard_output import write_line
 from .options import (
     AsJsonOption,
     EngineOption,
+    EstimateFactorOption,
+    GangOption,
     NodesOption,
     OwnTimesOption,
     SeedOption,
+    TaskProcessorsOption,
     ThreadsOption,
     UsersOption,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from ..resolvers.resolver import UserResolver
@@ -77,6 +80,9 @@ def simulate_command(
         own_times: OwnTimesOption = False,
         users: UsersOption = None,
         seed: SeedOption = 1,
+        gang: GangOption = False,
+        task_processors: TaskProcessorsOption = None,
+        estimate_factor: EstimateFactorOption = None,
         as_json: AsJsonOption = False,
         report_path: Annotated[
             Path | None,
@@ -88,6 +94,14 @@ def simulate_command(
         report_csv: Annotated[
             Path | None, typer.Option(metavar="FILE", help="Write these figures as CSV.")
         ] = None,
+        jobs_csv: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Write a row for each job as CSV; the report has jobs then."),
+        ] = None,
+        jobs_jsonl: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Write a line for each job as JSON; the report has jobs then."),
+        ] = None,
         compare: Annotated[
             Path | None,
             typer.Option(
@@ -98,18 +112,30 @@ def simulate_command(
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
         from ..resolvers.user_file import read_users
         from ..simulation.workloads.inputs import InputOptions
+        from ..simulation.workloads.swf import JobOptions
 
-        options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed)
+        jobs = JobOptions(whole=gang, task_processors=task_processors, estimate_factor=estimate_factor)
+        options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed, jobs=jobs)
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
-            outputs = report_outputs(report_path, report_json, report_csv, compare)
+            outputs = report_outputs(
+                {
+                    "--report": report_path,
+                    "--report-json": report_json,
+                    "--report-csv": report_csv,
+                    "--jobs-csv": jobs_csv,
+                    "--jobs-jsonl": jobs_jsonl,
+                },
+                compare,
+            )
             resolver = None if users is None else read_users(users)
             report = _run(
                 options,
                 config,
                 engine_named(engine),
                 lambda name: open_core(name, resolver, threads),
-                with_figures=outputs.is_anything_wanted(),
+                with_figures=outputs.needs_figures(),
+                with_jobs=gang or outputs.needs_jobs(),
             )
         _print(report, as_json=as_json)
         with ends_on(LicorneError, "licorne simulate"):
@@ -128,6 +154,7 @@ def _run(
     open_core: CoreFactory,
     *,
     with_figures: bool,
+    with_jobs: bool,
 ) -> SimulationReport:
     """Load everything, and only then simulate."""
     from ..simulation.given_queues import read_queues
@@ -150,6 +177,7 @@ def _run(
             is_interrupted=is_interrupted,
             configuration_notes=notes,
             with_figures=with_figures,
+            with_jobs=with_jobs,
         )
 
 
@@ -180,16 +208,18 @@ def _print(report: SimulationReport, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureOutputs:
-    """The files to write, `None` where one is not wanted; `other` are the figures to compare with."""
+    """The files to write, by the option that names each; `other` are the figures to compare with."""
 
-    page: Path | None
-    json: Path | None
-    csv: Path | None
+    files: Mapping[str, Path]
     other: RunFigures | None
 
-    def is_anything_wanted(self) -> bool:
-        """Return whether figures have to be collected."""
-        return not (self.page is None and self.json is None and self.csv is None)
+    def needs_figures(self) -> bool:
+        """Return whether figures over time have to be collected."""
+        return any(option.startswith("--report") for option in self.files)
+
+    def needs_jobs(self) -> bool:
+        """Return whether figures of jobs have to be collected."""
+        return any(option.startswith("--jobs") for option in self.files)
 
     def write(self, report: SimulationReport) -> None:
         """Write all files; each is there as a whole, or as it was before.
@@ -197,48 +227,58 @@ class FigureOutputs:
         Raises:
             UnwritableFileError: One cannot be written; those before it have been.
         """
-        if report.figures is None:
+        if not self.files:
             return
         from ..files.output_files import write_whole
+
+        for option, path in self.files.items():
+            write_whole(path, self._text(option, report))
+
+    def _text(self, option: str, report: SimulationReport) -> str:
+        """Return what the file of an option gets."""
+        from ..simulation.job_figures import rows_to_csv, rows_to_jsonl
         from ..simulation.reporting.figure_files import to_csv, to_json
         from ..simulation.reporting.page import to_html
 
-        if self.json is not None:
-            write_whole(self.json, to_json(report.figures))
-        if self.csv is not None:
-            write_whole(self.csv, to_csv(report.figures))
-        if self.page is not None:
-            write_whole(self.page, to_html(report.figures, self.other))
+        if option.startswith("--jobs"):
+            assert report.jobs is not None, "the figures of jobs were collected"
+            return (rows_to_csv if option == "--jobs-csv" else rows_to_jsonl)(report.jobs.rows)
+        assert report.figures is not None, "the figures over time were collected"
+        match option:
+            case "--report-json":
+                return to_json(report.figures)
+            case "--report-csv":
+                return to_csv(report.figures)
+            case _:
+                return to_html(report.figures, self.other)
 
 
-def report_outputs(
-    page: Path | None, json: Path | None, csv: Path | None, compare: Path | None
-) -> FigureOutputs:
+def report_outputs(options: Mapping[str, Path | None], compare: Path | None) -> FigureOutputs:
     """Check the options, and read the figures to compare with.
+
+    Args:
+        options: The option of each file that can be written, and the file; `None` where none is named.
+        compare: The figures to compare with.
 
     Raises:
         LicorneError: Two options name one file, one cannot be written, or a comparison has no page.
         InputError: The figures to compare with cannot be read.
     """
-    if compare is not None and page is None:
+    files = {option: path for option, path in options.items() if path is not None}
+    if compare is not None and "--report" not in files:
         raise LicorneError("--compare shows two runs on a page: --report FILE has to say which")
     other = None
     if compare is not None:
         from ..simulation.reporting.figure_files import read_figures
 
         other = read_figures(compare)
-    named = [
-        (option, path)
-        for option, path in (("--report", page), ("--report-json", json), ("--report-csv", csv))
-        if path is not None
-    ]
-    if named:
+    if files:
         from ..files.output_files import check_writable
 
         seen: dict[Path, str] = {}
-        for option, path in named:
+        for option, path in files.items():
             before = seen.setdefault(path.resolve(), option)
             if before != option:
                 raise LicorneError(f"{before} and {option} name the same file, {path}")
             check_writable(path)
-    return FigureOutputs(page=page, json=json, csv=csv, other=other)
+    return FigureOutputs(files=files, other=other)

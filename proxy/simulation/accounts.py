@@ -73,9 +73,13 @@ class Tally:
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """An application that work is counted for; `owner` is what it asked for until it has been placed."""
+    """An application that work is counted for; `owner` is what it asked for until it has been placed.
+
+    `walltime_ns` is how long it will run at most by its owner, `None` where that is not known.
+    """
 
     owner: Owner
+    walltime_ns: int | None = None
     tally: Tally = field(default_factory=Tally)
     is_assigned: bool = False
 
@@ -88,13 +92,14 @@ class Accounts:
         self._tallies: dict[Owner, Tally] = {}
         self._open: dict[int, Account] = {}
 
-    def opened(self, asked: Owner) -> Account:
+    def opened(self, asked: Owner, walltime_ns: int | None = None) -> Account:
         """Open the account of an application that is submitted, and return it.
 
         Args:
             asked: The queue, user and groups that it asks for.
+            walltime_ns: How long it will run at most by its owner.
         """
-        account = Account(asked)
+        account = Account(asked, walltime_ns)
         self._open[id(account)] = account
         return account
 

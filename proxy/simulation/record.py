@@ -11,14 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from .accounts import Account, Accounts, Remarks
+from .jobs import BOUND_NS, Jobs
 from .reporting.run_series import RunSeries
 from .usage import StepFunction
 
 __all__ = ["AskEntry", "SimulationRecord"]
-
-
-_BOUND_NS: Final = 10 * 10**9
-"""How long work counts as having run at least, for its slowdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +47,12 @@ class SimulationRecord:
 
     Args:
         series: What is written down for figures over time, `None` for nothing.
+        jobs: What is written down for figures of jobs, `None` for nothing.
     """
 
-    def __init__(self, series: RunSeries | None = None) -> None:
+    def __init__(self, series: RunSeries | None = None, jobs: Jobs | None = None) -> None:
         self.series: Final = series
+        self.jobs: Final = jobs
         self.accounts: Final = Accounts()
         self.remarks: Final = Remarks()
         self._waiting: dict[str, AskEntry] = {}
@@ -121,6 +120,8 @@ class SimulationRecord:
             tally = entry.account.tally
             tally.waiting += 1
             tally.submitted += 0 if entry.is_repeated else 1
+            if self.jobs is not None:
+                self.jobs.asked(entry, at_ns)
 
     def placed(self, key: str, at_ns: int, *, node_id: str = "") -> AskEntry:
         """Write that an ask that waits got its node."""
@@ -144,6 +145,8 @@ class SimulationRecord:
         tally.running += 1
         if not entry.was_placed:
             tally.placed += 1
+            if self.jobs is not None:
+                self.jobs.placed(entry, at_ns)
             if not entry.is_recovered:
                 tally.waits_ns.append(at_ns - entry.asked_at_ns)
 
@@ -159,8 +162,10 @@ class SimulationRecord:
         tally = entry.account.tally
         tally.completed += 1
         self.last_completion_ns = at_ns
+        if self.jobs is not None:
+            self.jobs.completed(entry, at_ns)
         if not entry.is_recovered:
-            ran_ns = max(at_ns - entry.placed_at_ns, _BOUND_NS)
+            ran_ns = max(at_ns - entry.placed_at_ns, BOUND_NS)
             tally.slowdowns.append(max(1000, 1000 * (at_ns - entry.asked_at_ns) // ran_ns))
 
     def preempted(self, key: str, at_ns: int, *, message: str = "") -> AskEntry:
@@ -170,6 +175,8 @@ class SimulationRecord:
             self.series.preempted(key, entry, at_ns, message, self._waiting)
         if not entry.is_placeholder:
             entry.account.tally.preempted += 1
+            if self.jobs is not None:
+                self.jobs.preempted(entry)
         return entry
 
     def stopped(self, key: str, at_ns: int) -> AskEntry:
@@ -213,6 +220,8 @@ class SimulationRecord:
         """Write that work that was stopped or taken back is not asked for again."""
         if not entry.is_placeholder:
             entry.account.tally.withdrawn += 1
+            if self.jobs is not None:
+                self.jobs.withdrawn(entry, self._last_change_ns)
 
     def rejected(self, key: str, at_ns: int, reason: str) -> None:
         """Write that the scheduler refuses an ask that waits."""
@@ -220,6 +229,8 @@ class SimulationRecord:
         if not entry.is_placeholder:
             entry.account.tally.rejected += 1
             self.remarks.rejections[reason] += 1
+            if self.jobs is not None:
+                self.jobs.rejected(entry, at_ns)
 
     def _use(self, entry: AskEntry, at_ns: int, sign: int) -> None:
         """Write what an allocation uses or gives back."""

@@ -20,6 +20,7 @@ thousandths of the cluster's capacity:
 | `refusals` | likewise why requests and nodes were refused as a whole |
 | `surprises` | likewise callbacks of the scheduler that do not fit the record: a sign of a bug |
 | `notes` | likewise what was skipped, changed or ignored in the input |
+| `jobs` | figures of whole jobs, where they were collected, see `job_figures` |
 
 A tally has `submitted`, `placed` (got a node at least once), `waiting` and `running` (at the end),
 `completed`, `rejected`, `withdrawn`, `preempted`; `wait_ns` with `count`, `median`, `p95` and `max` of the
@@ -31,7 +32,7 @@ resource type the `mean` and `peak` share and the mean share in each of 60 equal
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -42,9 +43,11 @@ from .usage import StepFunction, permille, permille_by_interval, sum_of
 from .workloads.workload import InputNote
 
 if TYPE_CHECKING:
+    from .job_figures import JobReport
     from .reporting.figures import RunFigures
 
 __all__ = [
+    "NO_OWNER",
     "JsonDocument",
     "SimulationReport",
     "TallyReport",
@@ -52,11 +55,13 @@ __all__ = [
     "WaitTimes",
     "build_report",
     "document_of",
+    "nearest_rank",
 ]
 
 _INTERVALS: Final = 60
 _FORMAT: Final = 2
-_NO_OWNER: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
+NO_OWNER: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
+"""The names that stand for a queue, a user and a group in the report where there is none."""
 
 JsonDocument: TypeAlias = "dict[str, JsonDocument] | list[JsonDocument] | str | int | float | bool | None"
 
@@ -99,7 +104,10 @@ class TallyReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationReport:
-    """All figures of one simulation; `figures` are those over time, `None` where they were not collected."""
+    """All figures of one simulation.
+
+    `figures` are those over time, `jobs` those of whole jobs; each is `None` where they were not collected.
+    """
 
     workload: str
     engine: str
@@ -118,6 +126,7 @@ class SimulationReport:
     surprises: tuple[InputNote, ...]
     notes: tuple[InputNote, ...]
     figures: RunFigures | None = None
+    jobs: JobReport | None = None
 
     @property
     def decisions_per_second(self) -> float:
@@ -155,9 +164,9 @@ def build_report(
         decisions=result.decisions,
         wall_seconds=result.wall_seconds,
         total=_tally_report(list(tallies.values()), record.capacity, end_ns),
-        queues=by(lambda owner: [owner.queue or _NO_OWNER.queue]),
-        users=by(lambda owner: [owner.user or _NO_OWNER.user]),
-        groups=by(lambda owner: owner.groups or _NO_OWNER.groups),
+        queues=by(lambda owner: [owner.queue or NO_OWNER.queue]),
+        users=by(lambda owner: [owner.user or NO_OWNER.user]),
+        groups=by(lambda owner: owner.groups or NO_OWNER.groups),
         rejections=_counted(record.remarks.rejections),
         refusals=_counted(record.remarks.refusals),
         surprises=_counted(record.remarks.surprises),
@@ -196,13 +205,13 @@ def _wait_times(waits_ns: list[int]) -> WaitTimes | None:
         return None
     return WaitTimes(
         count=len(waits_ns),
-        median_ns=_nearest_rank(waits_ns, 50),
-        p95_ns=_nearest_rank(waits_ns, 95),
+        median_ns=nearest_rank(waits_ns, 50),
+        p95_ns=nearest_rank(waits_ns, 95),
         max_ns=waits_ns[-1],
     )
 
 
-def _nearest_rank(ordered: list[int], percent: int) -> int:
+def nearest_rank(ordered: Sequence[int], percent: int) -> int:
     """Return the smallest value that at least so many percent do not exceed."""
     return ordered[(len(ordered) * percent + 99) // 100 - 1]
 
@@ -221,6 +230,7 @@ def _utilization(name: str, parts: list[StepFunction], capacity: StepFunction, e
 
 def document_of(report: SimulationReport) -> JsonDocument:
     """Return the report as a JSON document; its keys are described above."""
+    jobs: dict[str, JsonDocument] = {} if report.jobs is None else {"jobs": report.jobs.document()}
     return {
         "format": _FORMAT,
         "workload": report.workload,
@@ -240,6 +250,7 @@ def document_of(report: SimulationReport) -> JsonDocument:
         "refusals": _notes_document(report.refusals),
         "surprises": _notes_document(report.surprises),
         "notes": _notes_document(report.notes),
+        **jobs,
     }
 
 

@@ -6,8 +6,8 @@ all columns are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -16,6 +16,7 @@ from rich.text import Text
 
 from ...model.configuration.durations import short_duration_text
 from ..terminal.tables import counted, print_table
+from .job_figures import JobFigures, JobReport
 from .report import SimulationReport, TallyReport, Utilization
 from .workloads.workload import InputNote
 
@@ -36,6 +37,7 @@ _COUNTS: Final = (
     "withdrawn",
     "preempted",
 )
+_Figures = TypeVar("_Figures")
 _RARE: Final = frozenset({"waiting", "running", "rejected", "withdrawn", "preempted"})
 """Counts that are zero in many simulations: a column of zeros says nothing."""
 
@@ -59,11 +61,11 @@ def print_report(report: SimulationReport, console: Console, *, plain: bool = Fa
         _print_chart(use, report.end_ns, console)
     for kind, tallies in (("user", report.users), ("group", report.groups)):
         if len(tallies) > 1:
-            shown = tallies if plain else _largest(tallies)
+            shown = tallies if plain else _largest(tallies, lambda tally: tally.submitted)
             print_table(_table(kind, shown, counts, plain=plain), console, plain=plain)
-            if len(shown) < len(tallies):
-                rest = counted(len(tallies) - len(shown), f"more {kind}")
-                console.print(f"and {rest}, all of them in a pipe or with --json", highlight=False)
+            _print_rest(len(tallies) - len(shown), kind, console)
+    if report.jobs is not None:
+        _print_jobs(report.jobs, console, plain=plain)
     for title, notes in (
         ("rejected, and why", report.rejections),
         ("refused by the scheduler, and why", report.refusals),
@@ -110,12 +112,19 @@ def _headline(report: SimulationReport) -> Text:
     return text
 
 
-def _largest(tallies: Mapping[str, TallyReport]) -> Mapping[str, TallyReport]:
-    """Return the tallies with the most work, as many as a reader looks at, by name."""
-    if len(tallies) <= _ROWS_MAX:
-        return tallies
-    names = sorted(tallies, key=lambda name: (-tallies[name].submitted, name))[:_ROWS_MAX]
-    return {name: tallies[name] for name in sorted(names)}
+def _largest(figures: Mapping[str, _Figures], size: Callable[[_Figures], int]) -> Mapping[str, _Figures]:
+    """Return the figures with the most work, as many as a reader looks at, by name."""
+    if len(figures) <= _ROWS_MAX:
+        return figures
+    names = sorted(figures, key=lambda name: (-size(figures[name]), name))[:_ROWS_MAX]
+    return {name: figures[name] for name in sorted(names)}
+
+
+def _print_rest(count: int, kind: str, console: Console) -> None:
+    """Print how many users or groups are left out, if any."""
+    if count:
+        rest = counted(count, f"more {kind}")
+        console.print(f"and {rest}, all of them in a pipe or with --json", highlight=False)
 
 
 def _table(
@@ -153,6 +162,49 @@ def _waits(tally: TallyReport | None) -> list[str]:
         short_duration_text(wait_ns)
         for wait_ns in (tally.waits.median_ns, tally.waits.p95_ns, tally.waits.max_ns)
     ]
+
+
+def _print_jobs(report: JobReport, console: Console, *, plain: bool) -> None:
+    """Print the figures of jobs by queue, user and group, and their makespan."""
+    print_table(_job_table("queue", report.queues, plain=plain, total=report.total), console, plain=plain)
+    for kind, figures in (("user", report.users), ("group", report.groups)):
+        if len(figures) > 1:
+            shown = figures if plain else _largest(figures, lambda one: one.jobs)
+            print_table(_job_table(kind, shown, plain=plain), console, plain=plain)
+            _print_rest(len(figures) - len(shown), kind, console)
+    if report.total.makespan_ns is not None:
+        span = short_duration_text(report.total.makespan_ns)
+        console.print(f"makespan of {counted(report.total.jobs, 'job')}: {span}", highlight=False)
+
+
+def _job_table(
+    kind: str, figures: Mapping[str, JobFigures], *, plain: bool, total: JobFigures | None = None
+) -> Table:
+    """Return the figures of jobs by queue, user or group, and in total where that is one of the rows."""
+    show_total = total is not None and len(figures) > 1
+    separator, wait, slowdown = ("", "wait-", "slowdown-") if plain else (",", "wait\n", "slowdown\n")
+    table = Table(box=SIMPLE, padding=(0, 0), show_edge=False, show_footer=show_total)
+    heads = [f"\n{name}" for name in ("jobs", "waited", "completed")]
+    heads += [f"{wait}{name}" for name in ("mean", "p95", "max")]
+    heads += [f"{slowdown}mean", "job-use" if plain else "use by\njobs"]
+    table.add_column(f"\n{kind}", "total", overflow="fold")
+    for head, footer in zip(heads, _job_cells(total, separator), strict=True):
+        table.add_column(head, footer, justify="right")
+    for name, one in figures.items():
+        table.add_row(Text(name), *_job_cells(one, separator))
+    return table
+
+
+def _job_cells(figures: JobFigures | None, separator: str) -> list[str]:
+    """Return figures of jobs as text; the use is that of the resource type that they used most."""
+    if figures is None:
+        return [""] * 8
+    counts = [format(count, separator) for count in (figures.jobs, figures.waited, figures.completed)]
+    wait, slowdown = figures.wait_ns, figures.slowdown
+    waits = ["-"] * 3 if wait is None else map(short_duration_text, (wait.mean, wait.p95, wait.max))
+    mean = "-" if slowdown is None else f"{slowdown.mean / 1000:.2f}"
+    use = _percent(max(figures.use.values(), default=0)).strip()
+    return [*counts, *waits, mean, use.replace(" ", "") if not separator else use]
 
 
 def _use(report: SimulationReport) -> list[tuple[str, Utilization]]:

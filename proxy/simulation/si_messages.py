@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from ...model.configuration.durations import duration_text
+from ...model.values.allocation import WALLTIME_TAG
 from ..si import si_pb2 as si
 from ..si.constants import NODE_PARTITION
 from .workloads.workload import SimulatedApplication, SimulatedNode
@@ -20,6 +22,8 @@ __all__ = [
 ]
 
 PARTITION: Final = "default"
+
+_MS_NS: Final = 10**6
 
 
 def resource_message(quantities_by_type: Mapping[str, int]) -> si.Resource:
@@ -56,9 +60,13 @@ def new_application_message(application: SimulatedApplication) -> si.AddApplicat
         partitionName=PARTITION,
         ugi=si.UserGroupInformation(user=application.user, groups=application.groups),
     )
+    if application.walltime_ns is not None:
+        message.tags[WALLTIME_TAG] = duration_text(application.walltime_ns)
     if application.gang is not None:
         message.placeholderAsk.CopyFrom(resource_message(application.gang_resources()))
         message.gangSchedulingStyle = application.gang.value
+    if application.placeholder_timeout_ns is not None:
+        message.executionTimeoutMilliSeconds = application.placeholder_timeout_ns // _MS_NS
     return message
 
 

@@ -334,7 +334,7 @@ class SimulatedRM(ResourceManager):
 def _opened(application: SimulatedApplication, accounts: Accounts) -> SubmittedApplication:
     """Return the state of an application that is submitted now, with an account for what it asks for."""
     asked = Owner(queue=application.queue, user=application.user, groups=application.groups)
-    return SubmittedApplication(application, accounts.opened(asked))
+    return SubmittedApplication(application, accounts.opened(asked, application.walltime_ns))
 
 
 @final

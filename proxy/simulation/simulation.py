@@ -13,6 +13,8 @@ from .callback_guard import CallbackGuard
 from .core import Core, Traffic
 from .driver import Driver, Progress
 from .interruption import never
+from .job_figures import build_job_report
+from .jobs import Jobs
 from .record import SimulationRecord
 from .recorded_manager import RecordedManager
 from .report import SimulationReport, build_report
@@ -47,6 +49,7 @@ def simulate(
     is_interrupted: Callable[[], bool] = never,
     configuration_notes: tuple[InputNote, ...] = (),
     with_figures: bool = False,
+    with_jobs: bool = False,
 ) -> SimulationReport:
     """Simulate a workload or a transcript to its end, or until it is interrupted.
 
@@ -60,12 +63,14 @@ def simulate(
         is_interrupted: Returns whether to stop, with a report of what is known so far.
         configuration_notes: The notes about that queue YAML for the report.
         with_figures: Whether to collect figures over time as well.
+        with_jobs: Whether to collect figures of whole jobs as well.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
     """
     series = RunSeries() if with_figures else None
-    record = SimulationRecord(series)
+    jobs = Jobs() if with_jobs else None
+    record = SimulationRecord(series, jobs)
     with closing(open_core(engine)) as core:
         traffic: Traffic
         if isinstance(work, Transcript):
@@ -84,6 +89,8 @@ def simulate(
         configuration_notes = work.configuration_notes
     notes = (*_notes(work), *configuration_notes)
     report = build_report(record, result, workload=work.name, engine=engine, nodes=record.nodes, notes=notes)
+    if jobs is not None:
+        report = replace(report, jobs=build_job_report(jobs, record.capacity))
     if series is None:
         return report
     figures = build_figures(record, workload=work.name, engine=engine, is_interrupted=result.is_interrupted)

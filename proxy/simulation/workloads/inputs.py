@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from ...files.input_errors import InputError
 from ...files.input_files import read_text
 from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
-from .swf import read_swf
+from .swf import JobOptions, read_swf
 from .transcript_input import Transcript, read_timed_transcript
 from .workload import Workload
 
@@ -29,6 +29,12 @@ class InputKind(Enum):
     TRANSCRIPT = "transcript"
     SCENARIO = "scenario"
 
+
+_A: Final = {
+    InputKind.OPENB: "a file of openb pods",
+    InputKind.TRANSCRIPT: "a transcript",
+    InputKind.SCENARIO: "a scenario",
+}
 
 _SUFFIXES: Final = {
     ".csv": InputKind.OPENB,
@@ -48,12 +54,14 @@ class InputOptions:
         nodes_path: The nodes of an openb trace, or the machines of a log; `None` for none.
         own_times: Whether the pods of an openb trace come at their own times, instead of being packed.
         seed: The seed with which durations of a scenario are drawn.
+        jobs: How the jobs of a log become applications.
     """
 
     path: Path
     nodes_path: Path | None = None
     own_times: bool = False
     seed: int = 1
+    jobs: JobOptions = field(default_factory=JobOptions)
 
 
 def load_input(options: InputOptions) -> Workload | Transcript:
@@ -65,6 +73,9 @@ def load_input(options: InputOptions) -> Workload | Transcript:
     kind = kind_of_input(options.path)
     if options.nodes_path is not None and kind in {InputKind.SCENARIO, InputKind.TRANSCRIPT}:
         raise InputError(options.path, f"a {kind.value} brings its own nodes: leave out {options.nodes_path}")
+    if options.jobs != JobOptions() and kind is not InputKind.SWF:
+        text = f"--gang, --task-processors and --estimate-factor are for logs of jobs, and this is {_A[kind]}"
+        raise InputError(options.path, text)
     match kind:
         case InputKind.OPENB:
             if options.nodes_path is None:
@@ -78,7 +89,7 @@ def load_input(options: InputOptions) -> Workload | Transcript:
             mode = OpenbMode.OWN_TIMES if options.own_times else OpenbMode.PACKING
             return read_openb(options.nodes_path, options.path, mode)
         case InputKind.SWF:
-            return read_swf(options.path, options.nodes_path)
+            return read_swf(options.path, options.nodes_path, options.jobs)
         case InputKind.TRANSCRIPT:
             return read_timed_transcript(options.path)
         case InputKind.SCENARIO:

@@ -6,17 +6,23 @@ The rules, each counted in the notes of the workload where it was used:
 * Skipped are jobs whose submit time, run time or number of processors is not known (negative, or no
   processors), and jobs that were cancelled (status 5) before they ran at all. Nothing else is.
 * A run time of 0 is taken as one second: the log rounds.
-* The number of processors is what the job got; where that is not known, what it asked for.
+* The number of processors is what the job got; where that is not known, what it asked for. Of a job that
+  starts as a whole it is the reverse, as simulators of batch systems have it.
 * A job becomes tasks that a node can hold. A request such as `2:ppn=8+1:ppn=4` says how: two tasks with 8
   processors and one with 4. Its properties (`:cl_zewura`, `#excl`) are ignored. Without such a text, or
   where it does not add up to the processors of the job, the processors are grouped up to the size of
   the smallest kind of node, fewer where the memory of that node allows no more.
-* Tasks start one by one as room is found and each runs as long as the job did: a job is not a gang.
+* Tasks start one by one as room is found and each runs as long as the job did: a job is not a gang. With
+  `JobOptions.whole` it is one whose placeholders never time out; then jobs for which there is no room on the
+  empty machine are skipped, and the numbers in names have leading zeros: the scheduler orders applications
+  of one moment by their names.
+* The requested time is the walltime; where it is not known, the run time by `JobOptions.estimate_factor`.
 * Memory is what was requested. By the standard that is kB a processor. A log with request texts is one of
   MetaCentrum, and has bytes for each node of the request.
 * Users are `u<id>`, groups `g<id>`. The queue is the extra column, else the name that the header has for its
   number, else `queue<number>`, else `default`.
-* A job with more processors than the whole machine is not left out: its tasks run as there is room.
+* A job with more processors than the whole machine is not left out unless it is to start as a whole: its
+  tasks run as there is room.
 * Dependencies between jobs (preceding job, think time) are ignored.
 """
 
@@ -42,14 +48,31 @@ from .swf_machines import (
     nodes_of,
     read_machines,
 )
-from .workload import InputNote, SimulatedApplication, SimulatedTask, Workload
+from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
 
-__all__ = ["read_swf"]
+__all__ = ["JobOptions", "read_swf"]
 
 _MILLI: Final = 1000
 _PROCESSORS_MAX: Final = 10**6
+_PLACEHOLDER_TIMEOUT_NS: Final = 100 * 365 * 86_400 * NANOSECONDS_IN_SECOND
+"""How long the placeholders of a whole job wait for each other: longer than logs are, a hundred years."""
 _CHUNK: Final = re.compile(r"(?P<nodes>[0-9]{1,7})(?P<properties>(:[^:]+)*)")
 _PROCESSORS_OF_NODE: Final = re.compile(r"ppn=([0-9]{1,7})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """How the jobs of a log become applications.
+
+    Attributes:
+        whole: Whether a job starts as a whole, as a gang with what it requested, instead of task by task.
+        task_processors: How many processors a task has at most; `None` for what a request or a node says.
+        estimate_factor: The walltime of a job without a requested time, in run times; `None` for none.
+    """
+
+    whole: bool = False
+    task_processors: int | None = None
+    estimate_factor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +90,8 @@ class _Reading:
     log: SwfLog
     start_ns: int
     machines: tuple[Machine, ...]
+    options: JobOptions
+    number_width: int
     notes: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -85,12 +110,13 @@ class _Reading:
         return sum(machine.nodes * machine.processors for machine in self.machines)
 
 
-def read_swf(path: Path, machines_path: Path | None = None) -> Workload:
+def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions = JobOptions()) -> Workload:
     """Read a log and its machines.
 
     Args:
         path: The log.
         machines_path: The machines; `<log>.machines` when absent, and without that the header of the log.
+        options: How jobs become applications.
 
     Raises:
         InputError: A file cannot be read, a value in it is wrong, or there are no machines; nothing is
@@ -99,12 +125,14 @@ def read_swf(path: Path, machines_path: Path | None = None) -> Workload:
     log = read_swf_log(path)
     origin, machines = _machines(path, log, machines_path)
     nodes = nodes_of(origin, machines)
-    reading = _Reading(log, _start_ns(log), machines)
+    width = max(len(str(job.number)) for job in log.jobs) if options.whole else 0
+    reading = _Reading(log, _start_ns(log), machines, options, width)
     unused = log.processors_max - reading.processors if origin == path else 0
     if unused > 0:
         reading.notes["processor of the header that is left out: they do not divide by the nodes"] += unused
     ordered = sorted(log.jobs, key=lambda job: job.submit_ns)
-    applications = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
+    made = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
+    applications = [application for application in made if not _never_starts(application, reading)]
     return Workload(
         name=path.name,
         nodes=nodes,
@@ -156,34 +184,74 @@ def _reason_to_skip(job: SwfJob) -> str:
     return ""
 
 
+def _never_starts(application: SimulatedApplication, reading: _Reading) -> bool:
+    """Return whether a job that is to start as a whole has no room on the empty machine, and note it.
+
+    It would keep the room that it finds, and wait for the rest for ever.
+    """
+    if not reading.options.whole:
+        return False
+    processors = sum(task.count * task.resources["vcore"] for task in application.tasks) // _MILLI
+    if processors <= reading.processors and all(_has_room(task, reading) for task in application.tasks):
+        return False
+    reading.notes["job skipped: there is no room for the whole of it on the empty machine"] += 1
+    return True
+
+
+def _has_room(task: SimulatedTask, reading: _Reading) -> bool:
+    """Return whether all pieces of a task have room at once on the empty machine."""
+    processors, memory = task.resources["vcore"] // _MILLI, task.resources.get("memory", 0)
+    places = 0
+    for machine in reading.machines:
+        on_node = machine.processors // processors
+        places += machine.nodes * (min(on_node, machine.memory // memory) if memory else on_node)
+    return places >= task.count
+
+
 def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
     """Return the application of one job."""
     if job.run_ns == 0:
         reading.notes["job with a run time of 0: taken as 1 s"] += 1
     submit_at_ns = job.submit_ns - reading.start_ns
     processors = _processors(job, reading)
-    if processors > reading.processors:
+    if processors > reading.processors and not reading.options.whole:
         text = f"job larger than the machine, which has {counted(reading.processors, 'processor')}"
         reading.notes[f"{text}: its tasks never run all at once"] += 1
     chunks = _requested_chunks(job, processors, reading) or _grouped_chunks(job, processors, reading)
+    name = f"job-{job.number:0{reading.number_width}}"
+    parts = [part for chunk in chunks for part in _parts(job, chunk, reading)]
     tasks = tuple(
         SimulatedTask(
-            key=f"job-{job.number}" + (f"-part{number}" if len(chunks) > 1 else ""),
-            resources=_resources(job, chunk, reading),
+            key=name + (f"-part{number}" if len(parts) > 1 else ""),
+            resources=resources,
             submit_at_ns=submit_at_ns,
             duration_ns=job.run_ns or NANOSECONDS_IN_SECOND,
-            count=chunk.count,
+            count=count,
         )
-        for number, chunk in enumerate(chunks, start=1)
+        for number, (count, resources) in enumerate(parts, start=1)
     )
+    whole = reading.options.whole
     return SimulatedApplication(
-        application_id=f"job-{job.number}",
+        application_id=name,
         queue=_queue(job, reading.log),
         user=f"u{job.user}" if job.user >= 0 else "unknown",
         groups=(f"g{job.group}" if job.group >= 0 else "unknown",),
         submit_at_ns=submit_at_ns,
         tasks=tasks,
+        gang=GangStyle.SOFT if whole else None,
+        placeholder_timeout_ns=_PLACEHOLDER_TIMEOUT_NS if whole else None,
+        walltime_ns=_walltime_ns(job, reading),
     )
+
+
+def _walltime_ns(job: SwfJob, reading: _Reading) -> int | None:
+    """Return how long a job will run at most by its owner, `None` where that is not known."""
+    if job.requested_ns > 0:
+        return job.requested_ns
+    if reading.options.estimate_factor is None:
+        return None
+    reading.notes["job without a requested time: its walltime comes from its run time"] += 1
+    return min((job.run_ns or NANOSECONDS_IN_SECOND) * reading.options.estimate_factor, INT64_MAX)
 
 
 def _queue(job: SwfJob, log: SwfLog) -> str:
@@ -195,8 +263,10 @@ def _queue(job: SwfJob, log: SwfLog) -> str:
 
 
 def _processors(job: SwfJob, reading: _Reading) -> int:
-    """Return the processors of a job: what it got, else what it asked for."""
+    """Return the processors of a job: what it got, else what it asked for; of a whole job, the reverse."""
     processors = job.processors
+    if reading.options.whole and job.requested_processors > 0:
+        processors = job.requested_processors
     if processors <= 0:
         reading.notes["job of unknown processors: taken from what it requested"] += 1
         processors = job.requested_processors
@@ -251,6 +321,24 @@ def _memory_of_processor(job: SwfJob) -> int:
     if job.request or job.requested_memory <= 0:
         return 0
     return job.requested_memory * BYTES_IN_KILOBYTE
+
+
+def _parts(job: SwfJob, chunk: _Chunk, reading: _Reading) -> list[tuple[int, dict[str, int]]]:
+    """Return a chunk as tasks that are not larger than allowed: how many, and what each asks for."""
+    resources = _resources(job, chunk, reading)
+    size = reading.options.task_processors
+    if size is None or chunk.processors <= size:
+        return [(chunk.count, resources)]
+    whole, rest = divmod(chunk.processors, size)
+    counts = [(chunk.count * whole, size), (chunk.count if rest else 0, rest)]
+    return [
+        (
+            count,
+            {name: amount * processors // chunk.processors for name, amount in resources.items()},
+        )
+        for count, processors in counts
+        if count
+    ]
 
 
 def _resources(job: SwfJob, chunk: _Chunk, reading: _Reading) -> dict[str, int]:

@@ -65,6 +65,7 @@ class SwfJob:
     run_ns: int
     processors: int
     requested_processors: int
+    requested_ns: int
     requested_memory: int
     status: int
     user: int
@@ -166,6 +167,7 @@ def _read_job(line: _Line) -> SwfJob:
         run_ns=line.seconds_ns("run time"),
         processors=line.whole("processors"),
         requested_processors=line.whole("requested processors"),
+        requested_ns=line.seconds_ns("requested time"),
         requested_memory=line.whole("requested memory"),
         status=line.whole("status"),
         user=line.whole("user"),

@@ -67,6 +67,8 @@ class SimulatedApplication:
 
     `gang` is `None` for an application whose tasks start one by one. A gang first asks for a placeholder
     for every task that is submitted together with the application, and starts when all are placed.
+    `placeholder_timeout_ns` is how long placeholders may wait for the others, `None` for the default of the
+    scheduler. `walltime_ns` is how long each task runs at most by its owner, `None` where that is not known.
     """
 
     application_id: str
@@ -76,6 +78,8 @@ class SimulatedApplication:
     submit_at_ns: int
     tasks: tuple[SimulatedTask, ...]
     gang: GangStyle | None = None
+    placeholder_timeout_ns: int | None = None
+    walltime_ns: int | None = None
 
     def __post_init__(self) -> None:
         assert all(task.submit_at_ns >= self.submit_at_ns for task in self.tasks), (

@@ -11,7 +11,9 @@ from support.proxy.simulation_builders import written
 from typer.testing import CliRunner, Result
 
 from licorne.proxy.commands.simulate import simulate_command
+from licorne.proxy.simulation.core import Core
 from licorne.proxy.simulation.interruption import interruption_noted
+from licorne.proxy.simulation.scheduler_core import SchedulerCore
 
 _SCENARIO = """\
 nodes: [{prefix: n, resources: {vcore: 2}}]
@@ -23,7 +25,11 @@ applications:
 """
 
 
-def _simulate(*arguments: str | Path, core: FakeCore | None = None) -> Result:
+def _scheduler() -> SchedulerCore:
+    return SchedulerCore("direct")
+
+
+def _simulate(*arguments: str | Path, core: Core | None = None) -> Result:
     application = typer.Typer()
     application.command()(simulate_command(lambda *_: core or FakeCore()))
     return CliRunner().invoke(application, [str(argument) for argument in arguments])
@@ -231,3 +237,66 @@ def test_reports_that_cannot_be_written_are_refused_before_anything_runs(
     assert message in result.stderr
     assert [] == core.requests
     assert ["s.yaml"] == [path.name for path in tmp_path.iterdir()]
+
+
+_LOG = """\
+; MaxProcs: 2
+1 0 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 -1 -1 -1 -1
+2 1 -1 30 2 -1 -1 2 90 -1 1 2 1 -1 -1 -1 -1 -1
+3 2 -1 30 3 -1 -1 3 90 -1 1 2 1 -1 -1 -1 -1 -1
+"""
+
+
+def test_whole_jobs_are_reported_and_written(tmp_path: Path) -> None:
+    """By queue, user and group in the report, and each in a row of its own."""
+    log, files = written(tmp_path / "log.swf", _LOG), (tmp_path / "jobs.csv", tmp_path / "jobs.jsonl")
+    options = ("--gang", "--jobs-csv", files[0], "--jobs-jsonl", files[1])
+    document = json.loads(_simulate(log, "--json", *options, core=_scheduler()).stdout)
+    table = _simulate(log, *options, core=_scheduler()).stdout
+
+    jobs = document["jobs"]
+    assert (2, 59 * 10**9, 90 * 10**9) == (
+        jobs["total"]["jobs"],
+        jobs["total"]["wait_ns"]["max"],
+        jobs["total"]["makespan_ns"],
+    )
+    assert (["root.default"], ["u1", "u2"]) == (
+        [one["queue"] for one in jobs["queues"]],
+        [one["user"] for one in jobs["users"]],
+    )
+    assert "root.default 2 1 2 29s 59s 59s 1.98 100.0%" in [
+        " ".join(line.split()) for line in table.splitlines()
+    ]
+    assert "makespan of 2 jobs: 1m30s" in table.splitlines()
+    rows = [json.loads(line) for line in files[1].read_text(encoding="utf-8").splitlines()]
+    assert [("job-1", 0, 90 * 10**9), ("job-2", 60 * 10**9, 90 * 10**9)] == [
+        (row["job"], row["started_ns"], row["walltime_ns"]) for row in rows
+    ]
+    assert 3 == len(files[0].read_text(encoding="utf-8").splitlines())
+
+
+def test_without_these_options_a_report_has_no_jobs(tmp_path: Path) -> None:
+    """As before there were any."""
+    document = json.loads(_simulate(written(tmp_path / "log.swf", _LOG), "--json").stdout)
+
+    assert "jobs" not in document
+    assert 7 == document["total"]["submitted"]
+
+
+def test_whole_jobs_are_of_logs(tmp_path: Path) -> None:
+    """Another kind of input is refused, with its file and kind."""
+    path = written(tmp_path / "s.yaml", _SCENARIO)
+    result = _simulate(path, "--gang")
+
+    text = "--gang, --task-processors and --estimate-factor are for logs of jobs, and this is a scenario"
+    assert (2, f"licorne simulate: {path}: {text}\n") == (result.exit_code, result.stderr)
+
+
+@pytest.mark.parametrize("option", ["--task-processors", "--estimate-factor"])
+def test_a_number_of_a_log_is_from_one_on(option: str, tmp_path: Path) -> None:
+    """The message names the option and the value."""
+    result = _simulate(written(tmp_path / "log.swf", _LOG), option, "0")
+
+    assert 2 == result.exit_code
+    assert option in result.stderr
+    assert "'0'" in result.stderr

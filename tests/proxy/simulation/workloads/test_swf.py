@@ -6,8 +6,9 @@ import pytest
 from support.proxy.simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.files.input_errors import InputError
-from licorne.proxy.simulation.workloads.swf import read_swf
+from licorne.proxy.simulation.workloads.swf import JobOptions, read_swf
 from licorne.proxy.simulation.workloads.workload import (
+    GangStyle,
     InputNote,
     SimulatedTask,
     Workload,
@@ -27,17 +28,20 @@ def _job(
     memory: int = -1,
     status: int = 1,
     queue: int = -1,
+    time: int = 99,
     extra: str = "",
 ) -> str:
     return (
-        f"{number} {submit} 0 {run} {processors} -1 -1 {requested} 99 {memory} {status} "
+        f"{number} {submit} 0 {run} {processors} -1 -1 {requested} {time} {memory} {status} "
         f"12 5 -1 {queue} -1 -1 -1 {extra}\n"
     )
 
 
-def _read(folder: Path, *lines: str, machines: str = _MACHINES) -> Workload:
+def _read(
+    folder: Path, *lines: str, machines: str = _MACHINES, options: JobOptions | None = None
+) -> Workload:
     written(folder / "log.swf.machines", machines)
-    return read_swf(written(folder / "log.swf", "".join(lines)))
+    return read_swf(written(folder / "log.swf", "".join(lines)), options=options or JobOptions())
 
 
 def _parts(tasks: tuple[SimulatedTask, ...]) -> list[tuple[int, int]]:
@@ -247,3 +251,52 @@ def test_the_log_of_wagap_is_read_with_its_queues_and_users() -> None:
         len({application.user for application in workload.applications}),
     )
     assert 1 == count_tasks_larger_than_every_node(workload)
+
+
+def test_the_requested_time_is_the_walltime(tmp_path: Path) -> None:
+    """A job without one has none, unless a factor says how it follows from the run time."""
+    lines = (_job(1), _job(2, time=-1), _job(3, time=0, run=0))
+    known = _read(tmp_path, *lines)
+    estimated = _read(tmp_path, *lines, options=JobOptions(estimate_factor=3))
+
+    assert [99 * SECOND, None, None] == [one.walltime_ns for one in known.applications]
+    assert [99 * SECOND, 180 * SECOND, 3 * SECOND] == [one.walltime_ns for one in estimated.applications]
+    text = "job without a requested time: its walltime comes from its run time"
+    assert InputNote(2, text) in estimated.notes
+
+
+def test_a_whole_job_is_a_gang_that_never_times_out(tmp_path: Path) -> None:
+    """It has what it requested, and its number has leading zeros: names decide about jobs of one second."""
+    whole = _read(tmp_path, _job(9, processors=3, requested=2), _job(10), options=JobOptions(whole=True))
+
+    first = whole.applications[0]
+    assert ["job-09", "job-10"] == [one.application_id for one in whole.applications]
+    assert (GangStyle.SOFT, 100 * 365 * 86_400 * SECOND) == (first.gang, first.placeholder_timeout_ns)
+    assert [(1, 2)] == _parts(first.tasks)
+
+
+def test_a_whole_job_without_room_on_the_empty_machine_is_skipped(tmp_path: Path) -> None:
+    """There are 24 processors, of them four times four on one node each, and 8 MiB in the largest node."""
+    lines = (
+        _job(1, requested=25),
+        _job(2, requested=24),
+        _job(3, requested=1, memory=9000),
+        _job(4, requested=8, extra="q 2:ppn=4"),
+        _job(5, requested=12, extra="q 3:ppn=4"),
+        _job(6, requested=20, extra="q 5:ppn=4"),
+    )
+    workload = _read(tmp_path, *lines, options=JobOptions(whole=True))
+
+    assert ["job-2", "job-4", "job-5"] == [one.application_id for one in workload.applications]
+    text = "job skipped: there is no room for the whole of it on the empty machine"
+    assert (InputNote(3, text),) == workload.notes
+
+
+def test_tasks_have_at_most_as_many_processors_as_is_said(tmp_path: Path) -> None:
+    """Parts of a request are split, with their share of the memory; a smaller part stays."""
+    job = _job(processors=11, requested=11, memory=4096 * 8, extra="q 2:ppn=5+1")
+    tasks = _read(tmp_path, job, options=JobOptions(task_processors=3)).applications[0].tasks
+
+    assert [(2, 3), (2, 2), (1, 1)] == _parts(tasks)
+    assert [19660, 13107, 32768] == [task.resources["memory"] for task in tasks]
+    assert ["job-1-part1", "job-1-part2", "job-1-part3"] == [task.key for task in tasks]

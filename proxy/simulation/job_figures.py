@@ -1,0 +1,249 @@
+"""The figures of whole jobs, by queue, user and group, and a row for each job as CSV and as lines of JSON.
+
+Times are whole nanoseconds of virtual time. A bounded slowdown is in thousandths: the time from submission
+to end by that from start to end, where a job counts as having run ten seconds at least. It is never below
+one.
+
+The makespan is the time from the first submission to the last end. The use of a resource type is what the
+tasks that completed had, times how long they ran, in thousandths of what the cluster had during the makespan
+of all jobs: the shares of all queues add up to that of the total. What a gang holds before it starts is left
+out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+from .accounts import Owner
+from .jobs import Job, Jobs
+from .report import NO_OWNER, JsonDocument, nearest_rank
+from .usage import StepFunction, permille
+
+__all__ = [
+    "JobFigures",
+    "JobReport",
+    "JobRow",
+    "JobSpread",
+    "build_job_report",
+    "rows_to_csv",
+    "rows_to_jsonl",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpread:
+    """How a value is spread over jobs; the mean is rounded, the others are by nearest rank."""
+
+    count: int
+    mean: int
+    median: int
+    p95: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFigures:
+    """The figures of some jobs.
+
+    `started` have started as a whole, `waited` of these not at once, `completed` ran to their ends. A
+    spread is `None` where no job has the value, and so is the makespan where no job ended.
+    """
+
+    jobs: int
+    started: int
+    waited: int
+    completed: int
+    wait_ns: JobSpread | None
+    slowdown: JobSpread | None
+    makespan_ns: int | None
+    use: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """One job; a time is `None` where it did not come, or is not known.
+
+    `queue`, `user` and `groups` are those of its placement. `resources` is what its tasks ask for together.
+    """
+
+    job: str
+    queue: str
+    user: str
+    groups: tuple[str, ...]
+    tasks: int
+    completed: int
+    rejected: int
+    withdrawn: int
+    preempted: int
+    submitted_ns: int
+    started_ns: int | None
+    ended_ns: int | None
+    wait_ns: int | None
+    run_ns: int | None
+    walltime_ns: int | None
+    slowdown: int | None
+    resources: Mapping[str, int]
+
+    def document(self) -> dict[str, JsonDocument]:
+        """Return the row as a JSON document."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return values | {"groups": list(self.groups), "resources": dict(self.resources)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """The figures of all jobs of a simulation, and the jobs themselves in the order of their submission."""
+
+    total: JobFigures
+    queues: Mapping[str, JobFigures]
+    users: Mapping[str, JobFigures]
+    groups: Mapping[str, JobFigures]
+    rows: tuple[JobRow, ...]
+
+    def document(self) -> dict[str, JsonDocument]:
+        """Return the figures as a JSON document, without the single jobs."""
+        kinds = (("queue", self.queues), ("user", self.users), ("group", self.groups))
+        parts: dict[str, JsonDocument] = {
+            f"{kind}s": [{kind: name, **_document(one)} for name, one in figures.items()]
+            for kind, figures in kinds
+        }
+        return {"total": _document(self.total), **parts}
+
+
+def build_job_report(jobs: Jobs, capacity: Mapping[str, StepFunction]) -> JobReport:
+    """Make the figures of jobs.
+
+    Args:
+        jobs: The jobs of a simulation that has ended.
+        capacity: What all nodes together had.
+    """
+    ordered = list(jobs)
+    there = _integrals(ordered, capacity)
+
+    def by(names: Callable[[Owner], Iterable[str]]) -> dict[str, JobFigures]:
+        parts: defaultdict[str, list[Job]] = defaultdict(list)
+        for job in ordered:
+            for name in names(job.account.owner):
+                parts[name].append(job)
+        return {name: _figures(parts[name], there) for name in sorted(parts)}
+
+    return JobReport(
+        total=_figures(ordered, there),
+        queues=by(lambda owner: [owner.queue or NO_OWNER.queue]),
+        users=by(lambda owner: [owner.user or NO_OWNER.user]),
+        groups=by(lambda owner: owner.groups or NO_OWNER.groups),
+        rows=tuple(map(_row, ordered)),
+    )
+
+
+def _integrals(jobs: Sequence[Job], capacity: Mapping[str, StepFunction]) -> dict[str, int]:
+    """Return what the cluster had during the makespan of jobs, times how long, by resource type."""
+    ends_ns = [job.ended_at_ns for job in jobs if job.ended_at_ns is not None]
+    if not ends_ns:
+        return dict.fromkeys(sorted(capacity), 0)
+    borders_ns = [min(job.submitted_at_ns for job in jobs), max(ends_ns)]
+    return {name: amounts.integrals(borders_ns)[0] for name, amounts in sorted(capacity.items())}
+
+
+def _figures(jobs: Sequence[Job], there: Mapping[str, int]) -> JobFigures:
+    """Return the figures of some jobs."""
+    waits_ns = [wait_ns for job in jobs if (wait_ns := job.wait_ns) is not None]
+    ends_ns = [job.ended_at_ns for job in jobs if job.ended_at_ns is not None]
+    return JobFigures(
+        jobs=len(jobs),
+        started=sum(job.started_at_ns is not None for job in jobs),
+        waited=sum(wait_ns > 0 for wait_ns in waits_ns),
+        completed=sum(job.has_completed for job in jobs),
+        wait_ns=_spread(waits_ns),
+        slowdown=_spread([slowdown for job in jobs if (slowdown := job.slowdown) is not None]),
+        makespan_ns=max(ends_ns) - min(job.submitted_at_ns for job in jobs) if ends_ns else None,
+        use={
+            name: permille(sum(job.worked.get(name, 0) for job in jobs), whole)
+            for name, whole in there.items()
+        },
+    )
+
+
+def _spread(values: list[int]) -> JobSpread | None:
+    """Return how values are spread."""
+    if not values:
+        return None
+    values.sort()
+    count = len(values)
+    return JobSpread(
+        count=count,
+        mean=(2 * sum(values) + count) // (2 * count),
+        median=nearest_rank(values, 50),
+        p95=nearest_rank(values, 95),
+        max=values[-1],
+    )
+
+
+def _row(job: Job) -> JobRow:
+    """Return one job as a value that does not change."""
+    owner = job.account.owner
+    return JobRow(
+        job=job.name,
+        queue=owner.queue,
+        user=owner.user,
+        groups=owner.groups,
+        tasks=job.tasks,
+        completed=job.completed,
+        rejected=job.rejected,
+        withdrawn=job.withdrawn,
+        preempted=job.preempted,
+        submitted_ns=job.submitted_at_ns,
+        started_ns=job.started_at_ns,
+        ended_ns=job.ended_at_ns,
+        wait_ns=job.wait_ns,
+        run_ns=job.run_ns,
+        walltime_ns=job.account.walltime_ns,
+        slowdown=job.slowdown,
+        resources=dict(sorted(job.asked.items())),
+    )
+
+
+def _document(figures: JobFigures) -> dict[str, JsonDocument]:
+    """Return figures as a JSON document."""
+    document: dict[str, JsonDocument] = {}
+    for one in fields(figures):
+        value = getattr(figures, one.name)
+        if isinstance(value, JobSpread):
+            value = {part.name: getattr(value, part.name) for part in fields(value)}
+        document[one.name] = dict(value) if isinstance(value, Mapping) else value
+    return document
+
+
+_COLUMNS: Final = tuple(one.name for one in fields(JobRow) if one.name != "resources")
+
+
+def rows_to_csv(rows: Sequence[JobRow]) -> str:
+    """Return jobs as CSV: a header, then a row for each job; what is not known is empty.
+
+    Groups are separated by `;`. The last columns are what its tasks ask for, one for each resource type.
+    """
+    types = sorted({name for row in rows for name in row.resources})
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow((*_COLUMNS, *types))
+    writer.writerows(_cells(row, types) for row in rows)
+    return file.getvalue()
+
+
+def _cells(row: JobRow, types: Sequence[str]) -> Iterator[str | int | None]:
+    """Yield the cells of one job."""
+    for name in _COLUMNS:
+        yield ";".join(row.groups) if name == "groups" else getattr(row, name)
+    for name in types:
+        yield row.resources.get(name)
+
+
+def rows_to_jsonl(rows: Sequence[JobRow]) -> str:
+    """Return jobs as lines of JSON, an object for each; what is not known is `null`."""
+    return "".join(f"{json.dumps(row.document())}\n" for row in rows)
