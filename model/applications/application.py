@@ -26,7 +26,7 @@ from .report import ApplicationReport, application_report
 from .reservations import ApplicationReservations
 from .state import ApplicationEvent, ApplicationState
 from .swaps import ApplicationSwaps
-from .time_limits import end_overdue_allocations, limit_execution
+from .time_limits import end_overdue_allocations, follow_walltimes, limit_execution
 from .views import ShownApplication, application_summary, shown_application, validate_application
 
 __all__ = ["Application"]
@@ -44,7 +44,7 @@ class Application:
 
     MARKS: Final = Marks(
         reads=("facts", "report", "shown", "validate"),
-        writes=("limit_execution", "on_timer", "stay", "fail", "reject", "finish"),
+        writes=("limit_execution", "follow_walltimes", "on_timer", "stay", "fail", "reject", "finish"),
     )
 
     def __init__(
@@ -87,6 +87,16 @@ class Application:
         of `si.v1`, so that the application's own limit holds from now on.
         """
         return limit_execution(self._core, limits, now_ns)
+
+    def follow_walltimes(self, keys: Sequence[str] | None, default_ns: int | None, *, ends: bool) -> Answer:
+        """End allocations that run longer than their walltimes, or let them run.
+
+        Args:
+            keys: Those of asks and allocations; `None` for all. Placeholders are left alone.
+            default_ns: The walltime of those without one of their own; `None` for none.
+            ends: Whether they end. Limits that the RM has set by its own terms stay in either case.
+        """
+        return follow_walltimes(self._core, keys, default_ns, ends=ends)
 
     def on_timer(self, kind: TimerKind, generation: int, now_ns: int) -> Answer | None:
         """Do what is due; `None` if the timer has been stopped or replaced."""

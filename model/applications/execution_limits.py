@@ -1,7 +1,8 @@
 """How long the allocations of an application may run, and which of them have run too long.
 
-Only the older generation of `si.v1` sets such limits, one an ask. The time begins when the allocation is
-there (placed, taken over, or swapped in for a placeholder), not while its ask waits.
+The older generation of `si.v1` sets such limits, one an ask; so does a queue that ends what runs longer than
+its walltime. Where an ask has both, that of the RM counts. The time begins when the allocation is there
+(placed, taken over, or swapped in for a placeholder), not while its ask waits.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ class ExecutionLimits:
     cancelled when its allocation ends early; it finds nothing to end then, and sets the next one.
     """
 
-    __slots__ = ("_allowed_ns", "_due_ns", "_order", "timer_due_ns")
+    __slots__ = ("_allowed_ns", "_by_walltime", "_due_ns", "_order", "timer_due_ns")
 
     def __init__(self) -> None:
         self._allowed_ns: dict[str, int] = {}
         """How long the allocation of an ask may run, by its key."""
+        self._by_walltime: set[str] = set()
+        """The asks whose limits are their walltimes."""
         self._due_ns: dict[str, int] = {}
         """When the allocations that run now have run long enough."""
         self._order: list[tuple[int, str]] = []
@@ -36,8 +39,19 @@ class ExecutionLimits:
         """When the timer that runs is due."""
 
     def allow(self, allocation_key: str, allowed_ns: int) -> None:
-        """Limit the allocation of an ask; an earlier limit is replaced."""
+        """Limit the allocation of an ask by the terms of its RM; an earlier limit is replaced."""
         self._allowed_ns[allocation_key] = allowed_ns
+        self._by_walltime.discard(allocation_key)
+
+    def allow_walltime(self, allocation_key: str, walltime_ns: int | None) -> None:
+        """Limit the allocation of an ask by its walltime, or not any more; a limit of its RM stays."""
+        if allocation_key in self._allowed_ns and allocation_key not in self._by_walltime:
+            return
+        if walltime_ns is None:
+            self.forget(allocation_key)
+            return
+        self._allowed_ns[allocation_key] = walltime_ns
+        self._by_walltime.add(allocation_key)
 
     def begin(self, allocation_key: str, bound_at_ns: int) -> None:
         """Start the time of an allocation, if its ask is limited."""
@@ -60,12 +74,17 @@ class ExecutionLimits:
 
     def forget(self, allocation_key: str) -> None:
         """Drop the limit of an ask."""
+        self._by_walltime.discard(allocation_key)
         self._allowed_ns.pop(allocation_key, None)
         self._due_ns.pop(allocation_key, None)
 
     def is_limited(self, allocation_key: str) -> bool:
         """Return whether an ask is limited."""
         return allocation_key in self._allowed_ns
+
+    def is_by_walltime(self, allocation_key: str) -> bool:
+        """Return whether the limit of an ask is its walltime."""
+        return allocation_key in self._by_walltime
 
     def running(self) -> frozenset[str]:
         """Return the allocations whose time runs."""

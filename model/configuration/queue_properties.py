@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 from .durations import DurationError, parse_duration_ns
 
 _Value = TypeVar("_Value")
+_Default = TypeVar("_Default")
 
 __all__ = [
     "APPLICATION_SORT_POLICY",
@@ -33,11 +34,16 @@ __all__ = [
     "PROPERTIES",
     "QUOTA_PREEMPTION_DELAY",
     "REFUSED_IF_UNREADABLE",
+    "RUNTIME_DEFAULT",
+    "RUNTIME_MAX",
+    "RUNTIME_OVERRUN",
     "DisruptionBudget",
     "MinRuntimeScope",
+    "Overrun",
     "PreemptionPolicy",
     "PriorityPolicy",
     "QueueProperties",
+    "RuntimeSettings",
     "SortPolicy",
     "evaluate",
     "inherit",
@@ -56,6 +62,9 @@ PREEMPTION_VICTIMS_MAX: Final = "preemption.victims-max"
 BACKOFF: Final = "application.unschedasks.backoff"
 BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
+RUNTIME_DEFAULT: Final = "runtime.default"
+RUNTIME_MAX: Final = "runtime.max"
+RUNTIME_OVERRUN: Final = "runtime.overrun"
 
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
@@ -101,6 +110,30 @@ class DisruptionBudget(NamedTuple):
     within_ns: int
 
 
+class Overrun(Enum):
+    """What happens to work that has run for its walltime: nothing, or the scheduler has it ended."""
+
+    EXTEND = "extend"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeSettings:
+    """What a queue says about run times, in nanoseconds; `None` where it says nothing."""
+
+    default_ns: int | None = None
+    max_ns: int | None = None
+    ends_overruns: bool = False
+
+    @property
+    def assumed_ns(self) -> int | None:
+        """The walltime of work that has none of its own: the default, else the maximum."""
+        return self.max_ns if self.default_ns is None else self.default_ns
+
+
+_NO_RUNTIME: Final = RuntimeSettings()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
     """What the properties of one queue mean.
@@ -120,6 +153,7 @@ class QueueProperties:
     backoff_count: int = 0
     backoff_delay_ns: int = _DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
+    runtime: RuntimeSettings = _NO_RUNTIME
 
 
 def _sort_policy(text: str) -> SortPolicy | None:
@@ -154,6 +188,10 @@ def _victims_max(text: str) -> DisruptionBudget | None:
     if within_ns is None or not _UNSIGNED.fullmatch(number) or not 0 < int(number) <= _INT32_MAX:
         return None
     return DisruptionBudget(int(number), within_ns)
+
+
+def _overrun(text: str) -> Overrun | None:
+    return next((kind for kind in Overrun if kind.value == text.lower()), None)
 
 
 def _offset(text: str) -> int | None:
@@ -191,6 +229,9 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     BACKOFF: _backoff_count,
     BACKOFF_DELAY: _delay_ns,
     QUOTA_PREEMPTION_DELAY: _delay_ns,
+    RUNTIME_DEFAULT: _delay_ns,
+    RUNTIME_MAX: _delay_ns,
+    RUNTIME_OVERRUN: _overrun,
 }
 
 PROPERTIES: Final = tuple(_READERS)
@@ -216,7 +257,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
     if not properties:  # As most queues: these values never change, so that they share one.
         return _LEAF_DEFAULTS if is_leaf else _PARENT_DEFAULTS
 
-    def read(name: str, reader: Callable[[str], _Value | None], default: _Value) -> _Value:
+    def read(name: str, reader: Callable[[str], _Value | None], default: _Default) -> _Value | _Default:
         value = reader(properties[name]) if name in properties else None
         return default if value is None else value
 
@@ -237,6 +278,11 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         backoff_count=read(BACKOFF, _backoff_count, 0),
         backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
         quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),
+        runtime=RuntimeSettings(
+            default_ns=read(RUNTIME_DEFAULT, _delay_ns, None),
+            max_ns=read(RUNTIME_MAX, _delay_ns, None),
+            ends_overruns=read(RUNTIME_OVERRUN, _overrun, Overrun.EXTEND) is Overrun.END,
+        ),
     )
 
 

@@ -16,7 +16,8 @@ from ..placement.requests import RuleOutcome
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, stand_in_for
 from ..requests.allocations import ask_of, submission_refusal
-from ..requests.applications import QuotaTags, Refused, decide, gang_refusal, make_application, quota_tags
+from ..requests.applications import QuotaTags, Refused, decide, make_application, queue_refusal, quota_tags
+from ..requests.walltimes import walltime_refusal
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
 from ..values.messages import AllocationSubmission, ApplicationSubmission
@@ -83,14 +84,14 @@ def dry_run_application(
         return replace(run, queue_path=decision.path, rejection=decision.reason, rules=decision.rules)
     path = decision.placed.queue_path
     queue = _with_quotas(_queue_for(state, path), submission)
-    too_large = gang_refusal(submission, queue)
+    refused = queue_refusal(submission, queue)
     run = replace(
         run,
         queue_path=path,
         rules=decision.placed.tried,
         creates=tuple(level.path for level in reversed(queue.above) if state.tree.find(level.path) is None),
         limit_group=state.limits.group_of(path, submission.application_id, decision.user) or "",
-        rejection="" if too_large is None else too_large.text,
+        rejection="" if refused is None else refused.text,
     )
     application = make_application(state, submission, decision.user, path)
     entry = ApplicationEntry(
@@ -99,6 +100,8 @@ def dry_run_application(
     if run.rejection or ask is None:
         return replace(run, blockers=tuple(entry_blockers(state, entry, is_starting=True)))
     refusal = submission_refusal(state, ask, is_application_new=True)
+    whose = f"ask {ask.allocation_key} of application {ask.application_id}"
+    refusal = refusal or walltime_refusal(whose, ask.tags, queue)
     if refusal is not None:
         return replace(run, rejection=refusal.text)
     answer, _ = application.asks.add([ask_of(ask, state.now_ns())], state.now_ns())

@@ -23,6 +23,7 @@ from ..values.allocation import (
     FOREIGN_TAG,
     PREDICATE_CLASS_TAG,
     REQUIRED_NODE_TAG,
+    START_TIME_TAG,
     Allocation,
     Ask,
 )
@@ -37,6 +38,7 @@ from ..values.object_state import ObjectState
 from ..values.part_keys import PART_MARK, ask_key_of
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 from .foreign import submit_foreign
+from .walltimes import walltime_refusal, watch_walltimes
 from .withdrawals import withdraw_waiting
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]
@@ -108,6 +110,8 @@ class _AskBatch:
             if state.events.are_kept:
                 answer.happened = (AsksAddedFact(len(added), state.rm_id, self._now_ns, tuple(added)),)
             apply(state, entry, answer)
+            if entry.queue.settings.runtime.ends_overruns:
+                watch_walltimes(state, entry, [ask.allocation_key for ask in added])
         if not known:
             return
         place_of = {id(ask): place for ask, place in zip(asks, places, strict=True)}
@@ -211,7 +215,19 @@ def submission_refusal(
             RejectionCode.APPLICATION_ENDS,
             f"application {submission.application_id} is Resuming: placeholder {key} comes too late",
         )
-    return _size_refusal(submission.resource)
+    is_new = not (owner or submission.node_id)
+    return _walltime_refusal(state, submission, is_new=is_new) or _size_refusal(submission.resource)
+
+
+def _walltime_refusal(
+    state: PartitionState, submission: AllocationSubmission, *, is_new: bool
+) -> RejectionReason | None:
+    """Return why the walltime of a new ask is refused; what is known or exists already keeps what it has."""
+    if not (is_new and submission.tags):
+        return None
+    entry = state.entries.get(submission.application_id)
+    whose = f"ask {submission.allocation_key} of application {submission.application_id}"
+    return walltime_refusal(whose, submission.tags, None if entry is None else entry.queue)
 
 
 def _resumes(state: PartitionState, submission: AllocationSubmission) -> bool:
@@ -286,6 +302,7 @@ def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: 
     apply(state, entry, answer)
     count_accepted(entry)  # With placeholders alone it is still Accepted.
     state.host.announce(AllocationPlaced(allocation))
+    watch_walltimes(state, entry, [ask.allocation_key])
     if PART_MARK in ask.allocation_key:
         _note_part(state, entry, ask.allocation_key)
 
@@ -307,9 +324,15 @@ def _charge(state: PartitionState, entry: ApplicationEntry, resource: Resource) 
 def _put_on_node(state: PartitionState, ask: Ask, node_id: str) -> Allocation:
     node = state.nodes.get(node_id)
     assert node is not None, "the caller has looked"
-    allocation = Allocation(ask, node_id, state.now_ns(), node.instance_type)
+    allocation = Allocation(ask, node_id, _started_at_ns(ask, state.now_ns()), node.instance_type)
     state.nodes.give(node, node.node.add(allocation))
     return allocation
+
+
+def _started_at_ns(ask: Ask, now_ns: int) -> int:
+    """Return since when an existing allocation runs: now, unless its tags name an earlier time."""
+    started = ask.tags.get(START_TIME_TAG, "")
+    return min(now_ns, int(started) * _SECOND_NS) if re.fullmatch(r"[0-9]{1,10}", started) else now_ns
 
 
 def _place_externally(

@@ -42,6 +42,7 @@ from ..values.users import LookedUp, LookUpFailure, User
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
 from .quota_reports import quota_of, report_quota
+from .walltimes import walltime_refusal
 
 __all__ = [
     "Decided",
@@ -51,6 +52,7 @@ __all__ = [
     "decide",
     "gang_refusal",
     "make_application",
+    "queue_refusal",
     "quota_tags",
     "remove_application",
     "resolve",
@@ -111,7 +113,7 @@ def _add(
     quotas = quota_tags(submission, queue)
     if quotas is not _NO_QUOTAS:
         _apply_quotas(state, queue, quotas)
-    reason = gang_refusal(submission, queue)
+    reason = queue_refusal(submission, queue)
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path)
@@ -222,6 +224,17 @@ def _decide_queue(
         text = f"failed to find queue {path} for application {name}"
         return Refused(user, path, RejectionCode.NO_QUEUE, text, placed.tried)
     return Decided(user, placed)
+
+
+def queue_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionReason | None:
+    """Return why a queue does not take an application, `None` if it does.
+
+    One whose creation is forced may have a walltime of any length: it has run before.
+    """
+    forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
+    whose = f"application {submission.application_id}"
+    too_long = None if forced else walltime_refusal(whose, submission.tags, queue)
+    return too_long or gang_refusal(submission, queue)
 
 
 def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionReason | None:

@@ -15,6 +15,7 @@ from ..queues.queue import Queue
 from ..queues.quota_timer import quota_settings, quotas_changed
 from ..state.partition_state import PartitionState
 from .quota_reports import quota_of, report_quotas
+from .walltimes import runtime_settings, runtimes_changed
 
 __all__ = ["Savepoint", "reconfigure"]
 
@@ -42,6 +43,7 @@ class Savepoint:
     def restore(self, state: PartitionState) -> None:
         """Restore the configuration; a queue that is new and in use stays until it is empty."""
         quotas = {queue.path: quota_of(queue) for queue in state.tree}
+        runtimes = runtime_settings(state.tree)
         state.config = self._config
         state.rules = self._rules
         state.nodes.set_policy(self._policy, self._weights)
@@ -58,6 +60,7 @@ class Savepoint:
         report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
         state.reorder()
+        runtimes_changed(state, runtimes)
 
 
 def reconfigure(state: PartitionState, config: PartitionConfig) -> Savepoint:
@@ -76,10 +79,12 @@ def _apply(state: PartitionState, config: PartitionConfig) -> None:
     state.config = config
     state.nodes.set_policy(config.node_sort_policy.policy, config.node_sort_policy.resource_weights)
     quotas = quota_settings(state.tree)
+    runtimes = runtime_settings(state.tree)
     reported = {queue.path: quota_of(queue) for queue in state.tree}
     state.tree.load(config.root)
     report_quotas(state, reported)
     quotas_changed(state.tree, quotas, state.now_ns())
     state.limits.update(config.root)
     state.reorder()
+    runtimes_changed(state, runtimes)
     state.timers.clean_later()

@@ -19,6 +19,7 @@ __all__ = [
     "FOREIGN_TAG",
     "PREDICATE_CLASS_TAG",
     "REQUIRED_NODE_TAG",
+    "START_TIME_TAG",
     "UNKNOWN_INSTANCE_TYPE",
     "WALLTIME_TAG",
     "Allocation",
@@ -30,6 +31,8 @@ PREDICATE_CLASS_TAG: Final = "licorne/predicate-class"
 """The RM answers for all asks of one class alike, and says when its answers change."""
 WALLTIME_TAG: Final = "walltime"
 """How long the work of an ask, or of each ask of an application, runs at most: a duration, by its owner."""
+START_TIME_TAG: Final = "licorne/start-time"
+"""When an existing allocation started to run, in seconds since 1970."""
 CREATION_TIME_TAG: Final = "creationTime"
 CHECKPOINT_TIME_TAG: Final = "checkpointTime"
 """When the work of an allocation was saved last, in seconds since 1970."""

@@ -303,13 +303,26 @@ class SimulatedRM(ResourceManager):
         if release.terminationType != si.STOPPED_BY_RM:
             self._pending_requests.add_release(release)
         if key in self._record.running:
-            if release.terminationType == si.PREEMPTED_BY_SCHEDULER:
+            is_over = release.terminationType == si.TIMEOUT
+            if is_over and not self._record.running[key].is_placeholder:
+                self._overran(key)
+            elif release.terminationType == si.PREEMPTED_BY_SCHEDULER:
                 entry = self._record.preempted(key, self._now_ns(), message=release.message)
+                self._ask_again(key, replace(entry, was_placed=True, node_id=""))
             else:
                 entry = self._record.stopped(key, self._now_ns())
-            self._ask_again(key, replace(entry, was_placed=True, node_id=""))
+                self._ask_again(key, replace(entry, was_placed=True, node_id=""))
         elif key in self._record.waiting:
             self._ask_again(key, self._record.taken_back(key, self._now_ns()))
+
+    def _overran(self, key: str) -> None:
+        """Write the end of a task that has run for its walltime: it completed if it ends at this moment."""
+        now_ns, duration_ns = self._now_ns(), self._work.pop(key).task.duration_ns
+        self._steps_done += 1
+        if duration_ns is not None and self._record.running[key].placed_at_ns + duration_ns <= now_ns:
+            self._record.completed(key, now_ns)
+        else:
+            self._record.given_up(self._record.stopped(key, now_ns))
 
     def _ask_again(self, key: str, entry: AskEntry) -> None:
         """Ask again for work that was taken back, under a new key; not for a placeholder."""

@@ -10,7 +10,7 @@ from ...resources.resource import Resource
 from ..limit_kinds import LIMIT_KINDS, LimitKind
 from ..problems import RuleFinding
 from ..schema import PartitionConfig, QueueConfig
-from . import limit_levels, limits, nodes, placement, preemption, queues, resources, structure
+from . import limit_levels, limits, nodes, placement, preemption, queues, resources, runtimes, structure
 
 if TYPE_CHECKING:
     from ..documents import YamlPartition
@@ -32,6 +32,7 @@ def validate_partition(partition: PartitionConfig) -> list[RuleFinding]:
     """Apply the rules about one partition."""
     findings = list(structure.limits_agree(partition))
     findings.extend(_queues(partition.root, 1))
+    findings.extend(runtimes.run_times_fit(partition.root, {}))
     resources.resources_fit(partition.root, findings)
     findings.extend(_rules(partition))
     findings.extend(nodes.node_policy_is_known(partition))

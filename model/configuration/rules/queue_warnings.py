@@ -16,6 +16,9 @@ from ..queue_properties import (
     PROPERTIES,
     QUOTA_PREEMPTION_DELAY,
     REFUSED_IF_UNREADABLE,
+    RUNTIME_DEFAULT,
+    RUNTIME_MAX,
+    RUNTIME_OVERRUN,
     reads,
 )
 from ..schema import PartitionConfig, PreemptionConfig, QueueConfig
@@ -29,7 +32,10 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "priority.policy": ("default", "fence"),
     PREEMPTION_POLICY: ("default", "fence", "disabled"),
 }
-_LEAF_ONLY: Final = (APPLICATION_SORT_POLICY, PREEMPTION_DELAY)
+_LEAF_ONLY: Final = (
+    *(APPLICATION_SORT_POLICY, PREEMPTION_DELAY),
+    *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
+)
 
 
 def queue_effects(partition: PartitionConfig) -> Iterator[RuleFinding]:

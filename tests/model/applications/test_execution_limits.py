@@ -95,3 +95,34 @@ def test_limits_that_change_for_ever_take_no_more_room() -> None:
 
     assert 1 == execution.first_due_ns()
     assert len(execution._order) <= 2 * 1 + 64
+
+
+def test_a_walltime_limits_what_has_no_limit_of_its_own() -> None:
+    """It can be changed and taken back; the limit of an RM stays, and replaces it when it comes later."""
+    execution = limits(own=10)
+    for key, walltime_ns in (
+        ("own", 5),
+        ("a", 20),
+        ("b", 20),
+        ("c", 20),
+        ("a", 30),
+        ("b", None),
+        ("own", None),
+    ):
+        execution.allow_walltime(key, walltime_ns)
+    execution.allow("c", 7)
+    for key in ("own", "a", "b", "c"):
+        execution.begin(key, 100)
+
+    assert ("c", "own", "a") == execution.take_over(1000)
+    assert ["a"] == [key for key in ("own", "a", "b", "c") if execution.is_by_walltime(key)]
+
+
+def test_a_walltime_that_is_forgotten_is_no_limit() -> None:
+    """Its ask is gone, and the key may be used again."""
+    execution = limits()
+    execution.allow_walltime("a", 10)
+    execution.forget("a")
+    execution.begin("a", 100)
+
+    assert (None, False) == (execution.first_due_ns(), execution.is_by_walltime("a"))

@@ -15,6 +15,7 @@ from licorne.model.configuration.queue_properties import (
     PreemptionPolicy,
     PriorityPolicy,
     QueueProperties,
+    RuntimeSettings,
     SortPolicy,
     evaluate,
     inherit,
@@ -61,6 +62,9 @@ def test_every_property_is_read() -> None:
         "application.unschedasks.backoff": "7",
         "application.unschedasks.backoff.delay": "2s",
         "quota.preemption.delay": "500ms",
+        "runtime.default": "30m",
+        "runtime.max": "1d",
+        "runtime.overrun": "end",
     }
 
     assert set(PROPERTIES) == set(properties)
@@ -77,6 +81,7 @@ def test_every_property_is_read() -> None:
         backoff_count=7,
         backoff_delay_ns=2 * SECOND,
         quota_preemption_delay_ns=SECOND // 2,
+        runtime=RuntimeSettings(default_ns=1800 * SECOND, max_ns=86_400 * SECOND, ends_overruns=True),
     )
 
 

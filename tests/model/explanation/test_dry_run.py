@@ -304,3 +304,20 @@ def test_an_ask_of_an_application_that_is_not_active_has_no_answer() -> None:
 def test_a_dry_run_is_about_its_moment() -> None:
     """It says which."""
     assert START_NS == new(Harness(), an_application_to_come()).time_ns
+
+
+def test_a_walltime_that_a_queue_does_not_take_is_found_without_submitting() -> None:
+    """Of a new application, of its ask, and of an ask of one that is active; the line is named."""
+    harness = a_partition("one", queues="- {name: leaf, properties: {runtime.max: 1h}}")
+    tags = {"walltime": "2h"}
+    runs = [
+        new(harness, an_application_to_come(tags=tags)),
+        new(harness, an_application_to_come(), an_ask_to_come(tags=tags)),
+        more(harness, an_ask_to_come("app", tags=tags)),
+    ]
+
+    whose = ("application new", "ask ask of application new", "ask ask of application app")
+    place = "runtime.max 1h0m0s of queue root.leaf (line 8 of the configuration)"
+    assert [f"the walltime 2h0m0s of {one} is longer than {place}" for one in whose] == [
+        run.rejection for run in runs
+    ]

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.proxy.rigid_jobs import RigidJob, fcfs_starts, log_of, simulated_jobs, starts_of
+from support.proxy.rigid_jobs import ONE_QUEUE, RigidJob, fcfs_starts, log_of, simulated_jobs, starts_of
 from support.proxy.simulation_builders import SECOND, shared_data, written
 
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.simulation.workloads.swf import JobOptions
 
 _POOL = 10
+ENDING = ONE_QUEUE.replace("{name: all}", "{name: all, properties: {runtime.overrun: end}}")
+"""One queue that ends what runs longer than its walltime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,25 @@ def test_tasks_of_the_size_of_a_request_never_start_a_job_earlier(tmp_path: Path
     assert [0, 0, 100] == list(starts_of(sized).values())
 
 
+ENDED = [
+    RigidJob(0, 6, 100, 60),  # is ended at 60
+    RigidJob(1, 6, 50, 50),  # starts then, and ends by itself when its time is over
+    RigidJob(2, 4, 90, 30),  # is ended at 90
+    RigidJob(3, 2, 20),  # has no walltime
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_jobs_end_with_their_walltimes_where_the_queue_says_so(engine: EngineName, tmp_path: Path) -> None:
+    """They start as those do that run no longer; a job that was ended is not asked for again."""
+    log = written(tmp_path / "log.swf", log_of(ENDED))
+    report = simulated_jobs(log, tmp_path, processors=_POOL, configuration=ENDING, engine=engine)
+
+    assert [0, 60, 60, 90] == list(starts_of(report).values())
+    assert [60, 110, 90, 110] == [(row.ended_ns or 0) // SECOND for row in report.rows]
+    assert [(0, 6), (6, 0), (0, 4), (2, 0)] == [(row.completed, row.withdrawn) for row in report.rows]
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A log, its processors, its first jobs, and the name of the figures in the reference."""
@@ -104,10 +126,12 @@ class Reference:
     processors: int
     name: str
     jobs: int | None = None
+    configuration: str = ONE_QUEUE
 
 
 REFERENCES: dict[str, Reference] = {
     "hpc2n": Reference("hpc2n", 240, "hpc2n"),
+    "hpc2n, whose jobs end with their walltimes": Reference("hpc2n", 240, "hpc2n kill", None, ENDING),
     "wagap-2013": Reference("wagap-2013", 2176, "wagap-2013"),
     "the first 2,000 of lublin": Reference("lublin_256", 256, "lublin_256 first 2000", 2000),
 }
@@ -115,7 +139,7 @@ REFERENCES: dict[str, Reference] = {
 
 def _first_lines(log: Path, count: int | None, folder: Path) -> Path:
     """Return a log with the first jobs of another one."""
-    lines = [line for line in log.read_text(encoding="utf-8").split("\n") if line and line[0] != ";"]
+    lines = [line for line in log.read_text(encoding="utf-8").split("\n") if line.strip() and line[0] != ";"]
     return written(folder / "log.swf", "\n".join(lines[:count]) + "\n")
 
 
@@ -153,7 +177,8 @@ def test_a_log_starts_as_the_reference_has_it(case: Reference, tmp_path: Path) -
     """Start by start, and so with the same figures."""
     reference = _reference(case.name)
     log = _first_lines(shared_data(f"swf/{case.log}.swf"), case.jobs, tmp_path)
-    report = simulated_jobs(log, tmp_path, processors=case.processors)
+    configuration = case.configuration
+    report = simulated_jobs(log, tmp_path, processors=case.processors, configuration=configuration)
     first = reference["first_submission"]
     assert isinstance(first, int)
     starts = starts_of(report, first)
@@ -175,6 +200,8 @@ def test_a_log_starts_as_the_reference_has_it(case: Reference, tmp_path: Path) -
         total.wait_ns.p95 // SECOND,
         total.wait_ns.max // SECOND,
     )
+    if configuration == ENDING:
+        return  # The work of a job that was ended counts as none here.
     assert round(1000 * float(str(reference["utilisation"]))) == total.use["vcore"]
     assert total.slowdown is not None
     assert abs(float(str(reference["mean_bounded_slowdown"])) * 1000 - total.slowdown.mean) <= 1

@@ -11,6 +11,7 @@ from typing import Final
 
 from support.proxy.simulation_builders import SECOND, written
 
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.job_figures import JobReport
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
@@ -75,13 +76,14 @@ def simulated_jobs(
     processors: int,
     options: JobOptions = _WHOLE,
     configuration: str = ONE_QUEUE,
+    engine: EngineName = "direct",
 ) -> JobReport:
     """Simulate a log of rigid jobs on nodes of that many processors, and return the figures of its jobs."""
     machines = written(folder / "pool.machines", f"0 pool {nodes} {processors} 1\n")
     report = simulate(
         read_swf(log, machines, options),
         SchedulerCore,
-        engine="direct",
+        engine=engine,
         configuration=configuration,
         progress=NoProgress(),
         stopwatch=time.perf_counter,
