@@ -24,6 +24,7 @@ from ..values.allocation import (
     PREDICATE_CLASS_TAG,
     REQUIRED_NODE_TAG,
     START_TIME_TAG,
+    WALLTIME_TAG,
     Allocation,
     Ask,
 )
@@ -223,7 +224,7 @@ def _walltime_refusal(
     state: PartitionState, submission: AllocationSubmission, *, is_new: bool
 ) -> RejectionReason | None:
     """Return why the walltime of a new ask is refused; what is known or exists already keeps what it has."""
-    if not (is_new and submission.tags):
+    if not is_new or WALLTIME_TAG not in submission.tags:
         return None
     entry = state.entries.get(submission.application_id)
     whose = f"ask {submission.allocation_key} of application {submission.application_id}"
