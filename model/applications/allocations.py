@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from ..marks import Marks
@@ -62,19 +63,26 @@ class ApplicationAllocations:
             answer.failed_checks, record.failed_checks = record.failed_checks, 0
         return answer
 
-    def recover(self, allocation: Allocation, now_ns: int) -> Answer:
-        """Take over an allocation that the RM says exists; its key must be unknown."""
+    def recover(self, allocations: Sequence[Allocation], now_ns: int) -> Answer:
+        """Take over allocations that the RM says exist; their keys must be unknown.
+
+        Where there are several none is a placeholder, and the application runs by the first of them.
+        """
         core = self._core
         effects: list[Effect] = []
-        ask = allocation.ask
-        core.forget_ended(ask.allocation_key)
-        core.asks.add(ask, placed=True)
-        core.submitted_at_ns = min(core.submitted_at_ns, ask.created_at_ns)
-        if ask.placeholder:
-            core.task_groups.count_placeholder(ask)
+        for allocation in allocations:
+            ask = allocation.ask
+            assert not ask.placeholder or len(allocations) == 1, f"{ask!r} is not alone: please report"
+            core.forget_ended(ask.allocation_key)
+            core.asks.add(ask, placed=True)
+            core.submitted_at_ns = min(core.submitted_at_ns, ask.created_at_ns)
+            if ask.placeholder:
+                core.task_groups.count_placeholder(ask)
         if core.life.state is ApplicationState.NEW:
             core.life.handle(ApplicationEvent.RUN, now_ns, effects)
-        core.add_allocation(allocation, now_ns, effects)
+        core.add_allocation(allocations[0], now_ns, effects)
+        if len(allocations) > 1:
+            core.add_running(allocations[1:])
         return core.answer(effects)
 
     def remove(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 from ..resources.comparisons import is_zero
@@ -158,6 +159,13 @@ class ApplicationCore:
         if self.execution is not None:
             self.execution.begin(ask.allocation_key, allocation.bound_at_ns)
             watch_limits(self, effects)
+
+    def add_running(self, allocations: Sequence[Allocation]) -> None:
+        """Count more allocations, none of them a placeholder, of an application that runs by now.
+
+        No limit is on them: those of asks that have ended were forgotten, and others come later.
+        """
+        self.holdings.add_real(allocations)
 
     def _placeholder_added(self, now_ns: int, effects: list[Effect]) -> None:
         life = self.life

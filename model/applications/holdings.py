@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, final
 
 from ..resources.combinations import component_wise_max, prune
@@ -69,6 +70,18 @@ class Holdings:
         else:
             before = self.allocated
             used = self.allocated = add(before, ask.resource)
+        self._note_most(before, used)
+
+    def add_real(self, allocations: Sequence[Allocation]) -> None:
+        """Count allocations that are no placeholders, at once."""
+        placed = self.placed
+        for allocation in allocations:
+            placed[allocation.ask.allocation_key] = Placed(allocation)
+        before = self.allocated
+        used = self.allocated = add(before, total_of([allocation.ask.resource for allocation in allocations]))
+        self._note_most(before, used)
+
+    def _note_most(self, before: Resource, used: Resource) -> None:
         most = self.most_used
         if most is before or fits(used, most):
             # As long as nothing has ended, what is used is the most there was, and grows.

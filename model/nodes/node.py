@@ -107,7 +107,8 @@ class Node:
         assert key not in self._allocations, f"{key} is already on node {self.node_id}: please report"
         self._allocations[key] = allocation
         self._count(ask.resource)
-        self._available = prune(subtract(self._available, ask.resource))
+        available = take_away(self._available, ask.resource)
+        self._available = prune(subtract(self._available, ask.resource)) if available is None else available
         return self._available
 
     def remove(self, allocation_key: str) -> Resource:

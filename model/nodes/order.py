@@ -221,8 +221,11 @@ class NodeOrder:
         return usage if self.policy is NodeSortPolicy.FAIR else 1.0 - usage
 
     def _reinsert(self, entry: NodeEntry) -> None:
+        """Find the place of a node anew; one that is cordoned keeps its place until it is no longer."""
         if not entry.reserved:
             self.ranked.clear()
+        if not entry.schedulable:
+            return  # No search takes it. While an RM recovers all its nodes are cordoned.
         score = self._score(entry)
         if score != entry.key[0]:
             self._discard(entry)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, final
 
 from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
-from ..queues.quota_timer import usage_raised
 from ..resources.comparisons import equals, has_negative
 from ..resources.resource import Resource, strictly_greater_than_zero
 from ..state.applying import apply
-from ..state.charges import count_placed, drop_reservations, end_claim, report_placed
 from ..state.partition_state import PartitionState
-from ..state.placing import count_accepted
 from ..state.quarantine import BrokenKind
 from ..values.allocation import (
-    CHECKPOINT_TIME_TAG,
     CREATION_TIME_TAG,
     FOREIGN_TAG,
     PREDICATE_CLASS_TAG,
     REQUIRED_NODE_TAG,
-    START_TIME_TAG,
     WALLTIME_TAG,
     Allocation,
     Ask,
@@ -31,16 +26,14 @@ from ..values.allocation import (
 from ..values.facts import AsksAddedFact
 from ..values.identifiers import id_refusal
 from ..values.messages import (
-    AllocationPlaced,
     AllocationRejection,
     AllocationSubmission,
 )
 from ..values.object_state import ObjectState
-from ..values.part_keys import PART_MARK, ask_key_of
 from ..values.rejections import RejectionCode, RejectionReason, invalid
+from .existing import ExistingBatch, charge, note_checkpoint, place_externally, recover
 from .foreign import submit_foreign
 from .walltimes import walltime_refusal, watch_walltimes
-from .withdrawals import withdraw_waiting
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]
 
@@ -53,24 +46,28 @@ def submit_allocations(
 ) -> dict[int, AllocationRejection]:
     """Add asks and allocations, in order; return why some are rejected, by their places in the request.
 
-    Neighbouring asks of one application are added in one step. A key does not identify an item: a request may
-    have one twice.
+    Neighbouring asks of one application are added in one step, and its neighbouring existing allocations are
+    recovered in one. A key does not identify an item: a request may have one twice.
     """
     rejections: dict[int, AllocationRejection] = {}
-    batch = _AskBatch(state, rejections)
+    asks, existing = _AskBatch(state, rejections), ExistingBatch(state)
     for place, submission in enumerate(submissions):
-        if submission.node_id or FOREIGN_TAG in submission.tags:
-            batch.flush()
-            reason = _submit(state, submission)
+        if FOREIGN_TAG in submission.tags:
+            asks.flush()
+            existing.flush()
+            reason = submit_foreign(state, submission, ask_of(submission, state.now_ns()).created_at_ns)
+        elif submission.node_id:
+            asks.flush()
+            reason = _submit_existing(state, existing, submission)
         else:
-            reason = submission_refusal(state, submission)
-            if reason is None:
-                batch.add(place, submission)
+            existing.flush()
+            reason = asks.submit(place, submission)
         if reason is not None:
             rejections[place] = AllocationRejection(
                 submission.allocation_key, submission.application_id, reason.text, reason.code
             )
-    batch.flush()
+    asks.flush()
+    existing.flush()
     return rejections
 
 
@@ -86,15 +83,20 @@ class _AskBatch:
         self._places: list[int] = []
         self._now_ns = state.now_ns()
 
-    def add(self, place: int, submission: AllocationSubmission) -> None:
-        """Keep an ask; flush first if the kept ones are of another application."""
-        entry = self._state.entries[submission.application_id]
+    def submit(self, place: int, submission: AllocationSubmission) -> RejectionReason | None:
+        """Keep an ask unless it is rejected; those of another application are added first.
+
+        Whether this one is rejected may depend on them: one of them may have its key.
+        """
+        entry = self._state.entries.get(submission.application_id)
         if entry is not self._entry:
             self.flush()
             self._entry = entry
-        self._asks.append(ask_of(submission, self._now_ns))
-        self._places.append(place)
-        self._state.keys.claim(submission.allocation_key, submission.application_id)
+        reason = submission_refusal(self._state, submission)
+        if reason is None:
+            self._asks.append(ask_of(submission, self._now_ns))
+            self._places.append(place)
+        return reason
 
     def flush(self) -> None:
         """Add the asks; one whose key is known changes what is there."""
@@ -104,6 +106,9 @@ class _AskBatch:
         asks, self._asks = self._asks, []
         places, self._places = self._places, []
         answer, known = entry.application.asks.add(asks, self._now_ns)
+        for ask in asks:
+            # Once the application has it: a key that is not in use may be forgotten.
+            state.keys.claim(ask.allocation_key, ask.application_id)
         if len(known) < len(asks):
             again = {id(ask) for ask in known}
             added = [ask for ask in asks if id(ask) not in again] if again else asks
@@ -117,7 +122,7 @@ class _AskBatch:
             return
         place_of = {id(ask): place for ask, place in zip(asks, places, strict=True)}
         for ask in known:
-            _note_checkpoint(entry, ask.allocation_key, ask.tags)
+            note_checkpoint(entry, ask.allocation_key, ask.tags)
             reason = _resize_known(state, entry, ask.allocation_key, ask.resource)
             if reason is not None:
                 rejection = AllocationRejection(
@@ -140,32 +145,28 @@ def _resize_known(
     return None
 
 
-def _submit(state: PartitionState, submission: AllocationSubmission) -> RejectionReason | None:
-    """Add an existing, external or foreign allocation."""
-    if FOREIGN_TAG in submission.tags:
-        return submit_foreign(state, submission, ask_of(submission, state.now_ns()).created_at_ns)
+def _submit_existing(
+    state: PartitionState, batch: ExistingBatch, submission: AllocationSubmission
+) -> RejectionReason | None:
+    """Recover an allocation, now or with its neighbours; or note what the RM says of one that is known."""
+    is_taken = batch.takes(submission)
     reason = submission_refusal(state, submission)
     if reason is not None:
         return reason
+    if is_taken:
+        batch.add(ask_of(submission, batch.now_ns), submission.node_id)
+        return None
     entry = state.entries[submission.application_id]
     key = submission.allocation_key
     if not entry.application.asks.knows(key):
-        _recover(state, entry, ask_of(submission, state.now_ns()), submission.node_id)
-        _note_checkpoint(entry, key, submission.tags)
+        recover(state, entry, (ask_of(submission, batch.now_ns),), (submission.node_id,))
         return None
-    _note_checkpoint(entry, key, submission.tags)
+    note_checkpoint(entry, key, submission.tags)
     reason = _resize_known(state, entry, key, submission.resource)
     record = entry.application.asks.record(key)
     if reason is None and record is not None and not record.placed:
-        _place_externally(state, entry, submission)
+        place_externally(state, entry, submission)
     return reason
-
-
-def _note_checkpoint(entry: ApplicationEntry, key: str, tags: Mapping[str, str]) -> None:
-    """Note when the work of an allocation was saved, if its RM says so."""
-    saved = tags.get(CHECKPOINT_TIME_TAG, "") if tags else ""
-    if re.fullmatch(r"[0-9]{1,10}", saved):
-        entry.application.allocations.note_checkpoint(key, int(saved) * _SECOND_NS)
 
 
 def submission_refusal(
@@ -292,70 +293,6 @@ def ask_of(submission: AllocationSubmission, now_ns: int) -> Ask:
     )
 
 
-def _recover(state: PartitionState, entry: ApplicationEntry, ask: Ask, node_id: str) -> None:
-    """Recover an allocation that exists: whatever the quotas, and whatever room the node has."""
-    allocation = _put_on_node(state, ask, node_id)
-    state.keys.claim(ask.allocation_key, ask.application_id)
-    _charge(state, entry, ask.resource)
-    group = count_placed(state, entry, allocation)
-    answer = entry.application.allocations.recover(allocation, state.now_ns())
-    report_placed(state, entry, allocation, answer, group)
-    apply(state, entry, answer)
-    count_accepted(entry)  # With placeholders alone it is still Accepted.
-    state.host.announce(AllocationPlaced(allocation))
-    watch_walltimes(state, entry, [ask.allocation_key])
-    if PART_MARK in ask.allocation_key:
-        _note_part(state, entry, ask.allocation_key)
-
-
-def _note_part(state: PartitionState, entry: ApplicationEntry, key: str) -> None:
-    """Count an allocation that the RM has named for its ask: if others of the ask wait, one less does."""
-    name = entry.application_id
-    state.parts.note(name, key)
-    withdraw_waiting(state, entry, state.parts.of(name, ask_key_of(key)), 1)
-
-
-def _charge(state: PartitionState, entry: ApplicationEntry, resource: Resource) -> None:
-    """Charge the queues whatever their quotas, and note which of them are above their maximum then."""
-    queue_quota.charge(entry.queue, resource)
-    if state.quota_preemption_enabled:
-        usage_raised(entry.queue, state.now_ns())
-
-
-def _put_on_node(state: PartitionState, ask: Ask, node_id: str) -> Allocation:
-    node = state.nodes.get(node_id)
-    assert node is not None, "the caller has looked"
-    allocation = Allocation(ask, node_id, _started_at_ns(ask, state.now_ns()), node.instance_type)
-    state.nodes.give(node, node.node.add(allocation))
-    return allocation
-
-
-def _started_at_ns(ask: Ask, now_ns: int) -> int:
-    """Return since when an existing allocation runs: now, unless its tags name an earlier time."""
-    started = ask.tags.get(START_TIME_TAG, "")
-    return min(now_ns, int(started) * _SECOND_NS) if re.fullmatch(r"[0-9]{1,10}", started) else now_ns
-
-
-def _place_externally(
-    state: PartitionState, entry: ApplicationEntry, submission: AllocationSubmission
-) -> None:
-    """Record that the RM has placed a waiting ask itself."""
-    record = entry.application.asks.record(submission.allocation_key)
-    assert record is not None, "the caller has looked"
-    ask = record.ask
-    allocation = _put_on_node(state, ask, submission.node_id)
-    answer = entry.application.allocations.try_place(allocation, state.now_ns())
-    assert answer is not None, "the ask waits: please report"
-    _charge(state, entry, ask.resource)
-    entry.remove_pending(ask)
-    report_placed(state, entry, allocation, answer, count_placed(state, entry, allocation))
-    end_claim(state, ask.allocation_key)
-    drop_reservations(state, answer.reservations)
-    apply(state, entry, answer)
-    count_accepted(entry)
-    state.host.announce(AllocationPlaced(allocation))
-
-
 # ---------------------------------------------------------------------------------------- resizing
 
 
@@ -396,7 +333,7 @@ def _resize_allocation(
     after = resized.ask.resource
     state.nodes.give_unscored(node, node.node.replace(allocation.ask.allocation_key, resized))
     queue_quota.release_charge(entry.queue, before)
-    _charge(state, entry, after)
+    charge(state, entry, after)
     path = entry.queue.path
     state.limits.decrease(path, entry.application_id, entry.user, before, remove_application=False)
     group = state.limits.increase(path, entry.application_id, entry.user, after)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..applications.effects import Answer
@@ -31,6 +32,7 @@ __all__ = [
     "leave_node",
     "leave_swap",
     "may_start",
+    "report_all_placed",
     "report_placed",
     "uncount",
     "user_headroom",
@@ -94,6 +96,25 @@ def report_placed(
         records = 3 if group is None else 4
         fact = _new(PlacedFact, (records, state.rm_id, allocation.bound_at_ns, allocation, path, user, group))
         answer.happened = (fact,)
+
+
+def report_all_placed(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    allocations: Sequence[Allocation],
+    answer: Answer,
+    group: str | None,
+) -> None:
+    """Set in an answer, before anything else, a fact for each allocation that was placed."""
+    if state.events.sink.report is not None:
+        path, user, rm_id = entry.queue.path, entry.user.name, state.rm_id
+        records = 3 if group is None else 4
+        answer.happened = tuple(
+            [
+                _new(PlacedFact, (records, rm_id, allocation.bound_at_ns, allocation, path, user, group))
+                for allocation in allocations
+            ]
+        )
 
 
 def count_ended(

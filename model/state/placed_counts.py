@@ -15,7 +15,7 @@ __all__ = ["PlacedCounts"]
 class PlacedCounts:
     """The allocations of a partition, and how many of them are placeholders."""
 
-    MARKS: Final = Marks(writes=("count", "uncount", "exchange", "forget_queue"))
+    MARKS: Final = Marks(writes=("count", "count_existing", "uncount", "exchange", "forget_queue"))
 
     def __init__(self) -> None:
         self.allocations = 0
@@ -34,6 +34,12 @@ class PlacedCounts:
         if waited_ns is not None:
             self.waits.add(waited_ns)
         self.placed_in[queue_path] = self.placed_in.get(queue_path, 0) + 1
+
+    def count_existing(self, number: int, queue_path: str, *, placeholders: int) -> None:
+        """Count allocations of a leaf that were recovered: nothing waited for them."""
+        self.allocations += number
+        self.placeholders += placeholders
+        self.placed_in[queue_path] = self.placed_in.get(queue_path, 0) + number
 
     def uncount(self, ask: Ask, queue_path: str) -> None:
         """Count an ask no longer whose allocation has ended."""

@@ -22,6 +22,7 @@ __all__ = [
     "AllocationPlaced",
     "AllocationRejection",
     "AllocationSubmission",
+    "AllocationsRecovered",
     "AllocationsRejected",
     "AllocationsReleased",
     "Announcement",
@@ -354,6 +355,13 @@ class AllocationPlaced:
 
 
 @dataclass(frozen=True, slots=True)
+class AllocationsRecovered:
+    """Existing allocations of one application that the RM has sent one after the other, in their order."""
+
+    allocations: tuple[Allocation, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AllocationsReleased:
     """Allocations that ended, or that the RM is asked to end and to confirm; and asks that were given up."""
 
@@ -381,6 +389,7 @@ Announcement: TypeAlias = (
     | ApplicationsAnswered
     | ApplicationChanged
     | AllocationPlaced
+    | AllocationsRecovered
     | AllocationsReleased
     | AllocationsRejected
     | SchedulingStateChanged

@@ -9,6 +9,7 @@ from ...model.applications.state import ApplicationState
 from ...model.state.histograms import Histogram, HistogramFigures
 from ...model.values.messages import (
     AllocationPlaced,
+    AllocationsRecovered,
     AllocationsRejected,
     AllocationsReleased,
     Announcement,
@@ -73,6 +74,8 @@ class ManagerCounts:
         """Count what is sent to the RM."""
         if isinstance(announcement, AllocationPlaced):
             self.placed += 1
+        elif isinstance(announcement, AllocationsRecovered):
+            self.placed += len(announcement.allocations)
         elif isinstance(announcement, ApplicationChanged):
             self.applications_accepted += announcement.state == _ACCEPTED
         elif isinstance(announcement, AllocationsReleased):

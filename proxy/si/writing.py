@@ -6,13 +6,16 @@ resource manager: the order of the calls is the order of the events.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, assert_never
 
 from ...model.errors import shortened
 from ...model.resources.resource import Resource
+from ...model.values.allocation import Allocation
 from ...model.values.messages import (
     AllocationPlaced,
+    AllocationsRecovered,
     AllocationsRejected,
     AllocationsReleased,
     Announcement,
@@ -33,6 +36,7 @@ __all__ = [
     "callback_for",
     "dispatch",
     "write_allocation_placed",
+    "write_allocations_recovered",
     "write_allocations_rejected",
     "write_allocations_released",
     "write_application_changed",
@@ -66,6 +70,8 @@ def dispatch(  # noqa: C901, PLR0912 - one case an announcement
     match announcement:
         case AllocationPlaced():
             _tell(callback, write_allocation_placed(announcement), older=older)
+        case AllocationsRecovered(allocations):
+            _tell(callback, write_allocations_recovered(allocations), older=older)
         case AllocationsReleased(releases):
             if releases:
                 _tell(callback, write_allocations_released(announcement, older=older), older=older)
@@ -98,7 +104,7 @@ def callback_for(announcement: Announcement | EventsHappened) -> str:
             return "update_node"
         case SchedulingStateChanged():
             return "update_container_scheduling_state"
-        case AllocationPlaced() | AllocationsReleased() | AllocationsRejected():
+        case AllocationPlaced() | AllocationsRecovered() | AllocationsReleased() | AllocationsRejected():
             return "update_allocation"
         case EventsHappened():
             return "send_event"
@@ -117,13 +123,26 @@ def write_allocation_placed(announcement: AllocationPlaced) -> si.AllocationResp
 
     Partition, tags and priority are left out, as the recorded core does: the resource manager knows them.
     """
-    # Fields are set one by one: keyword arguments of the constructors take three times as long.
     response = si.AllocationResponse()
+    _write_placed(response, announcement.allocation)
+    return response
+
+
+def write_allocations_recovered(allocations: Iterable[Allocation]) -> si.AllocationResponse:
+    """Write existing allocations, in order, each as `write_allocation_placed` does."""
+    response = si.AllocationResponse()
+    for allocation in allocations:
+        _write_placed(response, allocation)
+    return response
+
+
+def _write_placed(response: si.AllocationResponse, allocation: Allocation) -> None:
+    # Fields are set one by one: keyword arguments of the constructors take three times as long.
     message = response.new.add()
-    ask = announcement.allocation.ask
+    ask = allocation.ask
     message.MergeFrom(_placed_of(ask.resource, ask.allow_preempt_self, ask.allow_preempt_other))
     message.allocationKey = ask.allocation_key
-    message.nodeID = announcement.allocation.node_id
+    message.nodeID = allocation.node_id
     message.applicationID = ask.application_id
     if ask.task_group_name:
         message.taskGroupName = ask.task_group_name
@@ -131,7 +150,6 @@ def write_allocation_placed(announcement: AllocationPlaced) -> si.AllocationResp
         message.placeholder = True
     if ask.originator:
         message.originator = True
-    return response
 
 
 @lru_cache(maxsize=256)

@@ -198,7 +198,7 @@ class RandomApplication(DrivenApplication):
             return
         ask = an_ask(key, resource=size, task_group_name="g", placeholder=placeholder)
         if recovered:
-            application.allocations.recover(an_allocation(ask=ask), self.now_ns)
+            application.allocations.recover((an_allocation(ask=ask),), self.now_ns)
         else:
             self.add(ask)
 

@@ -95,7 +95,7 @@ def test_the_submission_is_as_old_as_the_oldest_ask() -> None:
     after_asks = app.application.facts().submitted_at_ns
 
     older = an_allocation(ask=an_ask("older", created_at_ns=START_NS - 7))
-    app.take(app.application.allocations.recover(older, START_NS))
+    app.take(app.application.allocations.recover((older,), START_NS))
 
     assert (START_NS - 5, START_NS - 7) == (after_asks, app.application.facts().submitted_at_ns)
 
@@ -188,7 +188,7 @@ def test_a_recovered_allocation_runs_a_new_application() -> None:
     """Through Accepted; its ask is known as placed, so that it is not placed again."""
     app = DrivenApplication()
 
-    app.take(app.application.allocations.recover(an_allocation("a"), app.now_ns))
+    app.take(app.application.allocations.recover((an_allocation("a"),), app.now_ns))
 
     record = app.application.asks.record("a")
     assert record is not None

@@ -51,7 +51,7 @@ def test_recovered_placeholders_count_as_if_they_were_asked_for() -> None:
     app = DrivenApplication(announced=TWENTY)
     for key in ("p1", "p2"):
         ask = an_ask(key, task_group_name="g", placeholder=True)
-        app.take(app.application.allocations.recover(an_allocation(ask=ask), app.now_ns))
+        app.take(app.application.allocations.recover((an_allocation(ask=ask),), app.now_ns))
 
     assert ["Accepted", "Running"] == app.states
     assert [{"taskGroupName": "g", "count": 2, "minResource": {"memory": 10}}] == groups_of(app)

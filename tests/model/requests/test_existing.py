@@ -64,9 +64,7 @@ def test_what_exists_is_recovered_with_its_node(action: NodeAction) -> None:
     answer = create(h, existing("k"), existing("k#allocation:u"), existing("l", "other"), action=action)
 
     assert NodesAnswered(("new",), ()) == answer
-    assert ["k", "k#allocation:u", "l"] == [
-        entry.allocation.allocation_key for entry in h.heard(AllocationPlaced)
-    ]
+    assert ["k", "k#allocation:u", "l"] == [placed.allocation_key for placed in h.placed]
     six = a_resource(memory=6)
     assert (six, six, six) == (h.node("new").allocated, h.queue().allocated, h.user_usage())
     assert ["Accepted", "Running"] == h.states()

@@ -44,9 +44,11 @@ from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.host import PartitionHost, TimerAction
 from licorne.model.state.invariants import validate_partition
 from licorne.model.state.partition_state import PartitionState
+from licorne.model.values.allocation import Allocation
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationRejection,
+    AllocationsRecovered,
     AllocationsRejected,
     AllocationsReleased,
     Announcement,
@@ -353,10 +355,18 @@ class Harness:
     @property
     def placements(self) -> dict[str, str]:
         """Every key that was ever announced as placed, and its node, in order."""
-        return {
-            entry.allocation.allocation_key: entry.allocation.node_id
-            for entry in self.heard(AllocationPlaced)
-        }
+        return {allocation.allocation_key: allocation.node_id for allocation in self.placed}
+
+    @property
+    def placed(self) -> list[Allocation]:
+        """Every allocation that was announced as placed or recovered, in order."""
+        found: list[Allocation] = []
+        for entry in self.announcements:
+            if isinstance(entry, AllocationPlaced):
+                found.append(entry.allocation)
+            elif isinstance(entry, AllocationsRecovered):
+                found += entry.allocations
+        return found
 
     @property
     def releases(self) -> list[tuple[str, TerminationType]]:
