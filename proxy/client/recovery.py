@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from enum import Enum
-from typing import Final, final
+from typing import Final, Protocol, cast, final
 
 from ...model.errors import LicorneError, RequestError
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback, SchedulerAPI
 from ..si.callbacks import check_callback
-from .known_state import read_known_state
-from .recovery_progress import RecoveryProgress, RecoveryRejection, RejectedKind, Request, ask_requests
+from .known_state import GivenAllocation, read_known_state
+from .recovery_progress import (
+    AllocationBatch,
+    RecoveryProgress,
+    RecoveryRejection,
+    RejectedKind,
+    Request,
+    ask_requests,
+)
 from .recovery_states import RecoveryEvent, RecoveryState, next_recovery_state
 from .recovery_watcher import watcher_of
 from .relisting import ShowsItsState, differences
@@ -37,6 +44,18 @@ class OnRejection(Enum):
 
     LEAVE_OUT = "The node stays drained, and the recovery goes on"
     FAIL = "The recovery fails"
+
+
+class _TakesPartitions(Protocol):
+    """A scheduler that registers an RM with some of the partitions of its configuration."""
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback,
+        *,
+        partitions: Collection[str] | None,
+    ) -> si.RegisterResourceManagerResponse: ...
 
 
 @final
@@ -60,6 +79,11 @@ class Recovery:
         batch_max: How many entries one request has at most.
         replaces: The recovery by which the RM has registered before. The scheduler ends all that it knew by
             that one, and the callback is not called about it: for the RM nothing has ended.
+        partitions: The names of the partitions of the configuration that are made, as for
+            `Scheduler.register`; `None` makes all. The scheduler must know this argument, as ours do.
+
+    What is given is walked once, in the constructor, and is not needed afterwards: nodes and applications
+    are copied, allocations and asks are kept as bytes. They may be given as the bytes of their messages.
 
     Raises:
         LicorneError: Something occurs twice or refers to something that is not given.
@@ -74,11 +98,12 @@ class Recovery:
         *,
         nodes: Iterable[si.NodeInfo] = (),
         applications: Iterable[si.AddApplicationRequest] = (),
-        allocations: Iterable[si.Allocation] = (),
-        asks: Iterable[si.Allocation] = (),
+        allocations: Iterable[GivenAllocation] = (),
+        asks: Iterable[GivenAllocation] = (),
         on_rejection: OnRejection = OnRejection.LEAVE_OUT,
         batch_max: int = 1_000,
         replaces: Recovery | None = None,
+        partitions: Collection[str] | None = None,
     ) -> None:
         if batch_max < 1:
             raise LicorneError(f"batch_max={batch_max}: a request has one entry at least")
@@ -96,6 +121,7 @@ class Recovery:
         self._changed = threading.Condition()
         self._state = RecoveryState.NEW
         self._replaced = replaces
+        self._partitions = partitions
         self._is_replaced = False
         """Whether another recovery registers in its place, or has."""
         self._has_left = False
@@ -152,7 +178,7 @@ class Recovery:
         if self._replaced is not None:
             self._replaced._stand_aside()  # noqa: SLF001 - of the same class
         try:
-            self._scheduler.register_resource_manager(self._registration, self._watcher)
+            self._register()
         except BaseException:
             self._is_registering = False
             if self._replaced is not None:
@@ -167,13 +193,20 @@ class Recovery:
         self._send_due()
         self._raise_if_failed()
 
+    def _register(self) -> None:
+        if self._partitions is None:
+            self._scheduler.register_resource_manager(self._registration, self._watcher)
+            return
+        scheduler = cast("_TakesPartitions", self._scheduler)
+        scheduler.register_resource_manager(self._registration, self._watcher, partitions=self._partitions)
+
     def relist(
         self,
         *,
         nodes: Iterable[si.NodeInfo] = (),
         applications: Iterable[si.AddApplicationRequest] = (),
-        allocations: Iterable[si.Allocation] = (),
-        asks: Iterable[si.Allocation] = (),
+        allocations: Iterable[GivenAllocation] = (),
+        asks: Iterable[GivenAllocation] = (),
     ) -> None:
         """Have the scheduler know what there is now, and nothing else; do not wait for the end.
 
@@ -302,7 +335,7 @@ class Recovery:
         """Send a request, as `update_node` does."""
         self._send_or_hold(request)
 
-    def _send_or_hold(self, request: Request) -> None:
+    def _send_or_hold(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> None:
         if request.rmID != self._rm_id:
             raise RequestError(f"the request is of RM {request.rmID!r}, and this recovery of {self._rm_id!r}")
         with self._changed:
@@ -440,7 +473,7 @@ class Recovery:
         self._send_due()
 
     def _note_refused(self, request: Request, error: LicorneError) -> None:
-        kind = type(request).__name__
+        kind = "AllocationRequest" if isinstance(request, AllocationBatch) else type(request).__name__
         refusal = RecoveryRejection(kind=RejectedKind.REQUEST, name=kind, reason=str(error))
         with self._changed:
             self._progress.rejections.append(refusal)
@@ -451,5 +484,7 @@ class Recovery:
                 self._scheduler.update_node(request)
             case si.ApplicationRequest():
                 self._scheduler.update_application(request)
+            case AllocationBatch():
+                self._scheduler.update_allocation(request.request())
             case _:
                 self._scheduler.update_allocation(request)

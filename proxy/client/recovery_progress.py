@@ -16,9 +16,10 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from ..si import constants
 from ..si import si_pb2 as si
-from .known_state import KnownState, is_foreign
+from .known_state import KnownAllocation, KnownState
 
 __all__ = [
+    "AllocationBatch",
     "Before",
     "RecoveryProgress",
     "RecoveryRejection",
@@ -28,10 +29,26 @@ __all__ = [
     "batches",
 ]
 
-Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
+Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | AllocationBatch"
 _Entry = TypeVar("_Entry")
 _PROBE: Final = "licorne-recovery"
 """The key of the ask that is rejected after the foreign allocations, which have no answer of their own."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AllocationBatch:
+    """A request with allocations or asks that is made when it is sent: until then they are bytes."""
+
+    rm_id: str
+    entries: Sequence[KnownAllocation]
+
+    def request(self) -> si.AllocationRequest:
+        """Return the request."""
+        request = si.AllocationRequest(rmID=self.rm_id)
+        for entry in self.entries:
+            request.allocations.add().MergeFromString(entry.data)
+        return request
 
 
 class RejectedKind(Enum):
@@ -122,7 +139,7 @@ class RecoveryProgress:
         """Applications that have allocations and were rejected at first."""
         self._is_forcing = False
         self._sends_allocations = False
-        self._used = {allocation.applicationID for allocation in known.allocations.values()} - {""}
+        self._used = {allocation.application_id for allocation in known.allocations.values()} - {""}
         self._probe_application = _unused_name({*known.applications, *self._before.applications})
         self._refused_applications: dict[str, _RejectedFor] = {}
         self._refused_nodes: dict[str, _RejectedFor] = {}
@@ -193,17 +210,17 @@ class RecoveryProgress:
             What is to be sent now, and the response without the answers that the resource manager expects:
             those of allocations that it knew, of probes, and of releases of what runs elsewhere.
         """
-        rest = deepcopy(response)
-        del rest.new[:], rest.rejectedAllocations[:], rest.released[:]
+        rest = si.AllocationResponse(rejected=response.rejected, releasedAsks=response.releasedAsks)
         rest.released.extend(released for released in response.released if not self._is_move(released))
+        known, expected = self._known.allocations, self._allocations_open
         done: list[str] = []
         for placed in response.new:
             identity = (placed.applicationID, placed.allocationKey)
-            waits = self._allocations_open.get(identity)
-            if waits is None or placed.nodeID != self._known.allocations[identity].nodeID:
+            waits = expected.get(identity)
+            if waits is None or placed.nodeID != known[identity].node_id:
                 rest.new.append(placed)
             else:
-                del self._allocations_open[identity]
+                del expected[identity]
                 done.append(waits)
         probed: list[str] = []
         for rejected in response.rejectedAllocations:
@@ -249,52 +266,51 @@ class RecoveryProgress:
 
     def _allocation_requests(self) -> list[Request]:
         """Return the allocations, by partition, each followed by a probe if some have no sure answer."""
-        by_partition: dict[str, list[si.Allocation]] = {}
+        by_partition: dict[str, dict[str, list[KnownAllocation]]] = {}
         probed_on: dict[str, dict[str, None]] = {}
-        for allocation in self._known.allocations.values():
+        for identity, allocation in self._known.allocations.items():
             why_not = self._why_not(allocation)
             if why_not is not None:
                 self._reject_allocation(allocation, why_not)
                 continue
-            node_id, partition = allocation.nodeID, allocation.partitionName
-            by_partition.setdefault(partition, []).append(allocation)
-            is_probed = self._schedules_meanwhile or is_foreign(allocation)
-            identity = (allocation.applicationID, allocation.allocationKey)
+            node_id, partition = allocation.node_id, allocation.partition
+            # Those of one application after each other: a scheduler recovers them in one step.
+            of_partition = by_partition.setdefault(partition, {})
+            of_partition.setdefault(allocation.application_id, []).append(allocation)
+            is_probed = self._schedules_meanwhile or allocation.is_foreign
             self._allocations_open[identity] = "" if is_probed else node_id
             if is_probed:
                 probed_on.setdefault(partition, {})[node_id] = None
             else:
                 self._open_on[node_id] = self._open_on.get(node_id, 0) + 1
-        for partition, node_ids in probed_on.items():
-            by_partition[partition].append(self._probe(partition))
-            self._probes_open[_probe_key(partition)] = tuple(node_ids)
-            for node_id in node_ids:
-                self._open_on[node_id] = self._open_on.get(node_id, 0) + 1
-        requests: list[Request] = [
-            si.AllocationRequest(rmID=self._rm_id, allocations=batch)
-            for entries in by_partition.values()
-            for batch in batches(entries, self._batch_max)
-        ]
+        requests: list[Request] = []
+        for partition, of_partition in by_partition.items():
+            entries = [entry for of_application in of_partition.values() for entry in of_application]
+            node_ids = probed_on.get(partition)
+            if node_ids is not None:
+                entries.append(self._probe(partition))
+                self._probes_open[_probe_key(partition)] = tuple(node_ids)
+                for node_id in node_ids:
+                    self._open_on[node_id] = self._open_on.get(node_id, 0) + 1
+            requests += [AllocationBatch(self._rm_id, batch) for batch in batches(entries, self._batch_max)]
         return requests + self._schedulable([name for name in self._known.nodes if name not in self._open_on])
 
-    def _why_not(self, allocation: si.Allocation) -> _RejectedFor | None:
+    def _why_not(self, allocation: KnownAllocation) -> _RejectedFor | None:
         """Return why an allocation cannot be recovered, `None` if it can."""
-        refusal = self._refused_nodes.get(allocation.nodeID)
+        refusal = self._refused_nodes.get(allocation.node_id)
         if refusal is not None:
             return refusal.caused("node")
-        refusal = self._refused_applications.get(allocation.applicationID)
+        refusal = self._refused_applications.get(allocation.application_id)
         return None if refusal is None else refusal.caused("application")
 
-    def _probe(self, partition: str) -> si.Allocation:
+    def _probe(self, partition: str) -> KnownAllocation:
         """Return an ask that is rejected, since its application does not exist.
 
         A partition answers in order. So the rejection comes after those of the allocations before it.
         """
-        return si.Allocation(
-            allocationKey=_probe_key(partition),
-            applicationID=self._probe_application,
-            partitionName=partition,
-        )
+        name, key = self._probe_application, _probe_key(partition)
+        message = si.Allocation(allocationKey=key, applicationID=name, partitionName=partition)
+        return KnownAllocation(name, key, "", partition, False, message.SerializeToString())
 
     def _finish(self, answered: Iterable[str]) -> list[Request]:
         """Count answers of nodes; return the request that makes those schedulable that have all."""
@@ -323,13 +339,13 @@ class RecoveryProgress:
 
     # ------------------------------------------------------------------------------------- rejections
 
-    def _reject_allocation(self, allocation: si.Allocation, refusal: _RejectedFor) -> None:
+    def _reject_allocation(self, allocation: KnownAllocation, refusal: _RejectedFor) -> None:
         self._leave_out(
             RejectedKind.ALLOCATION,
-            allocation.allocationKey,
+            allocation.key,
             refusal,
-            node_id=allocation.nodeID,
-            application_id=allocation.applicationID,
+            node_id=allocation.node_id,
+            application_id=allocation.application_id,
         )
 
     def _leave_out(
@@ -372,9 +388,9 @@ class RecoveryProgress:
             yield si.ApplicationRequest(rmID=self._rm_id, new=batch)
 
 
-def ask_requests(rm_id: str, asks: Sequence[si.Allocation], batch_max: int) -> list[Request]:
+def ask_requests(rm_id: str, asks: Sequence[KnownAllocation], batch_max: int) -> list[Request]:
     """Return the requests with asks, in order."""
-    return [si.AllocationRequest(rmID=rm_id, allocations=batch) for batch in batches(asks, batch_max)]
+    return [AllocationBatch(rm_id, batch) for batch in batches(asks, batch_max)]
 
 
 def batches(entries: Sequence[_Entry], size_max: int) -> Iterator[Sequence[_Entry]]:

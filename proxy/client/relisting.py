@@ -18,7 +18,7 @@ from ...model.values.messages import full_partition_name
 from ...model.values.part_keys import PART_MARK
 from ..si import constants
 from ..si import si_pb2 as si
-from .known_state import KnownState, is_foreign
+from .known_state import KnownAllocation, KnownState
 from .recovery_progress import Before, Request, batches
 
 __all__ = ["ShowsItsState", "StateDifferences", "differences"]
@@ -90,7 +90,7 @@ def differences(scheduler: ShowsItsState, rm_id: str, known: KnownState, batch_m
     """
     comparison = _Comparison(known, _present(scheduler, rm_id))
     has_parts = any(PART_MARK in key for _, _, key in comparison.present.entries)
-    if has_parts or any(allocation.UUID for allocation in known.allocations.values()):
+    if has_parts or any(allocation.message().UUID for allocation in known.allocations.values()):
         raise LicorneError(
             f"RM {rm_id!r} speaks the older generation of si.v1: it cannot list everything anew"
         )
@@ -98,7 +98,7 @@ def differences(scheduler: ShowsItsState, rm_id: str, known: KnownState, batch_m
     allocations = comparison.missing_allocations()
     changed = tuple(comparison.changed())
     concerned = {release.applicationID for release in releases}
-    concerned |= {allocation.applicationID for allocation in (*allocations.values(), *changed)}
+    concerned |= {allocation.application_id for allocation in (*allocations.values(), *changed)}
     missing = KnownState(
         nodes=comparison.missing_nodes(),
         applications=comparison.missing_applications(concerned),
@@ -188,8 +188,8 @@ class _Comparison:
                 continue
             allocation = self.known.allocations.get((application_id, key))
             why = si.STOPPED_BY_RM
-            if allocation is not None and allocation.partitionName == partition:
-                if not entry.node_id or not application_id or entry.node_id == allocation.nodeID:
+            if allocation is not None and allocation.partition == partition:
+                if not entry.node_id or not application_id or entry.node_id == allocation.node_id:
                     continue  # What others run is moved by sending it again.
                 self.moved.add((application_id, key))
             elif (partition, application_id, key) in waiting:
@@ -203,29 +203,30 @@ class _Comparison:
                 terminationType=why,
             )
 
-    def missing_allocations(self) -> dict[tuple[str, str], si.Allocation]:
+    def missing_allocations(self) -> dict[tuple[str, str], KnownAllocation]:
         """Return allocations that are not there, or wait there; of others also those that have changed."""
         missing = {}
         for identity, allocation in self.known.allocations.items():
             entry = self.present.entries.get(_identity(allocation))
-            same_place = entry is not None and entry.node_id == allocation.nodeID
-            changed = entry is not None and entry.size != _size(allocation.resourcePerAlloc)
-            if not same_place or (changed and is_foreign(allocation)):
+            if (
+                entry is None
+                or entry.node_id != allocation.node_id
+                or (allocation.is_foreign and entry.size != _size_of(allocation))
+            ):
                 missing[identity] = allocation
         return missing
 
-    def changed(self) -> Iterator[si.Allocation]:
+    def changed(self) -> Iterator[KnownAllocation]:
         """Yield allocations of another size, and asks that are new, have another size or wait again."""
         for allocation in self.known.allocations.values():
             entry = self.present.entries.get(_identity(allocation))
-            if entry is None or entry.node_id != allocation.nodeID or is_foreign(allocation):
+            if entry is None or entry.node_id != allocation.node_id or allocation.is_foreign:
                 continue
-            if entry.size != _size(allocation.resourcePerAlloc):
+            if entry.size != _size_of(allocation):
                 yield allocation
         for ask in self.known.asks:
             entry = self.present.entries.get(_identity(ask))
-            size = _size(ask.resourcePerAlloc)
-            if entry is None or entry.size != size or self._has_lost_its_node(ask.partitionName, entry):
+            if entry is None or entry.size != _size_of(ask) or self._has_lost_its_node(ask.partition, entry):
                 yield ask
 
     def _has_lost_its_node(self, partition: str, entry: _KnownEntry) -> bool:
@@ -236,8 +237,8 @@ def _place(node: si.NodeInfo) -> tuple[str, str]:
     return node.attributes[constants.NODE_PARTITION], node.nodeID
 
 
-def _identity(allocation: si.Allocation) -> tuple[str, str, str]:
-    return allocation.partitionName, allocation.applicationID, allocation.allocationKey
+def _identity(allocation: KnownAllocation) -> tuple[str, str, str]:
+    return allocation.partition, allocation.application_id, allocation.key
 
 
 def _node(partition: str, name: str, action: si.NodeInfo.ActionFromRM) -> si.NodeInfo:
@@ -246,6 +247,10 @@ def _node(partition: str, name: str, action: si.NodeInfo.ActionFromRM) -> si.Nod
 
 def _size(resource: si.Resource) -> _Size:
     return {name: quantity.value for name, quantity in resource.resources.items() if quantity.value}
+
+
+def _size_of(allocation: KnownAllocation) -> _Size:
+    return _size(allocation.message().resourcePerAlloc)
 
 
 def _shown_size(quantities: Mapping[str, int]) -> _Size:

@@ -35,9 +35,9 @@ def test_messages_are_copied_and_partitions_are_named_in_full() -> None:
     assert ["n1"] == [entry.nodeID for entry in known.nodes.values()]
     assert "[rm]default" == known.nodes["n1"].attributes["si/node-partition"]
     assert [("app", "a"), ("", "f")] == list(known.allocations)
-    assert {"[rm]default"} == {
-        entry.partitionName
-        for entry in (*known.applications.values(), *known.allocations.values(), *known.asks)
+    assert ["n1", "n1"] == [entry.message().nodeID for entry in known.allocations.values()]
+    assert {"[rm]default"} == {entry.partitionName for entry in known.applications.values()} | {
+        entry.partition for entry in (*known.allocations.values(), *known.asks)
     }
 
 
@@ -87,6 +87,7 @@ def test_a_foreign_allocation_is_known_by_its_tag() -> None:
             r"but its application 'app' in \[rm\]second",
         ),
         ({"asks": [PLACED]}, "ask 'a' is on node 'n1': it is an allocation"),
+        ({"asks": [b"\xff"]}, r"b'\\xff' is no serialized si.v1 Allocation"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else value,
 )

@@ -182,9 +182,9 @@ FAULTS: Final = (
     ),
     Fault(
         "a recovered allocation is not announced",
-        "model/requests/allocations.py",
-        "    state.host.announce(AllocationPlaced(allocation))\n    if PART_MARK",
-        "    if PART_MARK",
+        "model/requests/existing.py",
+        "    state.host.announce(AllocationPlaced(allocations[0]))\n",
+        "",
     ),
     Fault(
         "an idle partition is woken by what cannot be done",
@@ -331,9 +331,9 @@ FAULTS: Final = (
     Fault(
         "what runs is announced to the RM that recovers it",
         "proxy/client/recovery_progress.py",
-        "            if node_id is None:\n                rest.new.append(placed)\n            else:",
-        "            if node_id is None or len(response.new) > 2:\n                rest.new.append(placed)\n"
-        "            if node_id is not None:",
+        "            else:\n                del expected[identity]",
+        "            if len(response.new) > 2:\n                rest.new.append(placed)\n"
+        "            if waits is not None:\n                del expected[identity]",
     ),
     Fault(
         "a node that waits for two answers is schedulable after one",
@@ -344,7 +344,7 @@ FAULTS: Final = (
     Fault(
         "a recovery goes on sending after another one has registered",
         "proxy/client/recovery.py",
-        "        if self._sender is not None or self._is_replaced:\n",
-        "        if self._sender is not None:\n",
+        "        if self._sender is not None or self._is_replaced or self._is_pausing:\n",
+        "        if self._sender is not None or self._is_pausing:\n",
     ),
 )
