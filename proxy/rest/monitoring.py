@@ -24,7 +24,6 @@ from ..documents.monitoring import (
 from ..documents.operations import JSON, Operation
 from ..dumps.state_dump import state_dump_file
 from ..health.report import health_document
-from ..metrics.exporter import exposition
 from ..scheduler.managers.manager_life import ManagerStatus
 from .errors import RestError
 from .requests import scheduler_of
@@ -37,6 +36,8 @@ _PIECE: Final = 2**16
 
 
 def _metrics(request: Request) -> Response:
+    from ..metrics.exporter import exposition  # noqa: PLC0415 - loads `prometheus_client`
+
     body, content_type = exposition(scheduler_of(request))
     return Response(body, media_type=None, headers={"Content-Type": content_type})
 

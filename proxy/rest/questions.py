@@ -33,7 +33,6 @@ from ..explanation.documents import document_of, next_asks_document, prospect_do
 from ..explanation.dry_run import dry_run_document
 from ..files.json_text import JsonError, parse_json
 from ..page.answers import ConfigurationLines, explanation_document
-from ..page.locks import locks_document
 from ..scheduler.answering.asking import NotKnownError, StoppedError
 from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
@@ -167,6 +166,8 @@ def _nowhere(_: Position) -> str:
 
 def _locks(request: Request) -> Response:
     """Return the graph of the locks."""
+    from ..page.locks import locks_document  # noqa: PLC0415 - loads the reports of lockcheck
+
     parameters_of(request)
     engine = scheduler_of(request).engine_name
     if engine != "threads":

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from ...actors.engines.engine import ActorsEngine, DirectEngine, Engine
-from ...actors.locks.threads_engine import ThreadsEngine
 from ...actors.services.log import Log
 from ...model.build_kind import is_compiled
 from ...model.errors import LicorneError
@@ -56,6 +55,8 @@ def make_engine(
     if share_partitions and is_compiled():
         raise LicorneError("share_partitions=True takes pure Python, and this build of licorne is compiled")
     if engine == "threads":
+        from ...actors.locks.threads_engine import ThreadsEngine  # noqa: PLC0415 - loads its locks
+
         count = threads or (1 if stepped else DEFAULT_THREADS)
         return ThreadsEngine(threads=count, automatic=not stepped, share_partitions=share_partitions, log=log)
     if engine == "direct":

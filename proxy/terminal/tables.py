@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["counted", "is_for_people", "output_console", "print_table"]
 
@@ -28,6 +29,8 @@ def is_for_people() -> bool:
 
 def output_console() -> Console:
     """Return the console of standard output; in a pipe no line is too long for it."""
+    from rich.console import Console  # noqa: PLC0415 - a server draws no table
+
     return Console() if is_for_people() else Console(width=_ANY_WIDTH)
 
 
