@@ -79,7 +79,9 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._threads = CallbackThreads()
         self._start_timeout_seconds = start_timeout_seconds
         self._lock = threading.Lock()
-        """Held while a resource manager registers or is reconfigured, and while one leaves."""
+        """Held while the table of resource managers changes; never while anything is waited for."""
+        self._turns: dict[str, threading.Lock] = {}
+        """By the id of a resource manager: held while it registers, is reconfigured, or leaves."""
         self._managers: dict[str, LinkedManager] = {}
         self._changes = 0
         """Counts the configurations that were prepared."""
@@ -110,9 +112,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._threads.refuse("a registration")
         wanted = None if partitions is None else [short_name(name, request.rmID) for name in partitions]
         names = _partition_names(request.config, "registration of RM", wanted)
-        with self._lock:
+        with self._turn(request.rmID):
             self._check_running()
-            before = self._managers.pop(request.rmID, None)
+            with self._lock:
+                before = self._managers.pop(request.rmID, None)
             manager = LinkedManager(
                 request,
                 callback,
@@ -126,11 +129,18 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             manager.links = {name: self._linked(manager, name) for name in names}
             try:
                 self._wait_until_started(manager.links.values(), "registration of RM")
+                with self._lock:
+                    self._check_running()  # What stops ends those that are in the table.
+                    self._managers[request.rmID] = manager
             except BaseException:
                 manager.close("the registration has failed")
                 raise
-            self._managers[request.rmID] = manager
         return si.RegisterResourceManagerResponse()
+
+    def _turn(self, rm_id: str) -> threading.Lock:
+        """Return what is held while a resource manager registers, changes or leaves; others go on."""
+        with self._lock:
+            return self._turns.setdefault(rm_id, threading.Lock())
 
     def _linked(self, manager: LinkedManager, name: str) -> PartitionLink:
         link = PartitionLink(manager, name, self._workers, self._connect, time.time_ns)
@@ -192,7 +202,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the configuration is refused, and nothing has changed.
         """
         self._threads.refuse("an update of the configuration")
-        with self._lock:
+        with self._turn(request.rmID):
             change = self._prepared(request)
             new = change.commit()
         self._wait_until_started(new, "update of configuration")
@@ -206,20 +216,21 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the configuration is refused, and nothing has changed.
         """
         self._threads.refuse("a preparation of a configuration")
-        with self._lock:
+        with self._turn(request.rmID):
             change = self._prepared(request)
-            self._changes += 1
-            number = self._changes
+            with self._lock:
+                self._changes += 1
+                number = self._changes
 
         def commit() -> None:
-            with self._lock:
+            with self._turn(request.rmID):
                 new = change.commit()
             self._wait_until_started(new, "update of configuration")
 
         return PreparedConfiguration(request.rmID, number, commit, change.abandon)
 
     def _prepared(self, request: si.UpdateConfigurationRequest) -> DoorChange:
-        """Return a change that each worker has prepared; with the lock.
+        """Return a change that each worker has prepared; in the turn of the resource manager.
 
         Raises:
             RequestError: It is refused, or there is no worker for a partition that is new.
@@ -352,7 +363,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         return self._halt(rm_id, "stop", reason, callback)
 
     def _halt(self, rm_id: str, change: str, reason: str, callback: ResourceManagerCallback | None) -> bool:
-        with self._lock:
+        with self._turn(rm_id):
             self._check_running()
             manager = self._known(rm_id, f"a {change}")
             if callback is not None and callback is not manager.callback:
@@ -373,13 +384,14 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: It has not stopped, or no such one has registered.
         """
         self._threads.refuse("the end of a resource manager")
-        with self._lock:
+        with self._turn(rm_id):
             self._check_running()
             manager = self._known(rm_id, "the end of a resource manager")
             if not manager.life.has_stopped:
                 state = manager.life.status.state.value
                 raise RequestError(f"RM {rm_id!r} is {state}: only one that has stopped can be forgotten")
-            del self._managers[rm_id]
+            with self._lock:
+                self._managers.pop(rm_id, None)
         manager.close("the resource manager is forgotten")
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Workers that cannot be reached for a while: nothing is lost or doubled, and an old worker is without effect.
+"""Workers out of reach for a while: nothing is lost or doubled, and an old worker is without effect.
 
 Each worker is behind a proxy and, when the door has given it up, stays alive with all that it has.
 """

@@ -1,4 +1,4 @@
-"""What is under way when a worker is lost: it is done once, whether the worker has not heard or not said it."""
+"""What is under way when a worker is lost is done once, whether that has not heard or not said it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def for_the_node(key: str) -> si.AllocationRequest:
     return request
 
 
-def change_node(action: si.NodeInfo.ActionFromRM.ValueType, memory: int = 100) -> si.NodeRequest:
+def change_node(action: si.NodeInfo.ActionFromRM, memory: int = 100) -> si.NodeRequest:
     """Change the node."""
     request = node_request("node", memory=memory)
     request.nodes[0].action = action
@@ -167,6 +167,10 @@ CASES: dict[str, Row] = {
         after={"capacity": {"memory": 200}},
     ),
 }
+CONFIRMED = {
+    "PREEMPTED_BY_SCHEDULER": si.PREEMPTED_BY_SCHEDULER,
+    "PLACEHOLDER_REPLACED": si.PLACEHOLDER_REPLACED,
+}
 PLAIN: State = {"keys": [], "foreign": [], "schedulable": True, "capacity": {"memory": 100}}
 
 
@@ -196,8 +200,8 @@ def play(row: Row, bench: LinkBench, lose: Callable[[FakeSession, PartitionLink,
 
     def confirm(text: str) -> None:
         words = text.split()
-        if row.confirms and words[-1] in ("PREEMPTED_BY_SCHEDULER", "PLACEHOLDER_REPLACED"):
-            link.update_allocation(release_request(words[1], si.TerminationType.Value(words[-1])))
+        if row.confirms and words[-1] in CONFIRMED:
+            link.update_allocation(release_request(words[1], CONFIRMED[words[-1]]))
 
     bench.listener.react = confirm
     link.start()

@@ -1,4 +1,4 @@
-"""A door that is killed, alone and with a worker: the resource manager (RM) recovers, and no process is left."""
+"""A door is killed, alone and with workers: the resource manager (RM) recovers, no process is left."""
 
 from __future__ import annotations
 

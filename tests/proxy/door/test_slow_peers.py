@@ -1,4 +1,4 @@
-"""Workers and resource managers (RMs) that stand still: the others go on, and what the door holds is bounded."""
+"""Workers and resource managers (RMs) that stand still: others go on, and the door holds only so much."""
 
 from __future__ import annotations
 

@@ -149,7 +149,9 @@ def test_a_token_is_missing(tmp_path: Path) -> None:
     token.write_text("0123456789abcdef0123456789abcdef\n", encoding="ascii")
     rules.write_text(f"tokens:\n  - token: {token}\n", encoding="ascii")
     with worker(access=read_access_rules(rules)) as address:
-        assert said_of(address) == f"{THE_WORKER}it refuses whoever does not send its token, see --worker-token"
+        assert (
+            said_of(address) == f"{THE_WORKER}it refuses whoever does not send its token, see --worker-token"
+        )
 
 
 def test_another_failure_is_said_in_its_own_words() -> None:

@@ -1,7 +1,7 @@
 """A cluster with several partitions: its queues, nodes, applications and tasks, and their limits.
 
-In each partition the maxima of queue, user and node are a little above what the resource manager (RM) lets run,
-so that they are reached all the time, and nothing waits for ever.
+In each partition the maxima of queue, user and node are a little above what the resource manager (RM) lets
+run, so that they are reached all the time, and nothing waits for ever.
 """
 
 from __future__ import annotations

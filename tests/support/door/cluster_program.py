@@ -1,4 +1,4 @@
-"""The resource manager (RM) of a cluster with several partitions, as a process that may be killed at any moment.
+"""The resource manager (RM) of a cluster with several partitions, as a process that may be killed.
 
     python -m support.door.cluster_program ADDRESS JOURNAL TASKS PARTITION ...
 

@@ -135,7 +135,8 @@ class Round:
         self.failures: list[str] = []
         self.workers = WatchedWorkers(behind_proxies=behind_proxies)
         self.door = Door(
-            self.workers, on_error=lambda failure: self.failures.append(f"{failure.callback}: {failure.error}")
+            self.workers,
+            on_error=lambda failure: self.failures.append(f"{failure.callback}: {failure.error}"),
         )
         server = stack.enter_context(ServerThread(self.door))
         self.cluster = ClusterProcess(folder, server.address, partitions, count, stack)
@@ -195,9 +196,7 @@ class Round:
     def kill_while_reloading(self, partition: str) -> None:
         """Kill a worker at a random moment of a change; all must have it then."""
         place = self.running(partition)
-        killing = threading.Timer(
-            self.random.random() * 0.05, self.workers.signal, [place, signal.SIGKILL]
-        )
+        killing = threading.Timer(self.random.random() * 0.05, self.workers.signal, [place, signal.SIGKILL])
         killing.start()
         self.door.update_configuration(self._reload("while"))
         self._wait_for_queue("while", partition, place.worker_number)

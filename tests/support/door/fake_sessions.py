@@ -1,4 +1,4 @@
-"""A link of the door whose sessions a test ends, holds back, and looks into; each is with a real scheduler."""
+"""A link whose sessions a test ends, holds back, and looks into; each is with a real scheduler."""
 
 from __future__ import annotations
 

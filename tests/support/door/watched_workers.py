@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import suppress
 from typing import final
 
 from support.proxy.cutting_proxy import CuttingProxy
@@ -21,8 +22,8 @@ class WatchedWorkers:
     """A launcher of child processes.
 
     Args:
-        behind_proxies: Whether each worker is behind a proxy. Then one that is lost stays alive, as if it were
-            on another machine that cannot be reached.
+        behind_proxies: Whether each worker is behind a proxy. Then one that is lost stays alive, as if it
+            were on another machine that cannot be reached.
 
     Attributes:
         proxies: The proxy of each worker, also of one that was lost.
@@ -75,7 +76,5 @@ class WatchedWorkers:
 
 
 def _send(pid: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass

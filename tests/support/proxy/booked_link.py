@@ -236,6 +236,9 @@ class _World:
     def fail(self, error: BaseException) -> None:
         raise error
 
+    def scheduler_time_ns(self) -> None:
+        """Return no time: no check needs one."""
+
     def sleep(self, seconds: float) -> None:
         """Stay at the same time."""
 

@@ -30,7 +30,7 @@ class ServerProcess:
 
 
 def start_server(*arguments: str, name: str = "serve", errors: Path | None = None) -> ServerProcess:
-    """Start a server or a door and wait until it listens; without an address it gets a free port, also for REST.
+    """Start a server or a door, and wait until it listens; without an address it gets a free port.
 
     Raises:
         AssertionError: It ended before it listened.
