@@ -324,9 +324,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: The RM has no partition.
         """
-        for link in manager.links.values():
-            return link
-        raise RequestError(f"RM {manager.rm_id!r} has no partition")
+        links = [*manager.links.values()]
+        if not links:
+            raise RequestError(f"RM {manager.rm_id!r} has no partition")
+        return next((link for link in links if link.is_running), links[0])
 
     def _wait_for_room(self, links: Iterable[PartitionLink]) -> None:
         """Wait while too much waits for a worker, unless a worker may wait for this thread."""

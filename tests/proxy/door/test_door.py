@@ -127,6 +127,17 @@ def test_what_names_no_partition_of_the_manager_is_refused_as_one_scheduler_does
     )
 
 
+def test_what_names_no_partition_is_refused_while_a_worker_is_away(
+    door: Door, listener: Listener, workers: ThreadWorkers
+) -> None:
+    """By the worker of another partition."""
+    workers.missing["default"] = "it is away"
+    workers.end("default")
+    wait_until(lambda: LinkState.RUNNING is not door.places()[0].state, "it is lost")
+    door.update_node(node_request("n", partition="third"))
+    listener.wait_for("rejected n: failed to find partition [rm]third for new node n")
+
+
 def test_the_older_generation_is_refused(door: Door, listener: Listener) -> None:
     """With the reason; nothing is sent."""
     assert listener.heard is not None
