@@ -52,7 +52,7 @@ _STARTS_AT_ONCE: Final = frozenset(
 
 @final
 class ExistingBatch:
-    """Consecutive allocations of one application, each with a key that nobody has used."""
+    """Consecutive allocations of one application, each with a key that is new."""
 
     def __init__(self, state: PartitionState) -> None:
         self.now_ns = state.now_ns()

@@ -73,7 +73,7 @@ def read_known_state(
     Raises:
         LicorneError: Something occurs twice, or refers to what is not there, or is not what it is given as.
     """
-    read = _Reader(rm_id)
+    read = _KnownReader(rm_id)
     known = KnownState(
         nodes=_nodes(rm_id, nodes),
         applications=_applications(rm_id, applications),
@@ -90,7 +90,7 @@ def read_known_state(
 
 
 @final
-class _Reader:
+class _KnownReader:
     """Reads the allocations of one RM. Equal names are the same object, since there are few of them."""
 
     def __init__(self, rm_id: str) -> None:

@@ -1,15 +1,15 @@
-"""One partition of one resource manager (RM): its book, its worker, and the requests that wait for it."""
+"""One partition of one resource manager (RM): its record, its worker, and the requests that wait for it."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
@@ -18,18 +18,14 @@ from ..client.recovery import Recovery, RecoveryState
 from ..client.remote_scheduler import RemoteScheduler
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-from .book import PartitionBook
+from .link_owner import LinkOwner
 from .places import LinkState, PartitionPlace
+from .record import PartitionRecord
 from .sending import CALLBACKS, LinkRequest, PatientWorker, send_at_once
 from .session_callback import session_callback
 from .workers import LaunchedWorker, LaunchError, WorkerTable
 
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
-    from ..si.api import ResourceManagerCallback
-
-__all__ = ["HELD_BYTES_MAX", "Connect", "LinkOwner", "PartitionLink"]
+__all__ = ["HELD_BYTES_MAX", "Connect", "PartitionLink"]
 
 HELD_BYTES_MAX: Final = 32 << 20
 """How many bytes of requests wait for one worker before the RM that sends them waits, too."""
@@ -41,27 +37,6 @@ _LOOK_SECONDS: Final = 0.05
 
 Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[ConnectionLostError], object]], RemoteScheduler]"
 """Makes a session with a worker; the second argument is called when it is lost."""
-
-
-class LinkOwner(Protocol):
-    """The RM of a link, as the door knows it."""
-
-    @property
-    def rm_id(self) -> str:
-        """Its id."""
-
-    @property
-    def callback(self) -> ResourceManagerCallback:
-        """Its callback, which workers ask by predicates."""
-
-    def registration(self) -> si.RegisterResourceManagerRequest:
-        """Return how it registers at a worker: with the configuration that it has now."""
-
-    def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
-        """Queue a callback; wait while too many wait."""
-
-    def note_failure(self, what: str, error: BaseException) -> None:
-        """Report what could not be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +52,8 @@ class _WorkerSession:
 class PartitionLink:
     """The link to the worker of a partition, for one RM; a thread of its own keeps it.
 
-    A worker that is lost is replaced, and gets what the book holds. The lock guards the book, the queue and
-    the state. It is never held while something is sent or delivered, so that a request never waits for a
+    A worker that is lost is replaced, and gets what the record holds. The lock guards the record, the queue,
+    and the state. It is never held while something is sent or delivered, so that a request never waits for a
     worker by it.
 
     Args:
@@ -104,7 +79,7 @@ class PartitionLink:
         self._now_ns = now_ns
         self.started: Final[Future[None]] = Future()
         """Done when it runs for the first time; with an error if it does not come to that."""
-        self._book = PartitionBook(owner.rm_id, partition)
+        self._record = PartitionRecord(owner.rm_id, partition)
         self._changed = threading.Condition()
         self._delivering = threading.Lock()
         """Held while an answer is noted and queued for the RM, so that they are in one order."""
@@ -147,19 +122,19 @@ class PartitionLink:
     def update_node(self, request: si.NodeRequest) -> None:
         """Take nodes; returns when they are noted."""
         with self._changed:
-            self._book.note_nodes(request.nodes)
+            self._record.note_nodes(request.nodes)
             self._send_or_queue(request)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Take applications; returns when they are noted."""
         with self._changed:
-            self._book.note_applications(request)
+            self._record.note_applications(request)
             self._send_or_queue(request)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Take asks, allocations and releases; returns when they are noted."""
         with self._changed:
-            sent = self._book.note_allocations(request, self._number)
+            sent = self._record.note_allocations(request, self._number)
             self._send_or_queue(sent)
 
     def pass_on(self, request: LinkRequest) -> None:
@@ -182,7 +157,7 @@ class PartitionLink:
         if session is None or self._ended.is_set():
             if not isinstance(request, v1.Reconsideration):  # It has no effect on what has no worker.
                 self._held_bytes += request.ByteSize()
-            return  # The book has it, and the next recovery sends it.
+            return  # The record has it, and the next recovery sends it.
         kept = deepcopy(request)  # The caller may use its message again.
         self._queue.append(kept)
         self._held_bytes += kept.ByteSize()
@@ -215,7 +190,7 @@ class PartitionLink:
     def has_application(self, application_id: str) -> bool:
         """Return whether the partition holds an application."""
         with self._changed:
-            return self._book.has_application(application_id)
+            return self._record.has_application(application_id)
 
     # -------------------------------------------------------------------------------------- the life
 
@@ -362,7 +337,7 @@ class PartitionLink:
                 self._changed.notify_all()
 
     def _recover(self, session: _WorkerSession) -> None:
-        """Register at a worker, and hand over what the book holds.
+        """Register at a worker, and hand over what the record holds.
 
         Raises:
             LicorneError: The registration is refused, or the worker was lost.
@@ -373,7 +348,7 @@ class PartitionLink:
         with self._delivering:
             with self._changed:
                 self._check_current(session)
-                known = self._book.begin_recovery(self._now_ns())
+                known = self._record.begin_recovery(self._now_ns())
                 self._queue.clear()
                 self._held_bytes = 0
                 self._session = session
@@ -404,11 +379,16 @@ class PartitionLink:
             self._complete(session, recovery)
         for request in known.late:
             patient.send(request)
-        with self._changed:
-            self._check_current(session)
-            self._enter(LinkState.RUNNING)
-            self._changed.notify_all()
-        self._apply_halt(session)  # Behind that: what comes later is applied by itself.
+        halted = None
+        while True:  # Until no other halt has come meanwhile; what comes later is applied by itself.
+            with self._changed:
+                self._check_current(session)
+                if self._halt == halted:
+                    self._enter(LinkState.RUNNING)
+                    self._changed.notify_all()
+                    break
+                halted = self._halt
+            self._apply_halt(session)
         self.configure()
         self._settle(None)
 
@@ -439,7 +419,7 @@ class PartitionLink:
             with self._changed:
                 if session.number != self._number:
                     return
-                heard, request = self._book.end_recovery(recovery.rejections, recovery.left_out)
+                heard, request = self._record.end_recovery(recovery.rejections, recovery.left_out)
                 if request.nodes:
                     self._send_or_queue(request)
             if heard.ListFields():
@@ -492,11 +472,11 @@ class PartitionLink:
         heard = said
         match name:
             case "update_allocation":
-                heard = self._book.take_allocations(said, number)
+                heard = self._record.take_allocations(said, number)
             case "update_application":
-                heard = self._book.take_applications(said)
+                heard = self._record.take_applications(said)
             case "update_node":
-                heard = self._book.take_nodes(said)
+                heard = self._record.take_nodes(said)
             case _:
                 return said
         return heard if heard.ListFields() else None

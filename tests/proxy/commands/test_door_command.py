@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
-from support.proxy.processes import start_server
+from support.proxy.processes import children, start_server
 from support.proxy.waiting import wait_until
 from typer.testing import CliRunner
 
@@ -59,12 +59,6 @@ def document(address: str, path: str) -> Any:
     """Return a document of a REST interface."""
     with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
         return json.load(answer)
-
-
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    texts = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [int(each) for text in texts for each in text.split()]
 
 
 def test_a_door_serves_clients_and_readers_as_a_server_does(tmp_path: Path) -> None:

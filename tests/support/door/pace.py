@@ -19,7 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from licorne import ResourceManager, Scheduler
+from support.proxy.processes import children, start_server
+
+from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.proxy.door.door import Door
 from licorne.proxy.door.launchers.local import LocalLauncher
 from licorne.proxy.door.places import LinkState
@@ -112,7 +114,7 @@ def _asks(name: str, first: int, count: int) -> si.AllocationRequest:
     return request
 
 
-def _fill(core: Scheduler | Door, names: Sequence[str]) -> None:
+def _fill(core: Scheduler | Door | RemoteScheduler, names: Sequence[str]) -> None:
     for name in names:
         request = si.NodeRequest(rmID="rm")
         for number in range(NODES):
@@ -131,21 +133,29 @@ def _cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _mib(pid: int | str) -> int:
+def _mib(pid: int) -> int:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) * 1024 // _MIB
 
 
 def _measure(
-    row: _Row, core: Scheduler | Door, names: Sequence[str], launcher: LocalLauncher | None = None
+    row: _Row,
+    core: Scheduler | Door | RemoteScheduler,
+    names: Sequence[str],
+    launcher: LocalLauncher | None = None,
+    door: int | None = None,
 ) -> _Counting:
+    """Do the work; measure this process, or that of a door, and the workers."""
     manager = _Counting()
     begin = time.perf_counter()
     core.register("rm", manager, configuration=configuration(names))
     row.ready_seconds = time.perf_counter() - begin
     _fill(core, names)
     pids = [] if launcher is None else _pids(core, launcher)
-    own, others = time.process_time(), sum(map(_cpu_seconds, pids))
+    if door is not None:
+        pids = children(door)
+    here = os.getpid() if door is None else door
+    own, others = _cpu_seconds(here), sum(map(_cpu_seconds, pids))
     begin = time.perf_counter()
     for first in range(0, ASKS, REQUEST):
         for name in names:
@@ -153,7 +163,7 @@ def _measure(
     count = ASKS * len(names)
     manager.wait(count)
     row.placed_a_second = count / (time.perf_counter() - begin)
-    row.own_us = (time.process_time() - own) / count * 1e6
+    row.own_us = (_cpu_seconds(here) - own) / count * 1e6
     row.workers_us = (sum(map(_cpu_seconds, pids)) - others) / count * 1e6
     for number in range(SINGLE):
         name = names[number % len(names)]
@@ -162,11 +172,11 @@ def _measure(
         count += 1
         manager.wait(count)
         row.single_ms.append((manager.placed[f"{name}-{ASKS + number}"] - begin) * 1e3)
-    row.own_mib, row.workers_mib = _mib("self"), [_mib(pid) for pid in pids]
+    row.own_mib, row.workers_mib = _mib(here), [_mib(pid) for pid in pids]
     return manager
 
 
-def _pids(door: Scheduler | Door, launcher: LocalLauncher) -> list[int]:
+def _pids(door: Scheduler | Door | RemoteScheduler, launcher: LocalLauncher) -> list[int]:
     """Return the processes of the workers, in the order of their partitions."""
     assert isinstance(door, Door)
     workers = [LaunchedWorker(each.partition, each.address, each.worker_number) for each in door.places()]
@@ -208,6 +218,13 @@ def main() -> None:
             manager = _measure(row, door, names, launcher)
             _kill_one(row, door, launcher, manager, names[0])
         _say(row)
+        row = _Row(f"`licorne door`, {count}")
+        server = start_server("--no-rest", name="door")
+        with RemoteScheduler(server.address) as client:
+            _measure(row, client, names, door=server.process.pid)
+        _say(row)
+        server.process.terminate()
+        server.process.communicate()
     _say(f"largest memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
 
 

@@ -14,7 +14,7 @@ from support.proxy.booked_link import ACTIONS, BookedLink, a_manager
 from support.proxy.knowing_manager import accounts
 
 from licorne.proxy.client.recovery_states import RecoveryState
-from licorne.proxy.door.book import PartsToRecover
+from licorne.proxy.door.record import PartsToRecover
 from licorne.proxy.fuzz.cluster_record import OVER
 from licorne.proxy.fuzz.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import one_of

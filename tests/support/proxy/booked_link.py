@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from licorne import Recovery, ResourceManager, ResourceManagerCallback, Scheduler
 from licorne.proxy.client.recovery_states import RecoveryState
-from licorne.proxy.door.book import PartitionBook, PartsToRecover
+from licorne.proxy.door.record import PartitionRecord, PartsToRecover
 from licorne.proxy.fuzz.manager import SimulatedManager
 from licorne.proxy.fuzz.plans import PROCESS, by_weight, one_of
 from licorne.proxy.si import si_pb2 as si
@@ -66,7 +66,7 @@ class BookedLink:
         self, request: si.RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> si.RegisterResourceManagerResponse:
         self._registration, self._callback = request, callback
-        self.book = PartitionBook(request.rmID, "default")
+        self.book = PartitionRecord(request.rmID, "default")
         self._begin()
         self.scheduler.register_resource_manager(request, _Answers(self))
         self._recovery = self._recovering = None

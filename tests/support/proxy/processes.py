@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["ServerProcess", "serving", "start_server"]
+__all__ = ["ServerProcess", "children", "serving", "start_server"]
 
 _END_SECONDS = 20
 
@@ -62,3 +62,9 @@ def serving(*arguments: str, errors: Path | None = None) -> Iterator[ServerProce
         server.process.wait(_END_SECONDS)
         assert server.process.stdout is not None
         server.process.stdout.close()
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    texts = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(each) for text in texts for each in text.split()]

@@ -1,9 +1,9 @@
-"""The book of a partition: what it holds of one resource manager (RM), for a recovery on another worker.
+"""The record of a partition: what it holds of one resource manager (RM), for a recovery on another worker.
 
 The owner writes each request into it before that is sent, and each answer before the RM hears it. In an
 ordinary session the RM hears exactly what the worker says. After a recovery it does not hear again what it
 has heard: that nodes and applications are accepted, states on the way to the one that it knows, and requests
-to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the book
+to end what it was asked to end before. What the RM was ending when the worker was lost has ended: the record
 gives the answers that the RM waits for and that no worker gives any more.
 
 It is for RMs of the current generation of `si.v1`: fields of the older one are not read.
@@ -23,10 +23,10 @@ from ..client.recovery_progress import RecoveryRejection
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
 from ..si.reading import RequestReader
-from .allocation_book import AllocationBook
+from .allocation_record import AllocationRecord
 from .creations import Creations
 
-__all__ = ["PartitionBook", "PartsToRecover"]
+__all__ = ["PartitionRecord", "PartsToRecover"]
 
 _Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
 _Response: TypeAlias = "si.NodeResponse | si.ApplicationResponse | si.AllocationResponse"
@@ -73,7 +73,7 @@ class PartsToRecover:
 
 
 @final
-class PartitionBook:
+class PartitionRecord:
     """What one partition of one RM holds; its owner guards it.
 
     Sessions are numbered by the owner, from 1 upwards.
@@ -89,7 +89,7 @@ class PartitionBook:
         self._nodes = Creations()
         self._applications = Creations()
         self._states: dict[str, _KnownState] = {}
-        self._allocations = AllocationBook(full_partition_name(partition, rm_id), self._nodes.is_known)
+        self._allocations = AllocationRecord(full_partition_name(partition, rm_id), self._nodes.is_known)
         self._partition = partition
 
     def has_application(self, application_id: str) -> bool:

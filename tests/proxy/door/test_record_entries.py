@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from support.proxy.knowing_manager import a_node, an_allocation, an_application
 
-from licorne.proxy.door.book import PartitionBook
+from licorne.proxy.door.record import PartitionRecord
 from licorne.proxy.si import si_pb2 as si
 
 _NOW_NS = 5
 
 
-def _a_book() -> PartitionBook:
+def _a_book() -> PartitionRecord:
     """Return a book with a node and an application that were accepted, and an ask that waits."""
-    book = PartitionBook("rm", "default")
+    book = PartitionRecord("rm", "default")
     book.note_nodes([a_node("n", 100)])
     book.take_nodes(si.NodeResponse(accepted=[si.AcceptedNode(nodeID="n")]))
     book.note_applications(si.ApplicationRequest(new=[an_application("app")]))
@@ -22,7 +22,7 @@ def _a_book() -> PartitionBook:
     return book
 
 
-def _place(book: PartitionBook, key: str, node_id: str = "n") -> si.AllocationResponse:
+def _place(book: PartitionRecord, key: str, node_id: str = "n") -> si.AllocationResponse:
     placed = an_allocation(key, node_id=node_id)
     return book.take_allocations(si.AllocationResponse(new=[placed]), 1)
 
@@ -56,7 +56,7 @@ def test_changes_of_a_node_are_part_of_it() -> None:
 
 def test_the_second_creation_counts_if_the_first_is_rejected() -> None:
     """Changes are made to both, as long as neither is answered."""
-    book = PartitionBook("rm", "default")
+    book = PartitionRecord("rm", "default")
     book.note_nodes([a_node("n", -1), a_node("n", 50), _a_change(si.NodeInfo.DRAIN_NODE)])
     book.take_nodes(si.NodeResponse(rejected=[si.RejectedNode(nodeID="n")]))
     book.take_nodes(si.NodeResponse(accepted=[si.AcceptedNode(nodeID="n")]))

@@ -21,7 +21,7 @@ from ..si import si_pb2 as si
 from ..si.reading import RequestReader
 from ..si.termination_types import termination_of
 
-__all__ = ["AllocationBook", "HeldAllocations"]
+__all__ = ["AllocationRecord", "HeldAllocations"]
 
 _Identity: TypeAlias = "tuple[str, str]"
 """An application and a key."""
@@ -67,7 +67,7 @@ class HeldAllocations:
 
 
 @final
-class AllocationBook:
+class AllocationRecord:
     """The asks and allocations; its owner guards it.
 
     Args:

@@ -1,0 +1,36 @@
+"""The resource manager (RM) of a link, as the link sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ..si import si_pb2 as si
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from ..si.api import ResourceManagerCallback
+
+__all__ = ["LinkOwner"]
+
+
+class LinkOwner(Protocol):
+    """The RM of a link, as the door knows it."""
+
+    @property
+    def rm_id(self) -> str:
+        """Its id."""
+
+    @property
+    def callback(self) -> ResourceManagerCallback:
+        """Its callback, which workers ask by predicates."""
+
+    def registration(self) -> si.RegisterResourceManagerRequest:
+        """Return how it registers at a worker: with the configuration that it has now."""
+
+    def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
+        """Queue a callback; wait while too many wait."""
+
+    def note_failure(self, what: str, error: BaseException) -> None:
+        """Report what could not be done."""
