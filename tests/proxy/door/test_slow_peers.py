@@ -65,6 +65,21 @@ def test_a_worker_that_is_stopped_for_60_s_is_replaced(tmp_path: Path) -> None:
     stop_worker(tmp_path, 60, lost=True, count=3_000)
 
 
+@pytest.mark.soak
+def test_a_manager_registers_again_while_a_worker_is_stopped(tmp_path: Path) -> None:
+    """The worker gives no answer within 20 s, and is replaced."""
+    with ExitStack() as stack:
+        played = Round(tmp_path, 4, stack, count=3_000)
+        played.cluster.wait_for_load(500, "a")
+        place = played.running("a")
+        played.workers.signal(place, signal.SIGSTOP)
+        played.cluster.kill()
+        played.cluster.restart()
+        played.running("a", place.worker_number)
+        played.workers.signal(place, signal.SIGCONT)
+        played.check()
+
+
 @pytest.mark.skipif(is_compiled(), reason="machine code does not look its constants up")
 def test_a_manager_waits_when_too_much_waits_for_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not longer than until the worker reads, or the next one has all."""
