@@ -170,14 +170,16 @@ def _put_on_node(state: PartitionState, ask: Ask, node_id: str, now_ns: int) -> 
 
 def _started_at_ns(ask: Ask, now_ns: int) -> int:
     """Return since when an existing allocation runs: now, unless its tags name an earlier time."""
-    started = ask.tags.get(START_TIME_TAG, "")
-    return min(now_ns, int(started) * _SECOND_NS) if re.fullmatch(r"[0-9]{1,10}", started) else now_ns
+    started = ask.tags.get(START_TIME_TAG)
+    if started is None or not re.fullmatch(r"[0-9]{1,10}", started):
+        return now_ns
+    return min(now_ns, int(started) * _SECOND_NS)
 
 
 def note_checkpoint(entry: ApplicationEntry, key: str, tags: Mapping[str, str]) -> None:
     """Note when the work of an allocation was saved, if its RM says so."""
-    saved = tags.get(CHECKPOINT_TIME_TAG, "") if tags else ""
-    if re.fullmatch(r"[0-9]{1,10}", saved):
+    saved = tags.get(CHECKPOINT_TIME_TAG)
+    if saved is not None and re.fullmatch(r"[0-9]{1,10}", saved):
         entry.application.allocations.note_checkpoint(key, int(saved) * _SECOND_NS)
 
 

@@ -9,14 +9,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
-from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
-from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError, RequestError
 from ..client.errors import ConnectionLostError
 from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
 from ..scheduler.answering.questions import QuestionSide
-from ..scheduler.calling import CallingSide, check_partition_names
+from ..scheduler.calling import CallingSide
 from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..scheduler.prepared_configuration import PreparedConfiguration
@@ -26,10 +24,16 @@ from ..si.api import ResourceManagerCallback
 from ..si.callbacks import check_callback
 from .answers import DoorAnswers
 from .link import PartitionLink
-from .linked_manager import LinkedManager
+from .linked_manager import LinkedManager, at_each
 from .places import PartitionPlace
 from .reload import DoorChange
-from .routing import allocations_by_partition, applications_by_partition, nodes_by_partition, short_name
+from .routing import (
+    allocations_by_partition,
+    applications_by_partition,
+    nodes_by_partition,
+    partition_names,
+    short_name,
+)
 from .worker_checks import check_version, unusable_worker
 from .workers import LaunchedWorker, Launcher, WorkerTable
 
@@ -111,7 +115,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         check_callback(callback)
         self._threads.refuse("a registration")
         wanted = None if partitions is None else [short_name(name, request.rmID) for name in partitions]
-        names = _partition_names(request.config, "registration of RM", wanted)
+        names = partition_names(request.config, "registration of RM", wanted)
         with self._turn(request.rmID):
             self._check_running()
             with self._lock:
@@ -204,7 +208,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._threads.refuse("an update of the configuration")
         with self._turn(request.rmID):
             change = self._prepared(request)
-            new = change.commit()
+            new = self._committed(change)
         self._wait_until_started(new, "update of configuration")
 
     def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
@@ -224,10 +228,22 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
         def commit() -> None:
             with self._turn(request.rmID):
-                new = change.commit()
+                new = self._committed(change)
             self._wait_until_started(new, "update of configuration")
 
         return PreparedConfiguration(request.rmID, number, commit, change.abandon)
+
+    def _committed(self, change: DoorChange) -> list[PartitionLink]:
+        """Commit a change; return the links to partitions that are new."""
+        before = {link.partition for link in self._links()}
+        new = change.commit()
+        self._end_unused(before)
+        return new
+
+    def _end_unused(self, before: Collection[str]) -> None:
+        """End the workers of those of these partitions that no resource manager has any more."""
+        for name in {*before} - {link.partition for link in self._links()}:
+            self._workers.end(name)
 
     def _prepared(self, request: si.UpdateConfigurationRequest) -> DoorChange:
         """Return a change that each worker has prepared; in the turn of the resource manager.
@@ -236,7 +252,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: It is refused, or there is no worker for a partition that is new.
         """
         manager = self._manager(request.rmID, "UpdateConfigurationRequest")
-        names = _partition_names(request.config, "update of configuration", None)
+        names = partition_names(request.config, "update of configuration", None)
         if manager.partitions is not None:
             names = [name for name in names if name in manager.partitions]
         for name in names:
@@ -374,8 +390,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 return False
             if manager.life.has_stopped:
                 manager.prepared = None
-        for link in manager.links.values():
-            link.halt(change, reason)
+        at_each([*manager.links.values()], lambda link: link.halt(change, reason))
         return True
 
     def forget_manager(self, rm_id: str) -> None:
@@ -394,6 +409,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             with self._lock:
                 self._managers.pop(rm_id, None)
         manager.close("the resource manager is forgotten")
+        self._end_unused(manager.links)
 
     def stop(self) -> None:
         """End the links and the workers that were started; deliver what is queued."""
@@ -474,22 +490,3 @@ _STEPS: Final[Mapping[int, Callable[[RemoteScheduler], object]]] = {
     v1.Step.RECORD_HISTORY: RemoteScheduler.record_history,
 }
 """What a scheduler does that runs by itself, too."""
-
-
-def _partition_names(configuration: str, what: str, wanted: Collection[str] | None) -> list[str]:
-    """Return the names of the partitions of a configuration, or those of them that are named.
-
-    Raises:
-        RequestError: The configuration is refused, or lacks one that is named.
-    """
-    try:
-        names = [each.name for each in load(configuration or DEFAULT_CONFIGURATION).partitions]
-    except LicorneError as error:
-        raise RequestError(f"{what} failed: {error}") from error
-    for name in wanted or ():
-        if name not in names:
-            hint = did_you_mean(name, names)
-            raise RequestError(
-                f"{what} failed: the configuration has no partition {name!r:.100}, which is to be made{hint}"
-            )
-    return names if wanted is None else [name for name in names if name in wanted]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ...model.configuration.reader import DEFAULT_CONFIGURATION
 from ...model.values.manager_state import ManagerEvent
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
     from ..si.api import ResourceManagerCallback
 
-__all__ = ["LinkedManager"]
+__all__ = ["LinkedManager", "at_each"]
+
+_Each = TypeVar("_Each")
+_Outcome = TypeVar("_Outcome")
 
 
 @final
@@ -114,3 +118,19 @@ class LinkedManager:
         for link in self.links.values():
             link.close(reason)
         self._callbacks.close()
+
+
+def at_each(places: Sequence[_Each], step: Callable[[_Each], _Outcome]) -> list[_Outcome]:
+    """Do the same at several workers at once: one that does not answer holds up no other.
+
+    Args:
+        places: Where.
+        step: What is done; it waits for the worker.
+
+    Returns:
+        The outcomes, in the order of the places.
+    """
+    if len(places) < 2:
+        return [step(place) for place in places]
+    with ThreadPoolExecutor(len(places), "licorne-door") as pool:
+        return [*pool.map(step, places)]

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from typing import final
 
 from ...model.configuration.reader import DEFAULT_CONFIGURATION
-from ...model.errors import RequestError
+from ...model.errors import LicorneError, RequestError
 from ..client.errors import ConnectionLostError
 from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import si_pb2 as si
 from .link import PartitionLink
-from .linked_manager import LinkedManager
+from .linked_manager import LinkedManager, at_each
 
 __all__ = ["DoorChange"]
 
@@ -52,19 +52,32 @@ class DoorChange:
         Raises:
             RequestError: One refuses it, and no worker keeps it.
         """
+        links = [link for name in self._names if (link := self._manager.links.get(name)) is not None]
         with ExitStack() as undo:
-            for name in self._names:
-                link = self._manager.links.get(name)
-                if link is None or not link.is_running:
-                    continue
-                try:
-                    prepared = link.scheduler().prepare_configuration(self._request)
-                except ConnectionLostError:
-                    continue  # Its next worker gets what is committed.
-                undo.callback(prepared.abandon)
-                self._prepared.append((link, prepared))
+            found = at_each(links, self._prepared_at)
+            for link, prepared in zip(links, found, strict=True):
+                if isinstance(prepared, PreparedConfiguration):
+                    undo.callback(prepared.abandon)
+                    self._prepared.append((link, prepared))
+            refusal = next((each for each in found if isinstance(each, LicorneError)), None)
+            if refusal is not None:
+                raise refusal
             self._undo = undo.pop_all()
         self._manager.prepared = self
+
+    def _prepared_at(self, link: PartitionLink) -> PreparedConfiguration | LicorneError | None:
+        """Return what the worker of a partition has prepared, or its refusal; `None` if there is none now.
+
+        The next worker gets what is committed.
+        """
+        if not link.is_running:
+            return None
+        try:
+            return link.scheduler().prepare_configuration(self._request)
+        except ConnectionLostError:
+            return None
+        except LicorneError as error:
+            return error if link.is_running else None
 
     def abandon(self) -> None:
         """Drop it at each worker."""
@@ -85,15 +98,18 @@ class DoorChange:
         new = {name: self._link(name) for name in self._names if name not in manager.links}
         gone = [link for name, link in manager.links.items() if name not in self._names]
         manager.links = {name: new.get(name) or manager.links[name] for name in self._names}
-        for link, prepared in self._prepared:
-            try:
-                prepared.commit()
-            except RequestError:
-                continue  # It is given the text below, or is lost and recovers with it.
-            link.note_configured()
-        for link in manager.links.values():
-            link.configure()
+        at_each(self._prepared, _commit)
+        at_each([*manager.links.values()], PartitionLink.configure)
         for link in gone:
             link.close("the configuration has the partition no more")
         self._undo.pop_all()
         return [*new.values()]
+
+
+def _commit(entry: tuple[PartitionLink, PreparedConfiguration]) -> None:
+    link, prepared = entry
+    try:
+        prepared.commit()
+    except RequestError:
+        return  # It is given the text next, or is lost and recovers with it.
+    link.note_configured()

@@ -1,16 +1,24 @@
-"""Splits requests by the partition that each of their entries names."""
+"""Splits requests by the partition that each of their entries names; the names that a configuration has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
-from ...model.errors import RequestError
+from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
+from ...model.configuration.words import did_you_mean
+from ...model.errors import LicorneError, RequestError
 from ...model.values.messages import full_partition_name, short_partition_name
 from ..si import constants
 from ..si import si_pb2 as si
 
-__all__ = ["allocations_by_partition", "applications_by_partition", "nodes_by_partition", "short_name"]
+__all__ = [
+    "allocations_by_partition",
+    "applications_by_partition",
+    "nodes_by_partition",
+    "partition_names",
+    "short_name",
+]
 
 _Entry = TypeVar("_Entry")
 _OLDER = "the door does not speak the older generation of si.v1: {} is of that one"
@@ -89,3 +97,22 @@ def _split(
             name = names[written] = short_name(written, rm_id)
         found.setdefault(name, []).append(entry)
     return found
+
+
+def partition_names(configuration: str, what: str, wanted: Collection[str] | None) -> list[str]:
+    """Return the names of the partitions of a configuration, or those of them that are named.
+
+    Raises:
+        RequestError: The configuration is refused, or lacks one that is named.
+    """
+    try:
+        names = [each.name for each in load(configuration or DEFAULT_CONFIGURATION).partitions]
+    except LicorneError as error:
+        raise RequestError(f"{what} failed: {error}") from error
+    for name in wanted or ():
+        if name not in names:
+            hint = did_you_mean(name, names)
+            raise RequestError(
+                f"{what} failed: the configuration has no partition {name!r:.100}, which is to be made{hint}"
+            )
+    return names if wanted is None else [name for name in names if name in wanted]

@@ -94,6 +94,13 @@ class WorkerTable:
         with self._lock:
             return self._registering.setdefault(partition, threading.Lock())
 
+    def end(self, partition: str) -> None:
+        """End the worker of a partition that no resource manager has."""
+        with self._lock:
+            worker = self._workers.pop(partition, None)
+        if worker is not None:
+            self._launcher.lost(worker)
+
     def lost(self, worker: LaunchedWorker) -> None:
         """Note that a worker does not answer any more; a second report of the same one has no effect."""
         with self._lock:

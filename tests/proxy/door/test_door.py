@@ -271,6 +271,7 @@ def test_a_halt_reaches_each_worker(door: Door, listener: Listener, workers: Thr
         door.update_node(node_request("late"))
     door.forget_manager("rm")
     assert () == door.resource_managers()
+    assert {*BOTH} == {worker.partition for worker in workers.lost_workers}, "they are ended"
 
 
 def test_a_configuration_reaches_all_workers_or_none(
@@ -321,6 +322,7 @@ def test_a_partition_that_a_configuration_adds_gets_a_worker_and_one_that_it_lac
     listener.wait_for("accepted node-third")
     assert [1, 1] == [place.worker_number for place in door.places()]
     assert ["default", "second", "third"] == sorted(worker.partition for worker in workers.started)
+    assert ["second"] == [worker.partition for worker in workers.lost_workers], "it is ended"
 
 
 def test_a_release_is_answered_once_though_the_worker_was_lost(
