@@ -86,17 +86,19 @@ class OrderMachine(RuleBasedStateMachine):
             self.order.give_unscored(node.entry, room)
             return
         (self.order.give if grows else self.order.take)(node.entry, room)
-        node.scored = room
+        if node.entry.schedulable:
+            node.scored = room
 
     @rule(place=st.integers(0, 999), value=st.booleans(), cordon=st.booleans())
     def change_use(self, place: int, *, value: bool, cordon: bool) -> None:
-        """Cordon or reserve a node, or the opposite. Who cordons a node also scores it."""
+        """Cordon or reserve a node, or the opposite. A cordoned node keeps its place until it is opened."""
         node = self.pick(place)
         if node is None:
             return
         if cordon:
             self.order.set_schedulable(node.entry, schedulable=value)
-            node.scored = node.entry.available
+            if value:
+                node.scored = node.entry.available
         else:
             self.order.set_reserved(node.entry, reserved=value)
 
