@@ -14,7 +14,7 @@ from ..client.errors import ConnectionLostError
 from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
 from ..scheduler.answering.questions import QuestionSide
-from ..scheduler.calling import CallingSide
+from ..scheduler.calling import CallingSide, check_partition_names
 from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..scheduler.prepared_configuration import PreparedConfiguration
