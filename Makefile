@@ -1,5 +1,5 @@
 # The two commands of the README are `make run` and `make test`; both set up what they need.
-.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray verdicts kubernetes-kills kubernetes-pace clean
+.PHONY: run slapd chromium prometheus test lockcheck check bench page-frames free-threaded attacks proto soak drop-in mutants planted-faults bad-input api oracle corpus suites pykka-contract pictures compiled test-compiled etcd cluster test-kubernetes test-ray door-pace verdicts kubernetes-kills kubernetes-pace clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -77,6 +77,10 @@ $(RAY_VENV)/.ready: pyproject.toml
 # Rounds of pods in which the scheduler, the API server or both are killed; then the accounts. A few minutes.
 kubernetes-kills: cluster
 	PYTHONPATH=tests $(BIN)/python -m support.kubernetes.kill_rounds 30
+
+# What a door costs: the same work in one process and over workers, with 1, 2 and 4 partitions.
+door-pace: $(VENV)/.ready
+	cd tests && ../$(BIN)/python -m support.door.pace
 
 # The pace of binds, and that of kube-scheduler on the same pods, in turns.
 kubernetes-pace: cluster

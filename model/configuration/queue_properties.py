@@ -237,7 +237,10 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
 PROPERTIES: Final = tuple(_READERS)
 """The names of all properties that mean something."""
 
-REFUSED_IF_UNREADABLE: Final = (PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX)
+REFUSED_IF_UNREADABLE: Final = (
+    *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX),
+    *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
+)
 """Properties that the recorded core does not know: a configuration with a value that is none is refused."""
 
 

@@ -14,7 +14,11 @@ from ..queue_properties import (
     PREEMPTION_MIN_RUNTIME_SCOPE,
     PREEMPTION_VICTIMS_MAX,
     REFUSED_IF_UNREADABLE,
+    RUNTIME_DEFAULT,
+    RUNTIME_MAX,
+    RUNTIME_OVERRUN,
     MinRuntimeScope,
+    Overrun,
     reads,
 )
 from ..schema import QueueConfig
@@ -25,17 +29,20 @@ __all__ = [
     "application_maxima_fit",
     "child_names_are_unique",
     "child_names_are_valid",
-    "costs_of_preemption_are_readable",
+    "own_properties_are_readable",
     "template_resources_are_readable",
 ]
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
+    RUNTIME_OVERRUN: tuple(kind.value for kind in Overrun),
 }
 """The values of properties that have few."""
 _FORMS: Final[Mapping[str, str]] = {
     PREEMPTION_MIN_RUNTIME: "a duration such as '30m', or 0 for none",
     PREEMPTION_VICTIMS_MAX: "a number above zero and a duration, such as '5/1h'",
+    RUNTIME_DEFAULT: "a duration above zero, such as '90m'",
+    RUNTIME_MAX: "a duration above zero, such as '90m'",
 }
 
 
@@ -110,8 +117,8 @@ def template_resources_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]
     yield from findings
 
 
-def costs_of_preemption_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
-    """Refuse values of the properties about the cost of preemption that are none, in a template as well."""
+def own_properties_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
+    """Refuse unreadable values of properties that the recorded core does not know, in a template as well."""
     template = queue.child_template
     for owner in (queue,) if template is None else (queue, template):
         for name in REFUSED_IF_UNREADABLE:

@@ -1,4 +1,4 @@
-"""Rules about run times of queues: the properties `runtime.default`, `runtime.max` and `runtime.overrun`."""
+"""The rule about run times of queues: the properties `runtime.default` and `runtime.max`."""
 
 from __future__ import annotations
 
@@ -10,26 +10,16 @@ from ..problems import RuleFinding
 from ..queue_properties import (
     RUNTIME_DEFAULT,
     RUNTIME_MAX,
-    RUNTIME_OVERRUN,
-    Overrun,
     evaluate,
     inherit,
-    reads,
 )
 from ..schema import QueueConfig
 
 __all__ = ["run_times_fit"]
 
-_DURATION = "it must be a duration above zero, as 90m is"
-_MEANINGS: Mapping[str, str] = {
-    RUNTIME_DEFAULT: _DURATION,
-    RUNTIME_MAX: _DURATION,
-    RUNTIME_OVERRUN: f"it must be {' or '.join(kind.value for kind in Overrun)}",
-}
-
 
 def run_times_fit(queue: QueueConfig, above: Mapping[str, str]) -> Iterator[RuleFinding]:
-    """Refuse run times that cannot be read, and defaults above the maximum, of a queue and all below it.
+    """Refuse defaults above the maximum, of a queue and all below it.
 
     Args:
         queue: The queue.
@@ -50,11 +40,7 @@ def _fit(
     positions: Mapping[str, Position],
     fallback: Position,
 ) -> Iterator[RuleFinding]:
-    """Refuse the run times of one queue, each at its own place."""
-    for name, meaning in _MEANINGS.items():
-        if name in own and not reads(name, own[name]):
-            position = positions.get(f"properties.{name}", fallback)
-            yield RuleFinding(position, f"{own[name]!r} is no value of {name}: {meaning}")
+    """Refuse the default of one queue, at its own place."""
     runtime = evaluate(properties, is_leaf=True).runtime
     named = next((name for name in (RUNTIME_DEFAULT, RUNTIME_MAX) if name in own), None)
     if named is None or runtime.default_ns is None or runtime.max_ns is None:

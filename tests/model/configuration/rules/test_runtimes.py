@@ -7,20 +7,20 @@ from typing import Final
 import pytest
 from support.model.configurations import below_root, errors_at_marks, errors_of, warnings_at_marks
 
-DURATION: Final = "it must be a duration above zero, as 90m is"
+DURATION: Final = "and must be a duration above zero, such as '90m'"
 
 REFUSED: Final[dict[str, tuple[str, str]]] = {
     "a default is a duration": (
         below_root("- {name: a, properties: {runtime.default: §soon}}"),
-        f"'soon' is no value of runtime.default: {DURATION}",
+        f"runtime.default is 'soon', {DURATION}",
     ),
     "a maximum is above zero": (
         below_root("- {name: a, properties: {runtime.max: §0s}}"),
-        f"'0s' is no value of runtime.max: {DURATION}",
+        f"runtime.max is '0s', {DURATION}",
     ),
     "an overrun is one of two words": (
         below_root("- {name: a, properties: {runtime.overrun: §kill}}"),
-        "'kill' is no value of runtime.overrun: it must be extend or end",
+        "runtime.overrun is 'kill', and must be 'extend' or 'end'",
     ),
     "a default is not above the maximum": (
         below_root("- {name: a, properties: {runtime.default: §2h, runtime.max: 1h}}"),
@@ -42,7 +42,7 @@ REFUSED: Final[dict[str, tuple[str, str]]] = {
     ),
     "a template is read as a queue is": (
         below_root("- {name: a, parent: true, childtemplate: {properties: {runtime.max: §x}}}"),
-        f"'x' is no value of runtime.max: {DURATION}",
+        f"runtime.max is 'x', {DURATION}",
     ),
 }
 
