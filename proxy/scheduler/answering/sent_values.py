@@ -20,9 +20,12 @@ from ....model.applications.state import ApplicationState
 from ....model.configuration.extra import ExtraConfig, LogLevel
 from ....model.configuration.positions import Position
 from ....model.configuration.queue_properties import (
+    DisruptionBudget,
+    MinRuntimeScope,
     PreemptionPolicy,
     PriorityPolicy,
     QueueProperties,
+    RuntimeSettings,
     SortPolicy,
 )
 from ....model.errors import LicorneError
@@ -67,6 +70,7 @@ _ENUMS: Final[tuple[type[Enum], ...]] = (
     BrokenKind,
     LogLevel,
     ManagerState,
+    MinRuntimeScope,
     NodeObstacle,
     ObjectState,
     PreemptionCause,
@@ -82,6 +86,7 @@ _VALUES: Final[tuple[type, ...]] = (
     Ask,
     AskExplanation,
     Blocker,
+    DisruptionBudget,
     DryRun,
     EngineLoad,
     EventCounters,
@@ -112,6 +117,7 @@ _VALUES: Final[tuple[type, ...]] = (
     QueueTemplate,
     QueueView,
     RuleOutcome,
+    RuntimeSettings,
     SchedulerFigures,
     SentCounts,
     TaskGroupCounts,

@@ -11,7 +11,7 @@ import gc
 from licorne.proxy.command_line import application
 from licorne.proxy.commands import serve
 
-serve._run = lambda *_, **__: print(gc.get_threshold()[0])
+serve.run_server = lambda *_, **__: print(gc.get_threshold()[0])
 application(["serve", "--address", "127.0.0.1:0", "--no-rest"])
 """
 

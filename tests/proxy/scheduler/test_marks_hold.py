@@ -49,7 +49,7 @@ from licorne.model.views.shown import (
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.transcripts.transcript import Line, read_transcript
 
-SEEDS = (0, 20)
+SEEDS = (2, 20)
 LINES_BETWEEN_QUESTIONS = 10
 
 

@@ -185,7 +185,16 @@ def test_what_is_sent_is_version_1() -> None:
 )
 def test_answers_that_were_recorded_are_read(line: str) -> None:
     """They are of the first server of the version, to the questions above; it did not know all fields yet."""
-    assert line == value_to_json(value_from_json(line)).replace(',"setting":""', "")
+    assert json.loads(line) == known_part(json.loads(value_to_json(value_from_json(line))), json.loads(line))
+
+
+def known_part(written: Any, recorded: Any) -> Any:
+    """Return what is written now, without the fields that the recorded answer does not have."""
+    if isinstance(written, dict) and isinstance(recorded, dict):
+        return {key: known_part(value, recorded[key]) for key, value in written.items() if key in recorded}
+    if isinstance(written, list) and isinstance(recorded, list) and len(written) == len(recorded):
+        return [known_part(*pair) for pair in zip(written, recorded, strict=True)]
+    return written
 
 
 def test_a_field_that_a_reader_does_not_know_is_left_out(both: tuple[Scheduler, RemoteScheduler]) -> None:

@@ -126,7 +126,8 @@ class ContractChecker:
                 self._close(entry for entry in [*self._open] if entry[0] == update["applicationID"])
         response = answer.get("allocationResponse", {})
         for rejection in response.get("rejectedAllocations", []):
-            self._close([(rejection.get("applicationID", ""), rejection["allocationKey"])])
+            entry = (rejection.get("applicationID", ""), rejection.get("allocationKey", ""))
+            self._close([entry])
         for allocation in response.get("new", []):
             self._note_placed((allocation["applicationID"], allocation["allocationKey"]))
         for release in response.get("released", []):
