@@ -78,7 +78,11 @@ def play(folder: Path, seed: int, kills: list[str], count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kills", [[*KILLS][1:2], [*KILLS][4:6]], ids=["while it recovers", "registration and reload"]
+    "kills",
+    [
+        pytest.param([*KILLS][1:2], id="while it recovers"),
+        pytest.param([*KILLS][4:6], id="registration and reload", marks=pytest.mark.soak),
+    ],
 )
 def test_nothing_is_lost_doubled_or_leaked(kills: list[str], tmp_path: Path) -> None:
     """The books of RM, door and workers are equal in the end."""

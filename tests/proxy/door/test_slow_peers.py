@@ -54,6 +54,7 @@ def stop_worker(folder: Path, seconds: float, *, lost: bool, count: int) -> None
         assert lost or went_on < seconds
 
 
+@pytest.mark.soak
 def test_a_worker_that_is_stopped_for_4_s_goes_on(tmp_path: Path) -> None:
     """It is not lost, and the other partition goes on meanwhile."""
     stop_worker(tmp_path, 4, lost=False, count=600)
