@@ -15,6 +15,7 @@ import typer
 from .. import __version__
 from ..model.errors import LicorneError
 from .commands.bench import bench
+from .commands.compare import compare
 from .commands.door import door
 from .commands.dry_run import dry_run
 from .commands.explain import explain
@@ -93,6 +94,7 @@ def _licorne(
 
 
 application.command("simulate")(simulate_command())
+application.command("compare")(compare)
 application.command("bench")(bench)
 application.command("serve")(serve)
 application.command("door")(door)

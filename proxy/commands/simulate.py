@@ -36,13 +36,10 @@ if TYPE_CHECKING:
     from ..resolvers.resolver import UserResolver
     from ..scheduler.engine_names import EngineName
     from ..simulation.core import Core
-    from ..simulation.given_queues import GivenQueues
     from ..simulation.report import SimulationReport
     from ..simulation.reporting.figures import RunFigures
     from ..simulation.simulation import CoreFactory
     from ..simulation.workloads.inputs import InputOptions
-    from ..simulation.workloads.transcript_input import Transcript
-    from ..simulation.workloads.workload import InputNote, Workload
 
 __all__ = ["simulate_command"]
 
@@ -165,7 +162,7 @@ def _run(
 
     given = None if config is None else read_queues(config)
     work = load_input(options)
-    notes = () if given is None else _notes_of(given, work)
+    notes = () if given is None else given.checked_notes(work)
     with progress_on(sys.stderr, work.name) as progress, interruption_noted() as is_interrupted:
         return simulate(
             work,
@@ -179,19 +176,6 @@ def _run(
             with_figures=with_figures,
             with_jobs=with_jobs,
         )
-
-
-def _notes_of(given: GivenQueues, work: Workload | Transcript) -> tuple[InputNote, ...]:
-    """Refuse a configuration that does not fit the work; return what is probably not meant in it."""
-    from ..simulation.given_queues import node_types_in, partitions_in
-    from ..simulation.workloads.workload import Workload
-
-    if isinstance(work, Workload):
-        given.check_partitions()
-        return given.notes(work.node_types())
-    lines = [step.line for step in work.steps]
-    given.check_partitions(partitions_in(lines))
-    return given.notes(node_types_in(lines))
 
 
 def _print(report: SimulationReport, *, as_json: bool) -> None:

@@ -16,10 +16,11 @@ from ..files.input_files import read_text
 from ..si import si_pb2 as si
 from ..si.constants import NODE_PARTITION
 from .si_messages import PARTITION
-from .workloads.workload import InputNote
+from .workloads.workload import InputNote, Workload
 
 if TYPE_CHECKING:
     from ..transcripts.transcript import Line
+    from .workloads.transcript_input import Transcript
 
 __all__ = ["GivenQueues", "node_types_in", "partitions_in", "read_queues"]
 
@@ -47,6 +48,19 @@ class GivenQueues:
             message = f"there is no partition {name!r}, to which the nodes of the input come"
             known = f"; the partitions are: {', '.join(there) or 'none'}"
             raise InputError(self.path, f"{message}{known}{did_you_mean(name, there)}")
+
+    def checked_notes(self, work: Workload | Transcript) -> tuple[InputNote, ...]:
+        """Refuse a configuration that does not fit the work; return what is probably not meant in it.
+
+        Raises:
+            InputError: It has none of the partitions of the nodes.
+        """
+        if isinstance(work, Workload):
+            self.check_partitions()
+            return self.notes(work.node_types())
+        lines = [step.line for step in work.steps]
+        self.check_partitions(partitions_in(lines))
+        return self.notes(node_types_in(lines))
 
     def notes(self, node_types: Collection[str]) -> tuple[InputNote, ...]:
         """Return warnings: what is allowed and probably a mistake, given the resources of the nodes."""

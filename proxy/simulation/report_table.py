@@ -20,12 +20,14 @@ from .job_figures import JobFigures, JobReport
 from .report import SimulationReport, TallyReport, Utilization
 from .workloads.workload import InputNote
 
-__all__ = ["chart_line", "print_report"]
+__all__ = ["ROWS_MAX", "chart_line", "print_notes", "print_report", "print_rest", "remarks_of"]
 
 _BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS: Final = " .:-=+*#@"
 _LINES_OF_NOTES_MAX: Final = 8
-_ROWS_MAX: Final = 20
+ROWS_MAX: Final = 20
+"""How many users or groups are shown at a terminal."""
+
 _SECOND: Final = 10**9
 _COUNTS: Final = (
     "submitted",
@@ -63,22 +65,27 @@ def print_report(report: SimulationReport, console: Console, *, plain: bool = Fa
         if len(tallies) > 1:
             shown = tallies if plain else _largest(tallies, lambda tally: tally.submitted)
             print_table(_table(kind, shown, counts, plain=plain), console, plain=plain)
-            _print_rest(len(tallies) - len(shown), kind, console)
+            print_rest(len(tallies) - len(shown), kind, console)
     if report.jobs is not None:
         _print_jobs(report.jobs, console, plain=plain)
-    for title, notes in (
-        ("rejected, and why", report.rejections),
-        ("refused by the scheduler, and why", report.refusals),
-        ("the scheduler said what does not fit the books: please report", report.surprises),
-        ("about the input", report.notes),
-    ):
-        _print_notes(title, notes, console)
+    for title, notes in remarks_of(report).items():
+        print_notes(title, notes, console)
     console.print(
         f"{counted(report.decisions, 'decision')} in {report.wall_seconds:.2f} s: "
         f"{report.decisions_per_second:,.0f} decisions per second",
         highlight=False,
         soft_wrap=plain,
     )
+
+
+def remarks_of(report: SimulationReport) -> dict[str, tuple[InputNote, ...]]:
+    """Return the counted texts of a report by their titles, in the order in which they are shown."""
+    return {
+        "rejected, and why": report.rejections,
+        "refused by the scheduler, and why": report.refusals,
+        "the scheduler said what does not fit the books: please report": report.surprises,
+        "about the input": report.notes,
+    }
 
 
 def chart_line(series_permille: Sequence[int], columns: int, *, is_ascii: bool = False) -> str:
@@ -114,13 +121,13 @@ def _headline(report: SimulationReport) -> Text:
 
 def _largest(figures: Mapping[str, _Figures], size: Callable[[_Figures], int]) -> Mapping[str, _Figures]:
     """Return the figures with the most work, as many as a reader looks at, by name."""
-    if len(figures) <= _ROWS_MAX:
+    if len(figures) <= ROWS_MAX:
         return figures
-    names = sorted(figures, key=lambda name: (-size(figures[name]), name))[:_ROWS_MAX]
+    names = sorted(figures, key=lambda name: (-size(figures[name]), name))[:ROWS_MAX]
     return {name: figures[name] for name in sorted(names)}
 
 
-def _print_rest(count: int, kind: str, console: Console) -> None:
+def print_rest(count: int, kind: str, console: Console) -> None:
     """Print how many users or groups are left out, if any."""
     if count:
         rest = counted(count, f"more {kind}")
@@ -171,7 +178,7 @@ def _print_jobs(report: JobReport, console: Console, *, plain: bool) -> None:
         if len(figures) > 1:
             shown = figures if plain else _largest(figures, lambda one: one.jobs)
             print_table(_job_table(kind, shown, plain=plain), console, plain=plain)
-            _print_rest(len(figures) - len(shown), kind, console)
+            print_rest(len(figures) - len(shown), kind, console)
     if report.total.makespan_ns is not None:
         span = short_duration_text(report.total.makespan_ns)
         console.print(f"makespan of {counted(report.total.jobs, 'job')}: {span}", highlight=False)
@@ -257,7 +264,7 @@ def _percent(permille: int) -> str:
     return f"{permille // 10}.{permille % 10} %".rjust(7)
 
 
-def _print_notes(title: str, notes: Iterable[InputNote], console: Console) -> None:
+def print_notes(title: str, notes: Iterable[InputNote], console: Console) -> None:
     """Print counted texts, the first ones."""
     notes = list(notes)
     if not notes:

@@ -1,0 +1,127 @@
+"""`licorne compare`: one input under two configurations, and which jobs start earlier or later."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...model.errors import LicorneError
+from ..process_settings import prepare_process
+from ..scheduler.engine_names import engine_named
+from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
+from ..terminal.standard_output import write_line
+from .options import (
+    AsJsonOption,
+    EngineOption,
+    EstimateFactorOption,
+    GangOption,
+    NodesOption,
+    OwnTimesOption,
+    SeedOption,
+    TaskProcessorsOption,
+    ThreadsOption,
+    UsersOption,
+)
+
+if TYPE_CHECKING:
+    from ..scheduler.engine_names import EngineName
+    from ..simulation.comparison.comparison import Comparison
+    from ..simulation.simulation import CoreFactory
+    from ..simulation.workloads.inputs import InputOptions
+
+__all__ = ["compare"]
+
+_WHO = "licorne compare"
+
+
+def compare(
+    *,
+    a: Annotated[Path, typer.Argument(metavar="A", help="The queues as they are (queues.yaml).")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The queues as they could be.")],
+    input_path: Annotated[
+        Path,
+        typer.Option(
+            "--input", "-i", metavar="FILE", help="What runs under both: any input of `licorne simulate`."
+        ),
+    ],
+    nodes: NodesOption = None,
+    engine: EngineOption = "direct",
+    threads: ThreadsOption = None,
+    own_times: OwnTimesOption = False,
+    users: UsersOption = None,
+    seed: SeedOption = 1,
+    gang: GangOption = False,
+    task_processors: TaskProcessorsOption = None,
+    estimate_factor: EstimateFactorOption = None,
+    as_json: AsJsonOption = False,
+) -> None:
+    """Run one input under two configurations, and say which jobs start later in B and which earlier."""
+    from ..resolvers.user_file import read_users
+    from ..simulation.scheduler_core import SchedulerCore
+    from ..simulation.workloads.inputs import InputOptions
+    from ..simulation.workloads.swf import JobOptions
+
+    jobs = JobOptions(whole=gang, task_processors=task_processors, estimate_factor=estimate_factor)
+    options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed, jobs=jobs)
+    prepare_process()
+    with ends_on(LicorneError, _WHO):
+        resolver = None if users is None else read_users(users)
+        comparison = _compared(
+            options, (a, b), engine_named(engine), lambda name: SchedulerCore(name, resolver, threads)
+        )
+    if comparison is None:
+        write_error(f"{_WHO}: interrupted; nothing is compared")
+        raise typer.Exit(INTERRUPTED)
+    _print(comparison, as_json=as_json)
+
+
+def _compared(
+    options: InputOptions, files: tuple[Path, Path], engine: EngineName, open_core: CoreFactory
+) -> Comparison | None:
+    """Load everything, simulate under A and then under B; return `None` where that was interrupted."""
+    from ..simulation.comparison.comparison import build_comparison
+    from ..simulation.given_queues import read_queues
+    from ..simulation.interruption import interruption_noted
+    from ..simulation.progress import progress_on
+    from ..simulation.simulation import simulate
+    from ..simulation.workloads.inputs import load_input
+
+    queues = [read_queues(file) for file in files]
+    work = load_input(options)
+    notes = [given.checked_notes(work) for given in queues]
+    reports = []
+    with interruption_noted() as is_interrupted:
+        for given, noted in zip(queues, notes, strict=True):
+            with progress_on(sys.stderr, f"{work.name} under {given.path}") as progress:
+                report = simulate(
+                    work,
+                    open_core,
+                    engine=engine,
+                    configuration=given.text,
+                    progress=progress,
+                    stopwatch=time.perf_counter,
+                    is_interrupted=is_interrupted,
+                    configuration_notes=noted,
+                    with_jobs=True,
+                )
+            if report.is_interrupted:
+                return None
+            reports.append(report)
+    return build_comparison(str(files[0]), str(files[1]), *reports)
+
+
+def _print(comparison: Comparison, *, as_json: bool) -> None:
+    """Print a comparison to standard output."""
+    from ..simulation.comparison.comparison import comparison_document
+    from ..simulation.comparison.comparison_table import print_comparison
+    from ..terminal.tables import is_for_people, output_console
+
+    if as_json:
+        write_line(json.dumps(comparison_document(comparison)))
+    else:
+        print_comparison(comparison, output_console(), plain=not is_for_people())
