@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -29,14 +29,19 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..scheduler.engine_names import EngineName
     from ..simulation.comparison.comparison import Comparison
+    from ..simulation.comparison.conditions import Condition
     from ..simulation.simulation import CoreFactory
     from ..simulation.workloads.inputs import InputOptions
 
 __all__ = ["compare"]
 
-_WHO = "licorne compare"
+_WHO: Final = "licorne compare"
+_FAILED: Final = 1
+"""The status of a comparison of which a condition of `--fail-if` holds."""
 
 
 def compare(
@@ -49,6 +54,14 @@ def compare(
             "--input", "-i", metavar="FILE", help="What runs under both: any input of `licorne simulate`."
         ),
     ],
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-if",
+            metavar="CONDITION",
+            help="End with status 1 if this holds, such as 'p95 wait of root.prod > 5m'; may be repeated.",
+        ),
+    ] = None,
     nodes: NodesOption = None,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
@@ -60,8 +73,12 @@ def compare(
     estimate_factor: EstimateFactorOption = None,
     as_json: AsJsonOption = False,
 ) -> None:
-    """Run one input under two configurations, and say which jobs start later in B and which earlier."""
+    """Run one input under two configurations, and say which jobs start later in B and which earlier.
+
+    Ends with status 1 if a condition of --fail-if holds.
+    """
     from ..resolvers.user_file import read_users
+    from ..simulation.comparison.conditions import read_condition
     from ..simulation.scheduler_core import SchedulerCore
     from ..simulation.workloads.inputs import InputOptions
     from ..simulation.workloads.swf import JobOptions
@@ -70,18 +87,33 @@ def compare(
     options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed, jobs=jobs)
     prepare_process()
     with ends_on(LicorneError, _WHO):
+        conditions = [read_condition(text) for text in fail_if or ()]
         resolver = None if users is None else read_users(users)
         comparison = _compared(
-            options, (a, b), engine_named(engine), lambda name: SchedulerCore(name, resolver, threads)
+            options,
+            (a, b),
+            conditions,
+            engine=engine_named(engine),
+            open_core=lambda name: SchedulerCore(name, resolver, threads),
         )
     if comparison is None:
         write_error(f"{_WHO}: interrupted; nothing is compared")
         raise typer.Exit(INTERRUPTED)
     _print(comparison, as_json=as_json)
+    failed = [result for result in comparison.conditions if result.holds]
+    for result in failed:
+        write_error(f"{_WHO}: {result.sentence()}")
+    if failed:
+        raise typer.Exit(_FAILED)
 
 
 def _compared(
-    options: InputOptions, files: tuple[Path, Path], engine: EngineName, open_core: CoreFactory
+    options: InputOptions,
+    files: tuple[Path, Path],
+    conditions: Iterable[Condition],
+    *,
+    engine: EngineName,
+    open_core: CoreFactory,
 ) -> Comparison | None:
     """Load everything, simulate under A and then under B; return `None` where that was interrupted."""
     from ..simulation.comparison.comparison import build_comparison
@@ -112,7 +144,7 @@ def _compared(
             if report.is_interrupted:
                 return None
             reports.append(report)
-    return build_comparison(str(files[0]), str(files[1]), *reports)
+    return build_comparison((str(files[0]), str(files[1])), reports[0], reports[1], conditions)
 
 
 def _print(comparison: Comparison, *, as_json: bool) -> None:

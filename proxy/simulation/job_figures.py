@@ -33,6 +33,7 @@ __all__ = [
     "build_job_report",
     "rows_to_csv",
     "rows_to_jsonl",
+    "spread",
 ]
 
 
@@ -160,8 +161,8 @@ def _figures(jobs: Sequence[Job], there: Mapping[str, int]) -> JobFigures:
         started=sum(job.started_at_ns is not None for job in jobs),
         waited=sum(wait_ns > 0 for wait_ns in waits_ns),
         completed=sum(job.has_completed for job in jobs),
-        wait_ns=_spread(waits_ns),
-        slowdown=_spread([slowdown for job in jobs if (slowdown := job.slowdown) is not None]),
+        wait_ns=spread(waits_ns),
+        slowdown=spread([slowdown for job in jobs if (slowdown := job.slowdown) is not None]),
         makespan_ns=max(ends_ns) - min(job.submitted_at_ns for job in jobs) if ends_ns else None,
         use={
             name: permille(sum(job.worked.get(name, 0) for job in jobs), whole)
@@ -170,8 +171,8 @@ def _figures(jobs: Sequence[Job], there: Mapping[str, int]) -> JobFigures:
     )
 
 
-def _spread(values: list[int]) -> JobSpread | None:
-    """Return how values are spread."""
+def spread(values: list[int]) -> JobSpread | None:
+    """Return how values are spread, `None` where there are none; they are sorted in place."""
     if not values:
         return None
     values.sort()

@@ -203,3 +203,45 @@ def test_an_interrupted_comparison_compares_nothing(
         result.stdout,
         result.stderr,
     )
+
+
+def test_a_condition_that_holds_fails_the_command(files: tuple[Path, Path, Path]) -> None:
+    """The comparison is printed as ever, and the error says what the figure is."""
+    a, b, day = files
+    conditions = ["--fail-if", "p95 wait of root.prod > 5m", "--fail-if", "max delay of user bob > 20m"]
+
+    result = compared(a, b, "-i", day, *conditions, "--json")
+
+    assert (1, "licorne compare: max delay of user bob > 20m: it is 30m0s\n") == (
+        result.exit_code,
+        result.stderr,
+    )
+    assert [
+        {"condition": conditions[1], "value": 0, "unbounded": False, "holds": False},
+        {"condition": conditions[3], "value": 30 * 60 * 10**9, "unbounded": False, "holds": True},
+    ] == json.loads(result.stdout)["conditions"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        ("p95 wait of root.prod > soon", "column 25: expected a duration such as 5m, not 'soon'"),
+        (
+            "later of root.pord > 0",
+            "column 10: no job is of the queue 'root.pord'; did you mean 'root.prod'?",
+        ),
+    ],
+)
+def test_a_condition_that_cannot_be_judged_ends_with_two(
+    files: tuple[Path, Path, Path], condition: str, error: str
+) -> None:
+    """It neither passes nor fails."""
+    a, b, day = files
+
+    result = compared(a, b, "-i", day, "--fail-if", condition)
+
+    assert (2, "", f"licorne compare: condition {condition!r}, {error}\n") == (
+        result.exit_code,
+        result.stdout,
+        result.stderr,
+    )

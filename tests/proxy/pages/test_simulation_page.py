@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -16,17 +17,23 @@ _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMAND: Final = re.compile(r"^    licorne compare (.+)$", re.MULTILINE)
 
 
-def test_a_comparison_says_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files of the page, its command, and its output."""
-    section = _SECTION.search((DOCS / "simulation.md").read_text(encoding="utf-8"))
-    assert section is not None
-    command, blocks = _COMMAND.search(section[1]), _BLOCK.findall(section[1])
-    assert command is not None
-    assert ["yaml", "yaml", "yaml", "text"] == [kind for kind, _ in blocks]
-    for name, (_, text) in zip(("morning.yaml", "now.yaml", "next.yaml"), blocks, strict=False):
+@pytest.fixture
+def section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write the files of the page into the folder of the test, and return the section."""
+    found = _SECTION.search((DOCS / "simulation.md").read_text(encoding="utf-8"))
+    assert found is not None
+    files = [text for kind, text in _BLOCK.findall(found[1]) if kind == "yaml"]
+    for name, text in zip(("morning.yaml", "now.yaml", "next.yaml"), files, strict=True):
         written(tmp_path / name, text)
     monkeypatch.chdir(tmp_path)
+    return found[1]
 
-    result = compared(*command[1].split())
 
-    assert (0, blocks[3][1]) == (result.exit_code, result.stdout)
+def test_a_comparison_says_what_the_page_says(section: str) -> None:
+    """The first command, with its output; then the one with conditions, with its errors."""
+    shown = [text for kind, text in _BLOCK.findall(section) if kind == "text"]
+
+    results = [compared(*shlex.split(command)) for command in _COMMAND.findall(section)]
+
+    assert [0, 1] == [result.exit_code for result in results]
+    assert shown == [results[0].stdout, results[1].stderr]
