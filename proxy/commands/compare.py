@@ -116,7 +116,8 @@ def _compared(
     open_core: CoreFactory,
 ) -> Comparison | None:
     """Load everything, simulate under A and then under B; return `None` where that was interrupted."""
-    from ..simulation.comparison.comparison import build_comparison
+    from ..simulation.comparison.comparison import ComparedRun, build_comparison
+    from ..simulation.decisions import Decisions
     from ..simulation.given_queues import read_queues
     from ..simulation.interruption import interruption_noted
     from ..simulation.progress import progress_on
@@ -126,10 +127,11 @@ def _compared(
     queues = [read_queues(file) for file in files]
     work = load_input(options)
     notes = [given.checked_notes(work) for given in queues]
-    reports = []
+    runs = []
     with interruption_noted() as is_interrupted:
         for given, noted in zip(queues, notes, strict=True):
             with progress_on(sys.stderr, f"{work.name} under {given.path}") as progress:
+                decisions = Decisions()
                 report = simulate(
                     work,
                     open_core,
@@ -140,11 +142,12 @@ def _compared(
                     is_interrupted=is_interrupted,
                     configuration_notes=noted,
                     with_jobs=True,
+                    decisions=decisions,
                 )
             if report.is_interrupted:
                 return None
-            reports.append(report)
-    return build_comparison((str(files[0]), str(files[1])), reports[0], reports[1], conditions)
+            runs.append(ComparedRun(file=str(given.path), report=report, decisions=tuple(decisions)))
+    return build_comparison(runs[0], runs[1], conditions)
 
 
 def _print(comparison: Comparison, *, as_json: bool) -> None:

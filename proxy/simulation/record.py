@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from .accounts import Account, Accounts, Remarks
+from .decisions import Decisions
 from .jobs import BOUND_NS, Jobs
 from .reporting.run_series import RunSeries
 from .usage import StepFunction
@@ -48,11 +49,18 @@ class SimulationRecord:
     Args:
         series: What is written down for figures over time, `None` for nothing.
         jobs: What is written down for figures of jobs, `None` for nothing.
+        decisions: Where decisions are written down in their order, `None` for nowhere.
     """
 
-    def __init__(self, series: RunSeries | None = None, jobs: Jobs | None = None) -> None:
+    def __init__(
+        self,
+        series: RunSeries | None = None,
+        jobs: Jobs | None = None,
+        decisions: Decisions | None = None,
+    ) -> None:
         self.series: Final = series
         self.jobs: Final = jobs
+        self.decisions: Final = decisions
         self.accounts: Final = Accounts()
         self.remarks: Final = Remarks()
         self._waiting: dict[str, AskEntry] = {}
@@ -131,6 +139,8 @@ class SimulationRecord:
         if self.series is not None:
             self.series.waited(key, asked, at_ns)
             self.series.placed(key, entry, at_ns)
+        if self.decisions is not None:
+            self.decisions.placed(key, entry, at_ns)
         self._use(entry, at_ns, 1)
         if entry.is_placeholder:
             self._placeholders_placed += 1
@@ -173,6 +183,8 @@ class SimulationRecord:
         entry = self.stopped(key, at_ns)
         if self.series is not None:
             self.series.preempted(key, entry, at_ns, message, self._waiting)
+        if self.decisions is not None:
+            self.decisions.preempted(key, entry, at_ns)
         if not entry.is_placeholder:
             entry.account.tally.preempted += 1
             if self.jobs is not None:
@@ -226,6 +238,8 @@ class SimulationRecord:
     def rejected(self, key: str, at_ns: int, reason: str) -> None:
         """Write that the scheduler refuses an ask that waits."""
         entry = self.taken_back(key, at_ns)
+        if self.decisions is not None:
+            self.decisions.rejected(key, entry, at_ns, reason)
         if not entry.is_placeholder:
             entry.account.tally.rejected += 1
             self.remarks.rejections[reason] += 1

@@ -11,6 +11,7 @@ from ...model.errors import LicorneError
 from ..transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
 from .callback_guard import CallbackGuard
 from .core import Core, Traffic
+from .decisions import Decisions
 from .driver import Driver, Progress
 from .interruption import never
 from .job_figures import build_job_report
@@ -50,6 +51,7 @@ def simulate(
     configuration_notes: tuple[InputNote, ...] = (),
     with_figures: bool = False,
     with_jobs: bool = False,
+    decisions: Decisions | None = None,
 ) -> SimulationReport:
     """Simulate a workload or a transcript to its end, or until it is interrupted.
 
@@ -64,13 +66,14 @@ def simulate(
         configuration_notes: The notes about that queue YAML for the report.
         with_figures: Whether to collect figures over time as well.
         with_jobs: Whether to collect figures of whole jobs as well.
+        decisions: Where decisions are written down in their order, `None` for nowhere.
 
     Raises:
         LicorneError: The scheduler refuses the configuration.
     """
     series = RunSeries() if with_figures else None
     jobs = Jobs() if with_jobs else None
-    record = SimulationRecord(series, jobs)
+    record = SimulationRecord(series, jobs, decisions)
     with closing(open_core(engine)) as core:
         traffic: Traffic
         if isinstance(work, Transcript):

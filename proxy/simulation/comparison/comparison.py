@@ -5,15 +5,17 @@ The keys of the document are described in `docs/simulation.md`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, final
 
+from ..decisions import Decision
 from ..report import JsonDocument, SimulationReport, document_of
 from .conditions import Condition, ConditionResult, evaluated
 from .effects import Effects, JobEffect, JobEffects, job_effects
+from .first_difference import FirstDifference, difference_document, first_difference
 
-__all__ = ["JOBS_MAX", "Comparison", "build_comparison", "comparison_document"]
+__all__ = ["JOBS_MAX", "ComparedRun", "Comparison", "build_comparison", "comparison_document"]
 
 JOBS_MAX: Final = 10
 """How many jobs are shown in each direction."""
@@ -24,42 +26,48 @@ _FORMAT: Final = 1
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two simulations of one input: the files of A and B, the reports, the effects on jobs, conditions."""
+    """Two simulations of one input: the files of A and B, the reports, what differs, conditions."""
 
     file_a: str
     file_b: str
     a: SimulationReport
     b: SimulationReport
     effects: JobEffects
-    conditions: tuple[ConditionResult, ...] = ()
+    difference: FirstDifference | None
+    conditions: tuple[ConditionResult, ...]
 
 
-def build_comparison(
-    files: tuple[str, str],
-    a: SimulationReport,
-    b: SimulationReport,
-    conditions: Iterable[Condition] = (),
-) -> Comparison:
-    """Compare two reports of simulations of one input; both have figures of jobs.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRun:
+    """One simulation: the file of its configuration, its report with figures of jobs, and its decisions."""
+
+    file: str
+    report: SimulationReport
+    decisions: Sequence[Decision]
+
+
+def build_comparison(a: ComparedRun, b: ComparedRun, conditions: Iterable[Condition]) -> Comparison:
+    """Compare two simulations of one input.
 
     Args:
-        files: The configurations A and B.
-        a: The report under A.
-        b: The report under B.
+        a: The run under A.
+        b: The run under B.
         conditions: What is asked about the effects.
 
     Raises:
         ConditionError: A condition is about jobs that are not there.
     """
-    assert a.jobs is not None, "the jobs under A were collected"
-    assert b.jobs is not None, "the jobs under B were collected"
-    effects = job_effects(a.jobs, b.jobs)
+    assert a.report.jobs is not None, "the jobs under A were collected"
+    assert b.report.jobs is not None, "the jobs under B were collected"
+    effects = job_effects(a.report.jobs, b.report.jobs)
     return Comparison(
-        file_a=files[0],
-        file_b=files[1],
-        a=a,
-        b=b,
+        file_a=a.file,
+        file_b=b.file,
+        a=a.report,
+        b=b.report,
         effects=effects,
+        difference=first_difference(a.decisions, b.decisions),
         conditions=tuple(evaluated(condition, effects) for condition in conditions),
     )
 
@@ -79,6 +87,7 @@ def comparison_document(comparison: Comparison) -> dict[str, JsonDocument]:
         "later": [_job(row) for row in effects.later[:JOBS_MAX]],
         "earlier": [_job(row) for row in effects.earlier[:JOBS_MAX]],
         "unpaired": effects.unpaired,
+        "first_difference": difference_document(comparison.difference),
         "conditions": [_condition(result) for result in comparison.conditions],
     }
 

@@ -1,4 +1,4 @@
-"""Show a comparison: the effects on all jobs, by queue and by user, and the jobs with the largest effect.
+"""Show a comparison: the effects on all jobs, by queue and user; the largest effects; the first difference.
 
 At a terminal columns of zeros are left out, and so are queues and users beyond the first 20. In a pipe each
 row is one line with all columns, and all queues, users and groups are there.
@@ -21,6 +21,7 @@ from ..job_figures import JobFigures, JobReport, JobRow
 from ..report_table import ROWS_MAX, print_notes, print_rest, remarks_of
 from .comparison import JOBS_MAX, Comparison
 from .effects import Effects, JobEffect
+from .first_difference import difference_lines
 
 __all__ = ["print_comparison"]
 
@@ -58,6 +59,8 @@ def print_comparison(comparison: Comparison, console: Console, *, plain: bool = 
             print_rest(len(parts) - len(shown), kind, console)
     _print_jobs("start later in B", effects.later, console, plain=plain)
     _print_jobs("start earlier in B", effects.earlier, console, plain=plain)
+    for line in difference_lines(comparison.difference):
+        console.print(Text(line), soft_wrap=True)
     _print_remarks(comparison, console)
 
 

@@ -106,6 +106,42 @@ def test_the_document_has_effects_and_both_reports(files: tuple[Path, Path, Path
     assert ["root.batch", "root.prod"] == [part["queue"] for part in document["queues"]]
 
 
+def test_the_first_decision_that_differs_is_the_first_ask_above_the_maximum(
+    files: tuple[Path, Path, Path],
+) -> None:
+    """The seventh of batch is placed at once in A, and in B when others end."""
+    a, b, day = files
+
+    lines = compared(a, b, "-i", day).stdout.splitlines()
+
+    assert [
+        "the first decision that differs is number 7, at 0s:",
+        "  A: report-2-t1-3 of report-2 (root.batch, bob) is placed on n-1",
+        "     in B it is placed on n-1, at 30m0s",
+        "  B decides nothing more at this moment",
+    ] == lines[-4:]
+
+
+@pytest.mark.parametrize("vcore", range(1, 13))
+def test_no_job_starts_at_another_time_before_the_first_difference(tmp_path: Path, vcore: int) -> None:
+    """Whatever the maximum is; without a difference every job starts at the same time."""
+    arguments: list[str | Path] = [
+        written(tmp_path / "a.yaml", _queues()),
+        written(tmp_path / "b.yaml", _SMALLER.replace("6", str(vcore))),
+        "-i",
+        written(tmp_path / "day.yaml", _SCENARIO),
+    ]
+
+    document = json.loads(compared(*arguments, "--json").stdout)
+
+    found, jobs = document["first_difference"], [*document["later"], *document["earlier"]]
+    starts = [job[side]["started_ns"] for job in jobs for side in "ab"]
+    assert (vcore < 8) == (found is not None)
+    assert [] == [
+        start for start in starts if start is not None and (found is None or start < found["at_ns"])
+    ]
+
+
 @pytest.mark.parametrize("name", ["day.yaml", "t.jsonl"])
 def test_a_configuration_changes_nothing_against_itself(
     files: tuple[Path, Path, Path], tmp_path: Path, name: str
@@ -118,6 +154,7 @@ def test_a_configuration_changes_nothing_against_itself(
     for side in "ab":
         del document[side]["report"]["wall_seconds"], document[side]["report"]["decisions_per_second"]
     assert document["a"] == document["b"]
+    assert document["first_difference"] is None
     assert document["total"]["jobs"] == document["total"]["same"] > 0
 
 
