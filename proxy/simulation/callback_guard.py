@@ -1,4 +1,4 @@
-"""A guard that keeps the errors of a callback, to raise them where the simulation handles them."""
+"""Guards that keep the errors of a callback, to raise them where the simulation handles them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import final
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 
-__all__ = ["CallbackGuard"]
+__all__ = ["CallbackGuard", "PredicateGuard"]
 
 
-@final
 class CallbackGuard(ResourceManager):
     """A callback around another one.
 
     A scheduler logs the errors of a callback and goes on, as it must with errors of other programs. In a
-    simulation both sides are ours, and an error must end it. The errors of predicates are answers, and are
-    passed on.
+    simulation both sides are ours, and an error must end it.
+
+    It agrees to every node, with the predicates that it inherits: a scheduler does not ask those at all.
     """
 
     def __init__(self, inner: ResourceManager) -> None:
@@ -42,6 +42,18 @@ class CallbackGuard(ResourceManager):
         """Pass it on."""
         self._guarded(lambda: self._inner.update_node(response))
 
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """Call, and keep the first failure."""
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - it is raised later
+            self._failure = self._failure or error
+
+
+@final
+class PredicateGuard(CallbackGuard):
+    """A guard of a callback that has predicates; their errors are answers, and are passed on."""
+
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Pass it on."""
         self._inner.predicates(args)
@@ -51,10 +63,3 @@ class CallbackGuard(ResourceManager):
     ) -> si.PreemptionPredicatesResponse | None:
         """Pass it on."""
         return self._inner.preemption_predicates(args)
-
-    def _guarded(self, call: Callable[[], None]) -> None:
-        """Call, and keep the first failure."""
-        try:
-            call()
-        except Exception as error:  # noqa: BLE001 - it is raised later
-            self._failure = self._failure or error

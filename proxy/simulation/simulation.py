@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 from ...model.errors import LicorneError
 from ..transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
-from .callback_guard import CallbackGuard
+from .callback_guard import CallbackGuard, PredicateGuard
 from .core import Core, Traffic
 from .decisions import Decisions
 from .driver import Driver, Progress
@@ -191,6 +191,6 @@ class TranscriptTraffic:
         return RecordedManager(rm_id, rules, self._record, self._now_ns, self._core.queue_and_user)
 
     def _guarded(self, manager: PlayedManager) -> CallbackGuard:
-        guard = CallbackGuard(manager)
+        guard = PredicateGuard(manager)
         self._guards.append(guard)
         return guard

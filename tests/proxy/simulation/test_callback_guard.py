@@ -4,7 +4,7 @@ import pytest
 
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManager
-from licorne.proxy.simulation.callback_guard import CallbackGuard
+from licorne.proxy.simulation.callback_guard import CallbackGuard, PredicateGuard
 
 
 class _Failing(ResourceManager):
@@ -31,7 +31,7 @@ def test_the_first_failure_is_raised_later_and_once() -> None:
 
 def test_what_a_predicate_raises_is_an_answer() -> None:
     """It passes through, and is no failure."""
-    guard = CallbackGuard(_Failing())
+    guard = PredicateGuard(_Failing())
 
     with pytest.raises(ValueError, match="no to k"):
         guard.predicates(si.PredicatesArgs(allocationKey="k"))
@@ -40,7 +40,15 @@ def test_what_a_predicate_raises_is_an_answer() -> None:
 
 def test_everything_else_passes_through() -> None:
     """An answer comes back as it was given."""
-    answer = CallbackGuard(ResourceManager()).preemption_predicates(si.PreemptionPredicatesArgs(startIndex=4))
+    answer = PredicateGuard(ResourceManager()).preemption_predicates(
+        si.PreemptionPredicatesArgs(startIndex=4)
+    )
 
     assert answer is not None
     assert 4 == answer.index
+
+
+def test_a_scheduler_asks_no_guard_that_has_no_predicates() -> None:
+    """It would ask for each placement, only to be told yes."""
+    assert CallbackGuard.predicates is ResourceManager.predicates
+    assert PredicateGuard.predicates is not ResourceManager.predicates

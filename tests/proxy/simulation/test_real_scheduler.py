@@ -15,7 +15,7 @@ from licorne.proxy.simulation.driver import Driver, NoProgress
 from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.report import JsonDocument, SimulationReport, document_of
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
-from licorne.proxy.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.simulation.simulated_rm import RM_ID, SimulatedRM
 from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.openb import OpenbMode, read_openb
 from licorne.proxy.simulation.workloads.scenario import read_scenario
@@ -92,6 +92,7 @@ def test_the_record_agrees_with_the_scheduler_in_the_end() -> None:
     assert (len(record.waiting), len(record.running)) == _in_the_scheduler(core)
     assert min(len(record.waiting), len(record.running)) > 5
     assert not record.remarks.surprises
+    assert 0 == core.scheduler.metrics.managers()[RM_ID].figures().predicates.durations
     core.close()
 
 
