@@ -81,6 +81,8 @@ class Work:
 
 RM_ID: Final = "simulation"
 
+_NO_EVENTS: Final = {"event.trackingEnabled": "false"}
+"""The settings of a resource manager whose events nobody reads."""
 _RUNNING_STATES: Final = frozenset({"Running", "Resuming"})
 _FAILED_STATES: Final = frozenset({"Failing", "Failed", "Rejected"})
 
@@ -116,7 +118,11 @@ class SimulatedRM(ResourceManager):
     def start(self) -> None:
         """Register and bring the nodes."""
         request = si.RegisterResourceManagerRequest(
-            rmID=RM_ID, version="1", policyGroup="queues", config=self._configuration
+            rmID=RM_ID,
+            version="1",
+            policyGroup="queues",
+            config=self._configuration,
+            extraConfig=_NO_EVENTS,
         )
         self._core.api.register_resource_manager(request, self._guard)
         self._core.api.update_node(node_request(RM_ID, self._workload.nodes))
