@@ -70,13 +70,29 @@ class Stepping:
         results = 0
         while True:
             delivered = outbox.deliver()
-            partitions: Sequence[Partition] = self._cluster.partitions()
-            done = sum(self._step_each(partitions, _run_until_idle))
-            while partitions := self._wait_for_answers(partitions):
-                done += sum(self._step_each(partitions, _run_until_idle))
+            done = self._run_cycles()
             results += done
             if not done and not delivered and not outbox.deliver():
                 return results
+
+    def settle(self) -> int:
+        """Do what `run_until_idle` does where no callback calls the scheduler: then once is enough.
+
+        What a callback changes nevertheless is scheduled the next time.
+        """
+        outbox = self._stepped_outbox()
+        outbox.deliver()
+        results = self._run_cycles()
+        outbox.deliver()
+        return results
+
+    def _run_cycles(self) -> int:
+        """Run cycles of each partition until nothing can be done; return how many gave a result."""
+        partitions: Sequence[Partition] = self._cluster.partitions()
+        results = sum(self._step_each(partitions, _run_until_idle))
+        while partitions := self._wait_for_answers(partitions):
+            results += sum(self._step_each(partitions, _run_until_idle))
+        return results
 
     def next_deadline_ns(self) -> int | None:
         """Return when the next timer or check is due on the virtual clock, `None` if none is."""

@@ -18,8 +18,9 @@ class Core(Protocol):
     """A scheduler on a virtual clock that only its caller moves.
 
     Everything happens on the calling thread: the callbacks of resource managers arrive inside the API's
-    methods, `run_until_idle` and `advance_to`. Only predicates may be asked by several threads at once, if it
-    was opened with as many; all have been answered when `run_until_idle` returns.
+    methods, `run_until_idle` and `advance_to`, and send no requests themselves. Only predicates may be asked
+    by several threads at once, if it was opened with as many; all have been answered when `run_until_idle`
+    returns.
     """
 
     @property

@@ -43,7 +43,7 @@ class SchedulerCore:
 
     def run_until_idle(self) -> int:
         """Deliver and schedule until nothing more happens; return how many cycles gave a result."""
-        return self._scheduler.run_until_idle()
+        return self._scheduler.settle()
 
     def next_deadline_ns(self) -> int | None:
         """Return when something is due next, `None` if nothing is."""
