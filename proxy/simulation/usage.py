@@ -54,28 +54,21 @@ class StepFunction:
 
         The borders must not decrease, and the first must not be below zero.
         """
+        moments_ns, values = self._moments_ns, self._values
+        last = len(moments_ns) - 1
         results = []
         index = 0
         for start_ns, end_ns in pairwise(borders_ns):
+            while index < last and moments_ns[index + 1] <= start_ns:
+                index += 1
             total = 0
             position_ns = start_ns
-            while position_ns < end_ns:
-                index = self._index_at(position_ns, index)
-                until_ns = min(end_ns, self._end_of(index, end_ns))
-                total += self._values[index] * (until_ns - position_ns)
-                position_ns = until_ns
-            results.append(total)
+            while index < last and moments_ns[index + 1] < end_ns:
+                total += values[index] * (moments_ns[index + 1] - position_ns)
+                index += 1
+                position_ns = moments_ns[index]
+            results.append(total + values[index] * (end_ns - position_ns))
         return results
-
-    def _index_at(self, moment_ns: int, index: int) -> int:
-        """Return the step that holds at a moment; the search starts at a step that is not later."""
-        while index + 1 < len(self._moments_ns) and self._moments_ns[index + 1] <= moment_ns:
-            index += 1
-        return index
-
-    def _end_of(self, index: int, default_ns: int) -> int:
-        """Return when a step ends; the last one ends at the default."""
-        return self._moments_ns[index + 1] if index + 1 < len(self._moments_ns) else default_ns
 
 
 def sum_of(parts: list[StepFunction]) -> StepFunction:
