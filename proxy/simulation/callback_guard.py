@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import final
 
 from ..si import si_pb2 as si
@@ -32,20 +31,22 @@ class CallbackGuard(ResourceManager):
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Pass it on."""
-        self._guarded(lambda: self._inner.update_allocation(response))
+        try:
+            self._inner.update_allocation(response)
+        except Exception as error:  # noqa: BLE001 - it is raised later
+            self._failure = self._failure or error
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Pass it on."""
-        self._guarded(lambda: self._inner.update_application(response))
+        try:
+            self._inner.update_application(response)
+        except Exception as error:  # noqa: BLE001 - it is raised later
+            self._failure = self._failure or error
 
     def update_node(self, response: si.NodeResponse) -> None:
         """Pass it on."""
-        self._guarded(lambda: self._inner.update_node(response))
-
-    def _guarded(self, call: Callable[[], None]) -> None:
-        """Call, and keep the first failure."""
         try:
-            call()
+            self._inner.update_node(response)
         except Exception as error:  # noqa: BLE001 - it is raised later
             self._failure = self._failure or error
 

@@ -41,6 +41,21 @@ class AskEntry:
     node_id: str = ""
     placed_at_ns: int = 0
 
+    def on_node(self, node_id: str, at_ns: int) -> AskEntry:
+        """Return it as an allocation; `replace` would take twice as long, and each placement does this."""
+        return AskEntry(
+            account=self.account,
+            application_id=self.application_id,
+            resources=self.resources,
+            asked_at_ns=self.asked_at_ns,
+            is_placeholder=self.is_placeholder,
+            is_recovered=self.is_recovered,
+            is_repeated=self.is_repeated,
+            was_placed=self.was_placed,
+            node_id=node_id,
+            placed_at_ns=at_ns,
+        )
+
 
 @final
 class SimulationRecord:
@@ -135,7 +150,7 @@ class SimulationRecord:
         """Write that an ask that waits got its node."""
         self._touch(at_ns)
         asked = self._waiting.pop(key)
-        entry = self._running[key] = replace(asked, node_id=node_id, placed_at_ns=at_ns)
+        entry = self._running[key] = asked.on_node(node_id, at_ns)
         if self.series is not None:
             self.series.waited(key, asked, at_ns)
             self.series.placed(key, entry, at_ns)

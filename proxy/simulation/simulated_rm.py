@@ -413,40 +413,46 @@ class PendingRequests:
     def __init__(self, api: SchedulerAPI, rm_id: str) -> None:
         self._api = api
         self._rm_id = rm_id
-        self._applications: list[si.AddApplicationRequest] = []
-        self._asks: list[si.Allocation] = []
-        self._releases: list[si.AllocationRelease] = []
+        self._releases = si.AllocationRequest(rmID=rm_id)
+        self._applications = si.ApplicationRequest(rmID=rm_id)
+        self._asks = si.AllocationRequest(rmID=rm_id)
+        self._count = 0
 
     def add_application(self, application: si.AddApplicationRequest) -> None:
         """Keep the submission of an application."""
-        self._applications.append(application)
+        self._applications.new.append(application)
+        self._count += 1
 
     def add_ask(self, ask: si.Allocation) -> None:
         """Keep an ask."""
-        self._asks.append(ask)
+        self._asks.allocations.append(ask)
+        self._count += 1
 
     def add_release(self, release: si.AllocationRelease) -> None:
         """Keep a release; it is copied, so that it may be part of a callback's message."""
-        kept = si.AllocationRelease()
-        kept.CopyFrom(release)
-        self._releases.append(kept)
+        self._releases.releases.allocationsToRelease.append(release)
+        self._count += 1
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to send."""
-        return not (self._releases or self._applications or self._asks)
+        return not self._count
 
     def send(self) -> None:
         """Send releases, then applications, then asks: one request for each kind that has any.
 
         What callbacks add meanwhile is sent with a later kind in this order, or the next time.
         """
-        if self._releases:
-            releases = si.AllocationReleasesRequest(allocationsToRelease=self._releases)
-            self._releases = []
-            self._api.update_allocation(si.AllocationRequest(releases=releases, rmID=self._rm_id))
-        if self._applications:
-            applications, self._applications = self._applications, []
-            self._api.update_application(si.ApplicationRequest(new=applications, rmID=self._rm_id))
-        if self._asks:
-            asks, self._asks = self._asks, []
-            self._api.update_allocation(si.AllocationRequest(allocations=asks, rmID=self._rm_id))
+        if not self._count:
+            return
+        if self._releases.HasField("releases"):
+            releases, self._releases = self._releases, si.AllocationRequest(rmID=self._rm_id)
+            self._count -= len(releases.releases.allocationsToRelease)
+            self._api.update_allocation(releases)
+        if self._applications.new:
+            applications, self._applications = self._applications, si.ApplicationRequest(rmID=self._rm_id)
+            self._count -= len(applications.new)
+            self._api.update_application(applications)
+        if self._asks.allocations:
+            asks, self._asks = self._asks, si.AllocationRequest(rmID=self._rm_id)
+            self._count -= len(asks.allocations)
+            self._api.update_allocation(asks)
