@@ -82,7 +82,7 @@ class Work:
 RM_ID: Final = "simulation"
 
 _NO_EVENTS: Final = {"event.trackingEnabled": "false"}
-"""The settings of a resource manager whose events nobody reads."""
+"""The settings of a resource manager that reads no events."""
 _RUNNING_STATES: Final = frozenset({"Running", "Resuming"})
 _FAILED_STATES: Final = frozenset({"Failing", "Failed", "Rejected"})
 
