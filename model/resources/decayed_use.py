@@ -1,0 +1,176 @@
+"""Decayed use: the mean amount that someone has used, where what is past counts half after each half-life.
+
+Someone who uses an amount all the time has it as their mean; a half-life after they stop it is half of that.
+With G(t) = 2**(t / half-life) the mean of one resource type is `amount + kept / G(t)`, where `amount` is what
+is in use now, and `kept` changes only when that changes: by -change * G(now). So there is no tick and no
+timer, the order of changes does not matter, and neither does when anyone looks.
+
+G is an integer in fixed point, by integer square roots and shifts: it has the same bits on every machine. It
+begins anew at each multiple of 64 half-lives since 1970, a *span*, with `kept` divided by 2**64, so that the
+numbers stay small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isqrt
+from typing import Final, NamedTuple
+
+from .resource import EMPTY, Resource
+
+__all__ = [
+    "DecayedUse",
+    "TypeUse",
+    "above",
+    "changed",
+    "decayed_means",
+    "decayed_share",
+    "no_use",
+    "raised_to",
+    "with_half_life",
+]
+
+_BITS: Final = 64
+_SPAN_HALF_LIVES: Final = 64
+
+
+def _roots() -> tuple[int, ...]:
+    """Return 2**(1/2), 2**(1/4), ... in fixed point: 40 of them are exact to a millionth of a millionth."""
+    roots = [2 << _BITS]
+    for _ in range(40):
+        roots.append(isqrt(roots[-1] << _BITS))
+    return tuple(roots[1:])
+
+
+_ROOTS: Final = _roots()
+
+
+class TypeUse(NamedTuple):
+    """The use of one resource type: what is in use now, and what is kept of the past, in 1 / 2**64 of it."""
+
+    amount: int
+    kept: int
+
+
+_NOTHING: Final = TypeUse(0, 0)
+
+
+class DecayedUse(NamedTuple):
+    """The use of one holder by resource type; `kept` counts from the beginning of a span of 64 half-lives."""
+
+    half_life_ns: int
+    span: int
+    types: Mapping[str, TypeUse]
+
+
+def _span_of(now_ns: int, half_life_ns: int) -> int:
+    """Return the number of the span that a moment is in."""
+    return now_ns // (half_life_ns * _SPAN_HALF_LIVES)
+
+
+def _growth(now_ns: int, half_life_ns: int, span: int) -> int:
+    """Return 2**(half-lives since the beginning of a span), in units of 1 / 2**64.
+
+    A moment before the span has a growth below one, which is exact to such a unit.
+    """
+    whole, rest = divmod(now_ns, half_life_ns)
+    value = 1 << _BITS
+    for root in _ROOTS:
+        rest *= 2
+        if rest >= half_life_ns:
+            rest -= half_life_ns
+            value = value * root >> _BITS
+    return _shifted(value, whole - span * _SPAN_HALF_LIVES)
+
+
+def _shifted(value: int, places: int) -> int:
+    return value << places if places >= 0 else value >> -places
+
+
+def no_use(half_life_ns: int, now_ns: int) -> DecayedUse:
+    """Return the use of someone who has used nothing."""
+    return DecayedUse(half_life_ns, _span_of(now_ns, half_life_ns), {})
+
+
+def changed(use: DecayedUse, changes: Mapping[str, int], now_ns: int) -> DecayedUse:
+    """Return the use after the amounts in use have changed.
+
+    Args:
+        use: The use before.
+        changes: Resource type -> how much more is in use from then on, negative for less.
+        now_ns: The moment; it may lie before that of other changes that are counted already.
+    """
+    use = _in_span(use, max(use.span, _span_of(now_ns, use.half_life_ns)))
+    by = _growth(now_ns, use.half_life_ns, use.span)
+    types = dict(use.types)
+    for name, change in changes.items():
+        amount, kept = types.get(name, _NOTHING)
+        types[name] = TypeUse(amount + change, kept - change * by)
+        if types[name] == _NOTHING:
+            del types[name]
+    return use._replace(types=types)
+
+
+def raised_to(use: DecayedUse, amounts: Mapping[str, int], now_ns: int) -> DecayedUse:
+    """Return the use with these amounts in use from now on; the same object if they are in use already."""
+    changes = {}
+    for name in {**use.types, **amounts}:
+        change = amounts.get(name, 0) - use.types.get(name, _NOTHING).amount
+        if change:
+            changes[name] = change
+    return changed(use, changes, now_ns) if changes else use
+
+
+def with_half_life(use: DecayedUse, half_life_ns: int, now_ns: int) -> DecayedUse:
+    """Return the use with the same means now, that decays with another half-life from now on."""
+    if half_life_ns == use.half_life_ns:
+        return use
+    now = _in_span(use, _span_of(now_ns, use.half_life_ns))
+    before = _growth(now_ns, now.half_life_ns, now.span)
+    span = _span_of(now_ns, half_life_ns)
+    after = _growth(now_ns, half_life_ns, span)
+    types = {name: TypeUse(amount, kept * after // before) for name, (amount, kept) in now.types.items()}
+    return DecayedUse(half_life_ns, span, types)
+
+
+def _in_span(use: DecayedUse, span: int) -> DecayedUse:
+    """Return the same use, counted from the beginning of another span."""
+    if span == use.span:
+        return use
+    places = (use.span - span) * _SPAN_HALF_LIVES
+    types = {name: TypeUse(amount, _shifted(kept, places)) for name, (amount, kept) in use.types.items()}
+    return DecayedUse(use.half_life_ns, span, types)
+
+
+def decayed_means(use: DecayedUse, now_ns: int) -> dict[str, float]:
+    """Return the mean amount of each resource type, in its own unit."""
+    use = _in_span(use, _span_of(now_ns, use.half_life_ns))
+    by = _growth(now_ns, use.half_life_ns, use.span)
+    return {name: (amount * by + kept) / by for name, (amount, kept) in sorted(use.types.items())}
+
+
+def decayed_share(means: Mapping[str, float], limits: Resource | None, weight: int) -> float:
+    """Return the largest share of a limit that the means are, for a weight.
+
+    As in `fair_share`, types without a limit do not count, and any use of a limit of nothing is all of it.
+    """
+    return max(_shares(means, limits), default=0.0) / weight
+
+
+def _shares(means: Mapping[str, float], limits: Resource | None) -> Iterator[float]:
+    if limits is None:
+        return
+    for name, mean in means.items():
+        if limits.has(name) and mean > 0:
+            limit = limits.get(name)
+            yield mean / limit if limit > 0 else 1.0
+
+
+def above(allocated: Resource, guaranteed: Resource | None) -> dict[str, int]:
+    """Return what is allocated above the guarantee, type by type; what is not guaranteed is all above."""
+    promised = EMPTY if guaranteed is None else guaranteed
+    return {
+        name: quantity - max(promised.get(name), 0)
+        for name, quantity in allocated.items()
+        if quantity > max(promised.get(name), 0)
+    }
