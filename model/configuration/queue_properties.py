@@ -24,6 +24,8 @@ __all__ = [
     "APPLICATION_SORT_PRIORITY",
     "BACKOFF",
     "BACKOFF_DELAY",
+    "FAIR_HALF_LIFE",
+    "FAIR_WEIGHT",
     "PREEMPTION_DELAY",
     "PREEMPTION_MIN_RUNTIME",
     "PREEMPTION_MIN_RUNTIME_SCOPE",
@@ -62,12 +64,15 @@ PREEMPTION_VICTIMS_MAX: Final = "preemption.victims-max"
 BACKOFF: Final = "application.unschedasks.backoff"
 BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
+FAIR_HALF_LIFE: Final = "fair.half-life"
+FAIR_WEIGHT: Final = "fair.weight"
 RUNTIME_DEFAULT: Final = "runtime.default"
 RUNTIME_MAX: Final = "runtime.max"
 RUNTIME_OVERRUN: Final = "runtime.overrun"
 
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
+_WEIGHT_MAX: Final = 1_000_000
 _UINT64_MAX: Final = 2**64 - 1
 _DEFAULT_DELAY_NS: Final = 30 * 10**9
 _SIGNED: Final = re.compile(r"[-+]?[0-9]{1,40}")
@@ -153,6 +158,9 @@ class QueueProperties:
     backoff_count: int = 0
     backoff_delay_ns: int = _DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
+    fair_half_life_ns: int | None = None
+    """Of the use of the queues below, `None` where the past does not count."""
+    fair_weight: int | None = None
     runtime: RuntimeSettings = _NO_RUNTIME
 
 
@@ -204,6 +212,11 @@ def _backoff_count(text: str) -> int | None:
     return number if number is not None and number <= _UINT64_MAX else None
 
 
+def _weight(text: str) -> int | None:
+    number = int(text) if _UNSIGNED.fullmatch(text) else 0
+    return number if 0 < number <= _WEIGHT_MAX else None
+
+
 def _duration_ns(text: str) -> int | None:
     try:
         duration_ns = parse_duration_ns(text)
@@ -229,6 +242,8 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     BACKOFF: _backoff_count,
     BACKOFF_DELAY: _delay_ns,
     QUOTA_PREEMPTION_DELAY: _delay_ns,
+    FAIR_HALF_LIFE: _delay_ns,
+    FAIR_WEIGHT: _weight,
     RUNTIME_DEFAULT: _delay_ns,
     RUNTIME_MAX: _delay_ns,
     RUNTIME_OVERRUN: _overrun,
@@ -240,6 +255,7 @@ PROPERTIES: Final = tuple(_READERS)
 REFUSED_IF_UNREADABLE: Final = (
     *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX),
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
+    *(FAIR_HALF_LIFE, FAIR_WEIGHT),
 )
 """Properties that the recorded core does not know: a configuration with a value that is none is refused."""
 
@@ -281,6 +297,8 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         backoff_count=read(BACKOFF, _backoff_count, 0),
         backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
         quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),
+        fair_half_life_ns=read(FAIR_HALF_LIFE, _delay_ns, None),
+        fair_weight=read(FAIR_WEIGHT, _weight, None),
         runtime=RuntimeSettings(
             default_ns=read(RUNTIME_DEFAULT, _delay_ns, None),
             max_ns=read(RUNTIME_MAX, _delay_ns, None),
@@ -297,10 +315,11 @@ def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]
     """Return the properties of a queue in the configuration: those of its parent under its own.
 
     What belongs to the parent alone is inherited with its default value: the priority policy, the priority
-    offset, and the preemption policy unless that is `disabled`. Everything else is inherited as it is,
-    unknown properties too.
+    offset, and the preemption policy unless that is `disabled`. The weight is not inherited. Everything else
+    is as it is, unknown properties too.
     """
-    return {name: _inherited(name, text) for name, text in parent.items()} | dict(own)
+    inherited = {name: _inherited(name, text) for name, text in parent.items() if name != FAIR_WEIGHT}
+    return inherited | dict(own)
 
 
 def _inherited(name: str, text: str) -> str:

@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..configuration.durations import short_duration_text
 from ..configuration.positions import Position
 from ..configuration.queue_properties import (
     APPLICATION_SORT_POLICY,
     APPLICATION_SORT_PRIORITY,
+    FAIR_HALF_LIFE,
+    FAIR_WEIGHT,
     SortPolicy,
 )
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
+from ..queues.quota import fair_maximum
 from ..queues.ranks import ranked_children
 from ..queues.tree import QueueTree
+from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
+from ..resources.quantity_texts import quantity_text
+from ..resources.resource import Resource
 
 __all__ = ["AHEAD_MAX", "Place", "application_place", "place_in", "queue_places"]
 
@@ -80,9 +87,16 @@ def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
     for level in leaf.above[:-1]:
         parent = level.parent
         assert parent is not None, "the root has been left out"
-        names = [child.path for child in ranked_children(tree, parent)]
-        if level.path in names:
-            places.append(place_in(names, names.index(level.path), parent.path, _order_of_queues(parent)))
+        ranked = list(ranked_children(tree, parent))
+        if level not in ranked:
+            continue
+        index = ranked.index(level)
+        order, position = _order_of_queues(parent), None
+        if parent.weighs_use:
+            order = f"{order}: {_uses_text(parent, level, ranked)}"
+            position = _setting_of_use(parent)
+        names = [child.path for child in ranked]
+        places.append(place_in(names, index, parent.path, order, position))
     return tuple(places)
 
 
@@ -96,6 +110,45 @@ def _order_of_applications(leaf: Queue) -> str:
 
 def _order_of_queues(parent: Queue) -> str:
     rule = "the smaller share of the guarantee"
+    half_life_ns = parent.settings.fair_half_life_ns
+    if half_life_ns is not None:
+        rule = (
+            f"below the guarantee, then the smaller mean use above it by weight, {_half_life(half_life_ns)}"
+        )
+    elif parent.weighs_use:
+        rule = "below the guarantee, then the smaller use above it by weight"
     if parent.settings.priority_sorting:
         return f"the higher priority first, then {rule}"
     return f"{rule} first, then the higher priority"
+
+
+def _half_life(half_life_ns: int) -> str:
+    return f"half-life {short_duration_text(half_life_ns)}"
+
+
+def _uses_text(parent: Queue, level: Queue, ranked: Sequence[Queue]) -> str:
+    """Return what a queue has used and, to compare, the sibling just before it, else the one just after."""
+    now_ns = parent.now_ns() if parent.settings.fair_half_life_ns is not None else 0
+    limits = fair_maximum(parent)
+    index = ranked.index(level)
+    others = ranked[index - 1 : index] if index else ranked[1:2]
+    return "; ".join(_use_text(parent, child, limits, now_ns) for child in (level, *others))
+
+
+def _use_text(parent: Queue, child: Queue, limits: Resource | None, now_ns: int) -> str:
+    if is_below_guarantee(child):
+        return f"{child.path} is below its guarantee"
+    means = {name: round(mean) for name, mean in sorted(mean_use(child, now_ns).items())}
+    amounts = ", ".join(f"{name} {quantity_text(name, mean)}" for name, mean in means.items() if mean)
+    used = "uses" if child.decayed is None else "used on average"
+    beyond = "" if child.guaranteed is None else " above its guarantee"
+    share = f"{use_rank(child, limits, now_ns):.4f} of {parent.path}"
+    return f"{child.path} {used} {amounts or 'nothing'}{beyond}, weight {weight_of(child)}: {share}"
+
+
+def _setting_of_use(parent: Queue) -> Position | None:
+    """Return where the half-life stands, or else the first weight of a queue below the parent."""
+    children = [parent.children[name] for name in sorted(parent.children)]
+    found = [level.positions.get(f"properties.{FAIR_HALF_LIFE}") for level in parent.above]
+    found += [child.positions.get(f"properties.{FAIR_WEIGHT}") for child in children]
+    return next((position for position in found if position is not None), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from ..configuration.queue_properties import SortPolicy
 from ..resources.quantities import INT32_MIN
@@ -24,24 +24,36 @@ from .waiting import WaitingApplications
 if TYPE_CHECKING:
     from .queue import Queue
 
-__all__ = ["ApplicationOrder", "ChildKey", "ChildOrder", "child_key"]
+__all__ = ["NEVER_ORDERED", "ApplicationOrder", "ChildKey", "ChildOrder", "OrderStamp", "child_key"]
 
-ChildKey: TypeAlias = "tuple[float, float, int, str]"
+ChildKey: TypeAlias = "tuple[float, float, float, int, str]"
 
 
-def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> ChildKey:
+class OrderStamp(NamedTuple):
+    """What the places of children depend on besides the children: other places are found if it differs."""
+
+    limits_version: int
+    now_ns: int
+    """The moment, 0 where time does not move them."""
+
+
+NEVER_ORDERED: Final = OrderStamp(-1, 0)
+
+
+def child_key(child: Queue, fair_max: Resource | None, *, by_priority: bool, use: float = 0.0) -> ChildKey:
     """Return the place of a child among its siblings; the smallest goes first.
 
     With priorities the higher priority first, then the smaller fair share; without them the other way
-    round. Then the queue with more waiting: of two pending resources where one is larger in every type its
-    sum is larger as well, so the sum keeps that rule and orders all others too.
+    round. Where the past or the weights of queues count, their use (`use_rank`) comes before the share. Then
+    the queue with more waiting: of two pending resources where one is larger in every type its sum is larger
+    as well, so the sum keeps that rule and orders all others too.
     """
     share = fair_share(child.allocated, child.guaranteed, fair_max)
     waiting = -sum(child.pending.values())
     priority = -child.exposed_priority
     if by_priority:
-        return (priority, share, waiting, child.name)
-    return (share, priority, waiting, child.name)
+        return (priority, use, share, waiting, child.name)
+    return (use, share, priority, waiting, child.name)
 
 
 @final
@@ -68,18 +80,20 @@ class ChildOrder:
         self._entries: dict[str, _ChildEntry] = {}
         self.stale: dict[str, Queue] = {}
         """Children that changed since they were given their places: most change often between walks."""
-        self.version = -1
-        """The version of the limits that the shares were computed with."""
+        self.stamp = NEVER_ORDERED
+        """What the places were found with."""
 
     def __iter__(self) -> Iterator[Queue]:
         """Walk the children in order; the walk must end before the order changes."""
         return map(_CHILD, self._in_order)
 
-    def bring_up_to_date(self, parent: Queue, version: int, place: Callable[[Queue, Queue], None]) -> None:
-        """Find the places of the children that have changed, or of all if the limits have."""
-        if self.version != version:
+    def bring_up_to_date(
+        self, parent: Queue, stamp: OrderStamp, place: Callable[[Queue, Queue], None]
+    ) -> None:
+        """Find the places of the children that have changed, or of all if the limits or the moment have."""
+        if self.stamp != stamp:
             self.stale.update(parent.children)
-            self.version = version
+            self.stamp = stamp
         if self.stale:
             for child in self.stale.values():
                 place(parent, child)
@@ -102,15 +116,17 @@ class ChildOrder:
             return
         self._in_order.add(entry)
 
-    def ranked(self, parent: Queue, version: int, key: Callable[[Queue], ChildKey | None]) -> Iterator[Queue]:
+    def ranked(
+        self, parent: Queue, stamp: OrderStamp, key: Callable[[Queue], ChildKey | None]
+    ) -> Iterator[Queue]:
         """Walk the children in order, those that have changed at their new places; changes nothing.
 
         Args:
             parent: The queue.
-            version: The version of the limits.
+            stamp: What the places depend on besides the children.
             key: Returns the place of a child, `None` for one with nothing waiting.
         """
-        changed = self.stale if self.version == version else parent.children
+        changed = self.stale if self.stamp == stamp else parent.children
         kept = ((entry.order, entry.child) for entry in self._in_order if entry.child.name not in changed)
         moved = sorted((order, child.name) for child in changed.values() if (order := key(child)) is not None)
         found = merge(kept, ((order, changed[name]) for order, name in moved), key=itemgetter(0))

@@ -17,6 +17,7 @@ from ..configuration.queue_properties import PriorityPolicy, QueueProperties, ev
 from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import is_zero
+from ..resources.decayed_use import DecayedUse, above, raised_to
 from ..resources.quantities import INT32_MAX, INT32_MIN
 from ..resources.resource import (
     EMPTY,
@@ -31,7 +32,7 @@ from ..resources.resource import (
 from ..values.object_state import ObjectEvent, ObjectState, next_object_state
 from .application_entry import ApplicationEntry
 from .awake_leaves import AwakeLeaves
-from .order import ApplicationOrder, ChildOrder
+from .order import ApplicationOrder, ChildOrder, OrderStamp
 from .priorities import PriorityCounts
 from .template import QueueTemplate
 
@@ -42,7 +43,7 @@ _TAKEN_OVER: Final = (
     *("state", "children", "properties", "settings", "template", "submit_acl", "admin_acl", "guaranteed"),
     *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "held"),
     *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
-    *("quota_preemption_due_ns", "awake", "_claimed"),
+    *("quota_preemption_due_ns", "awake", "_claimed", "now_ns", "decayed", "weighs_use"),
 )
 """What a stand-in has of its queue besides what it is made with."""
 
@@ -50,6 +51,10 @@ _TAKEN_OVER: Final = (
 def _limit(resource: Resource | None) -> Resource | None:
     """Return a quota as it counts: one without any quantity above zero is no quota."""
     return resource if strictly_greater_than_zero(resource) else None
+
+
+def _at_no_time() -> int:
+    return 0
 
 
 @final
@@ -118,6 +123,12 @@ class Queue:
         self.awake: AwakeLeaves = AwakeLeaves() if parent is None else parent.awake
         """The leaves of the whole tree that a cycle looks at."""
         self.quota_preemption_due_ns: int | None = None
+        self.now_ns: Callable[[], int] = _at_no_time if parent is None else parent.now_ns
+        """The time of the partition; the tree sets that of the root."""
+        self.decayed: DecayedUse | None = None
+        """What it has used above its guarantee, where its parent has a half-life (`use_order`)."""
+        self.weighs_use = False
+        """Its children are ordered by what they use or have used above their guarantees."""
         self._claimed = False
         """A cycle that shares the partition with others places something here, see `concurrent_placing`."""
 
@@ -135,6 +146,8 @@ class Queue:
         """Take both quotas; one without any quantity above zero means none."""
         self.guaranteed = _limit(guaranteed)
         self.maximum = _limit(maximum)
+        if self.decayed is not None:
+            _remember(self, self.decayed)
 
     def set_maximum_from_nodes(self, capacity: Resource) -> None:
         """Take the sum of the nodes' capacities as the maximum of the root."""
@@ -173,11 +186,15 @@ class Queue:
             if not fits_in_addition(maximum, used, resource, undefined_unlimited=not is_root):
                 return False
         self.allocated = add(self.allocated, resource)
+        if self.decayed is not None:
+            _remember(self, self.decayed)
         return True
 
     def charge(self, resource: Resource) -> None:
         """Count the resource as allocated, whatever the maximum."""
         self.allocated = add(self.allocated, resource)
+        if self.decayed is not None:
+            _remember(self, self.decayed)
 
     def release_charge(self, resource: Resource) -> None:
         """Count the resource as allocated no longer."""
@@ -186,6 +203,8 @@ class Queue:
             f"queue {self.path}: {resource!r} is released but {self.allocated!r} is allocated: please report"
         )
         self.allocated = left
+        if self.decayed is not None:
+            _remember(self, self.decayed)
 
     def add_pending(self, resource: Resource) -> None:
         """Count the resource as waiting."""
@@ -277,15 +296,15 @@ class Queue:
         self.priority = counts.highest
         return self.priority != before
 
-    def children_now(self, version: int, place: Callable[[Queue, Queue], None]) -> list[Queue]:
+    def children_now(self, stamp: OrderStamp, place: Callable[[Queue, Queue], None]) -> list[Queue]:
         """Return the children with something waiting, in their order.
 
         Args:
-            version: The version of the limits that shares are measured with.
+            stamp: What the places depend on besides the children.
             place: Finds the place of a child below this queue; reads the child and does not change it.
         """
         order = self.child_order
-        order.bring_up_to_date(self, version, place)
+        order.bring_up_to_date(self, stamp, place)
         return list(order)
 
     def try_claim(self) -> bool:
@@ -305,6 +324,11 @@ class Queue:
     def entry(self, application_id: str) -> ApplicationEntry | None:
         """Return the entry of an application in this leaf."""
         return self.entries.get(application_id)
+
+
+def _remember(queue: Queue, use: DecayedUse) -> None:
+    """Count what is above the guarantee from now on."""
+    queue.decayed = raised_to(use, above(queue.allocated, queue.guaranteed), queue.now_ns())
 
 
 def stand_in_for(queue: Queue) -> Queue:

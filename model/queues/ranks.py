@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from ..resources.resource import is_any_positive
 from ..values.object_state import ObjectState
-from .order import ChildKey, child_key
+from .order import ChildKey, OrderStamp, child_key
 from .queue import Queue
 from .quota import fair_maximum
+from .use_order import use_rank
 
 if TYPE_CHECKING:
     from .tree import QueueTree
 
-__all__ = ["is_reached", "ranked_children", "ranked_leaves", "waits"]
+__all__ = ["is_reached", "ranked_children", "ranked_leaves", "stamp_of", "waits"]
 
 
 def waits(queue: Queue) -> bool:
@@ -33,11 +34,22 @@ def is_reached(leaf: Queue) -> bool:
 def ranked_children(tree: QueueTree, parent: Queue) -> Iterator[Queue]:
     """Walk the children with something waiting, in their order."""
     by_priority = parent.settings.priority_sorting
+    stamp = stamp_of(tree, parent)
+    limits = fair_maximum(parent) if parent.weighs_use else None
 
     def key(child: Queue) -> ChildKey | None:
-        return child_key(child, fair_maximum(child), by_priority=by_priority) if waits(child) else None
+        if not waits(child):
+            return None
+        use = use_rank(child, limits, stamp.now_ns) if parent.weighs_use else 0.0
+        return child_key(child, fair_maximum(child), by_priority=by_priority, use=use)
 
-    return parent.child_order.ranked(parent, tree.version, key)
+    return parent.child_order.ranked(parent, stamp, key)
+
+
+def stamp_of(tree: QueueTree, parent: Queue) -> OrderStamp:
+    """Return what the places below a queue depend on now: with a half-life they move with time."""
+    decays = parent.settings.fair_half_life_ns is not None
+    return OrderStamp(tree.version, parent.now_ns() if decays else 0)
 
 
 def ranked_leaves(tree: QueueTree, parent: Queue | None = None) -> Iterator[Queue]:

@@ -15,18 +15,19 @@ from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.object_state import ObjectEvent, ObjectState
 from ..values.users import User
-from .order import ChildKey, child_key
+from .order import NEVER_ORDERED, ChildKey, child_key
 from .queue import Queue
 from .quota import fair_maximum
-from .ranks import is_reached, waits
+from .ranks import is_reached, stamp_of, waits
 from .template import QueueTemplate
+from .use_order import DepartedUse, take_up_use, use_rank
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree", "awake_in_order"]
 
 ROOT: Final = "root"
 RECOVERY_NAME: Final = "@recovery@"
 RECOVERY_QUEUE: Final = "root.@recovery@"
-_ONLY_CHILD: Final[ChildKey] = (0.0, 0.0, 0, "")
+_ONLY_CHILD: Final[ChildKey] = (0.0, 0.0, 0.0, 0, "")
 """The place of a child without siblings, whatever it uses: deep trees consist of such queues mostly."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
 
@@ -67,11 +68,18 @@ class QueueTree:
     """All queues of one partition, with the orders they are scheduled in."""
 
     def __init__(
-        self, config: QueueConfig, queue_class: type[Queue] = Queue, events: EventReports | None = None
+        self,
+        config: QueueConfig,
+        queue_class: type[Queue] = Queue,
+        events: EventReports | None = None,
+        now_ns: Callable[[], int] | None = None,
     ) -> None:
         self._queue_class = queue_class
         self._events = events or unheard()
         self.root = queue_class(ROOT, None, is_leaf=False, managed=True)
+        if now_ns is not None:
+            self.root.now_ns = now_ns
+        self.departed = DepartedUse()
         self._by_path: dict[str, Queue] = {ROOT: self.root}
         self.version = 0
         """The version of all limits: shares that were computed before the last change are stale."""
@@ -109,6 +117,7 @@ class QueueTree:
         self._apply(self.root, config)
         self.limits_changed()
         for queue in self:
+            take_up_use(queue)
             if not queue.managed:
                 _relocate(queue)
             self.refresh(queue)
@@ -193,6 +202,7 @@ class QueueTree:
             return
         if not queue.is_leaf:
             queue.template = template
+            take_up_use(queue)
             return
         queue.positions = template.positions
         queue.max_applications = template.max_applications
@@ -209,9 +219,11 @@ class QueueTree:
     def _insert(self, name: str, parent: Queue, *, is_leaf: bool, managed: bool) -> Queue:
         queue = self._queue_class(name, parent, is_leaf=is_leaf, managed=managed)
         if len(parent.children) == 1:
-            parent.child_order.version = -1  # The child so far has no place among others yet.
+            parent.child_order.stamp = NEVER_ORDERED  # The child so far has no place among others yet.
         parent.children[name] = queue
         self._by_path[queue.path] = queue
+        if parent.settings.fair_half_life_ns is not None:
+            take_up_use(queue, self.departed.take(queue.path))
         self._events.note_queue(ChangeType.ADD, queue.path, managed=managed)
         return queue
 
@@ -230,6 +242,8 @@ class QueueTree:
             parent.child_order.place(queue, None)
             parent.child_order.stale.pop(queue.name, None)
             queue.awake.forget(queue)
+            if queue.decayed is not None:
+                self.departed.keep(queue.path, queue.decayed, queue.now_ns())
             self._fair_max.pop(queue.path, None)
             self.refresh(parent)
             self._events.note_queue(ChangeType.REMOVE, queue.path, managed=queue.managed)
@@ -253,7 +267,8 @@ class QueueTree:
             priority_changed = parent.refresh_child(level, priority_changed=priority_changed)
 
     def _place(self, parent: Queue, child: Queue) -> None:
-        parent.child_order.place(child, _key_in(self, parent, child) if waits(child) else None)
+        order = parent.child_order
+        order.place(child, _key_in(self, parent, child, order.stamp.now_ns) if waits(child) else None)
 
     def _fair_maximum(self, queue: Queue) -> Resource | None:
         try:
@@ -265,7 +280,7 @@ class QueueTree:
     def children_in_order(self, parent: Queue) -> Iterator[Queue]:
         """Walk the children with something waiting, in their order."""
         order = parent.child_order
-        order.bring_up_to_date(parent, self.version, self._place)
+        order.bring_up_to_date(parent, stamp_of(self, parent), self._place)
         return iter(order)
 
     def leaves_in_order(self) -> Iterator[Queue]:
@@ -274,7 +289,9 @@ class QueueTree:
 
     def leaves_snapshot(self) -> Iterator[Queue]:
         """Walk the same leaves while others change the orders: the children of each as of one moment."""
-        return self._leaves_below(self.root, lambda parent: parent.children_now(self.version, self._place))
+        return self._leaves_below(
+            self.root, lambda parent: parent.children_now(stamp_of(self, parent), self._place)
+        )
 
     def _leaves_below(self, parent: Queue, children: Callable[[Queue], Iterable[Queue]]) -> Iterator[Queue]:
         for child in children(parent):
@@ -300,21 +317,26 @@ def awake_in_order(tree: QueueTree) -> Iterator[Queue]:
     """Walk those of the leaves with something waiting that do not sleep, as the scheduler visits them."""
     awake = tree.root.awake
     if awake.are_few:
-        return iter(sorted(filter(is_reached, awake.leaves), key=lambda leaf: _keys_on_path(tree, leaf)))
+        now_ns = tree.root.now_ns()
+        return iter(
+            sorted(filter(is_reached, awake.leaves), key=lambda leaf: _keys_on_path(tree, leaf, now_ns))
+        )
     return (leaf for leaf in tree.leaves_in_order() if leaf not in awake.asleep)
 
 
-def _keys_on_path(tree: QueueTree, leaf: Queue) -> list[ChildKey]:
+def _keys_on_path(tree: QueueTree, leaf: Queue, now_ns: int) -> list[ChildKey]:
     """Return what orders leaves as a walk reaches them: the places on the path, from the root down."""
-    return [_key_in(tree, level.parent, level) for level in leaf.above[-2::-1] if level.parent is not None]
+    levels = leaf.above[-2::-1]
+    return [_key_in(tree, level.parent, level, now_ns) for level in levels if level.parent is not None]
 
 
-def _key_in(tree: QueueTree, parent: Queue, child: Queue) -> ChildKey:
+def _key_in(tree: QueueTree, parent: Queue, child: Queue, now_ns: int) -> ChildKey:
     """Return the place of a child with something waiting."""
     if len(parent.children) == 1:
         return _ONLY_CHILD
     fair_max = tree._fair_maximum(child)  # noqa: SLF001 - of this module: the class has methods enough
-    return child_key(child, fair_max, by_priority=parent.settings.priority_sorting)
+    use = use_rank(child, tree._fair_maximum(parent), now_ns) if parent.weighs_use else 0.0  # noqa: SLF001 - same
+    return child_key(child, fair_max, by_priority=parent.settings.priority_sorting, use=use)
 
 
 def _highest_in(queue: Queue) -> int:

@@ -13,6 +13,7 @@ from ..configuration.schema import PartitionConfig
 from ..placement.placement import PlacementRules
 from ..queues.queue import Queue
 from ..queues.quota_timer import quota_settings, quotas_changed
+from ..queues.use_order import take_up_use
 from ..state.partition_state import PartitionState
 from .quota_reports import quota_of, report_quotas
 from .walltimes import runtime_settings, runtimes_changed
@@ -22,6 +23,7 @@ __all__ = ["Savepoint", "reconfigure"]
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
+    "decayed",
 )
 """What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
 
@@ -57,6 +59,8 @@ class Savepoint:
         for queue in state.tree:
             queue.managed = queue.managed and queue in known
         state.tree.clean(keep=known)
+        for queue in state.tree:
+            take_up_use(queue)
         report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
         state.reorder()

@@ -125,12 +125,20 @@ def with_half_life(use: DecayedUse, half_life_ns: int, now_ns: int) -> DecayedUs
     """Return the use with the same means now, that decays with another half-life from now on."""
     if half_life_ns == use.half_life_ns:
         return use
-    now = _in_span(use, _span_of(now_ns, use.half_life_ns))
-    before = _growth(now_ns, now.half_life_ns, now.span)
+    now, before = _seen(use, now_ns)
     span = _span_of(now_ns, half_life_ns)
     after = _growth(now_ns, half_life_ns, span)
     types = {name: TypeUse(amount, kept * after // before) for name, (amount, kept) in now.types.items()}
     return DecayedUse(half_life_ns, span, types)
+
+
+def _seen(use: DecayedUse, now_ns: int) -> tuple[DecayedUse, int]:
+    """Return the use counted from the span of a moment, and the growth since it began.
+
+    Where a clock was set back before the span of what has happened since, the beginning of that is seen.
+    """
+    use = _in_span(use, max(use.span, _span_of(now_ns, use.half_life_ns)))
+    return use, max(_growth(now_ns, use.half_life_ns, use.span), 1 << _BITS)
 
 
 def _in_span(use: DecayedUse, span: int) -> DecayedUse:
@@ -143,10 +151,9 @@ def _in_span(use: DecayedUse, span: int) -> DecayedUse:
 
 
 def decayed_means(use: DecayedUse, now_ns: int) -> dict[str, float]:
-    """Return the mean amount of each resource type, in its own unit."""
-    use = _in_span(use, _span_of(now_ns, use.half_life_ns))
-    by = _growth(now_ns, use.half_life_ns, use.span)
-    return {name: (amount * by + kept) / by for name, (amount, kept) in sorted(use.types.items())}
+    """Return the mean amount of each resource type, in its own unit; a moment before its use has none."""
+    use, by = _seen(use, now_ns)
+    return {name: max(amount * by + kept, 0) / by for name, (amount, kept) in sorted(use.types.items())}
 
 
 def decayed_share(means: Mapping[str, float], limits: Resource | None, weight: int) -> float:

@@ -63,7 +63,12 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     """Make a configuration for some partitions; all have the same leaves, so that any path may do."""
     shape = _Shape(rng, limits_applications=rng.random() < 0.3)
     queues = _children(shape, "root", _ROOM, _LEVELS_MAX)
-    documents: list[Json] = [_partition(shape, name, queues) for name in partitions]
+    documents = [_partition(shape, name, queues) for name in partitions]
+    # By dice of their own: all others fall as they do without it.
+    dice = random.Random(json.dumps(documents))  # noqa: S311 - it plays, and keeps no secret
+    most = dice.choice([0.0, 0.0, 0.3])
+    for document in documents:
+        _let_use_count(document["queues"], dice, most)
     return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
 
 
@@ -88,6 +93,24 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     if rules:
         document["placementrules"] = rules
     return document
+
+
+def _let_use_count(queues: Json, rng: random.Random, most: float) -> None:
+    """Let the past of some queues count, and weigh some."""
+    assert isinstance(queues, list), "it is made here"
+    for queue in queues:
+        assert isinstance(queue, dict), "likewise"
+        for owner in (queue, queue.get("childtemplate", {})):
+            assert isinstance(owner, dict), "likewise"
+            properties = owner.setdefault("properties", {})
+            assert isinstance(properties, dict), "likewise"
+            if rng.random() < most:
+                properties["fair.half-life"] = rng.choice(["2ms", "20ms", "10s"])
+            if rng.random() < most:  # Powers of two divide floats without rounding.
+                properties["fair.weight"] = rng.choice(["1", "2", "8"])
+            if not properties:
+                del owner["properties"]
+        _let_use_count(queue.get("queues", []), rng, most)
 
 
 def _rules(rng: random.Random) -> list[Json]:

@@ -1,9 +1,9 @@
 """A second scheduler, as small as it can be: what is right, at any cost.
 
-It knows one partition with static queues, and of queues the maxima, guarantees, priorities and both orders of
-applications. It has no gangs, limits of users, reservations or preemption. Every order is computed anew at
-each step, and nothing is remembered of what failed before. So it checks all that makes the real scheduler
-fast: orders that are kept, tries that are not repeated.
+It knows one partition with static queues, and of queues the maxima, guarantees, priorities, weights, what
+they have used and both orders of applications. It has no gangs, limits of users, reservations or preemption.
+Every order is computed anew at each step, and nothing is remembered of what failed before. So it checks all
+that makes the real scheduler fast: orders that are kept, tries that are not repeated.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
+from ...model.configuration.durations import parse_duration_ns
 from .cluster_record import Size
 
 __all__ = ["ReferenceApplication", "ReferenceAsk", "ReferenceNode", "ReferenceScheduler"]
@@ -81,8 +82,11 @@ class _ReferenceQueue:
         self.maximum = _quantities(resources.get("max"))
         self.guaranteed = _quantities(resources.get("guaranteed"))
         inherited = {} if parent is None else parent.properties | _INHERITED_AS
+        inherited.pop("fair.weight", None)
         self.properties: dict[str, str] = inherited | document.get("properties", {})
         self.used: Size = {}
+        self.used_from: list[tuple[int, Size]] = []
+        """What it used above its guarantee from which moment on."""
         self.children = [_ReferenceQueue(child, self) for child in document.get("queues", ())]
         self.applications: list[ReferenceApplication] = []
 
@@ -103,6 +107,21 @@ class _ReferenceQueue:
         for queue in self.tree():
             for application in queue.applications:
                 yield from application.asks.values()
+
+    def above_guarantee(self) -> Size:
+        """Return what is used above the guarantee."""
+        guaranteed = self.guaranteed or {}
+        return {name: max(value - guaranteed.get(name, 0), 0) for name, value in self.used.items()}
+
+    def mean(self, now_ns: int, half_life_ns: int) -> dict[str, float]:
+        """Return what it used above its guarantee on average; each moment counts half after a half-life."""
+        total: dict[str, float] = {}
+        ends = [*(begin for begin, _ in self.used_from), now_ns][1:]
+        for (begin, used), end in zip(self.used_from, ends, strict=True):
+            part = 2 ** ((end - now_ns) / half_life_ns) - 2 ** ((begin - now_ns) / half_life_ns)
+            for name, value in used.items():
+                total[name] = total.get(name, 0.0) + value * part
+        return total
 
     def sorts_by_priority(self) -> bool:
         """Return whether priorities come before shares and times."""
@@ -131,6 +150,7 @@ class ReferenceScheduler:
         self._fair = partition.get("nodesortpolicy", {}).get("type", "fair") == "fair"
         self.nodes: dict[str, ReferenceNode] = {}
         self.applications: dict[str, ReferenceApplication] = {}
+        self.now_ns = 0
         self._running: dict[str, tuple[ReferenceApplication, ReferenceNode, Size]] = {}
         self._arrivals = 0
 
@@ -184,17 +204,38 @@ class ReferenceScheduler:
         def place(queue: _ReferenceQueue) -> tuple[object, ...]:
             first, second = -queue.priority(), self._share(queue)
             waiting = -sum(sum(ask.size.values()) for ask in queue.asks())
-            return (*((first, second) if by_priority else (second, first)), waiting, queue.name)
+            use = self._use(parent, queue)
+            return (*((first, use, second) if by_priority else (use, second, first)), waiting, queue.name)
 
         for child in sorted((child for child in parent.children if any(child.asks())), key=place):
             yield from self._leaves(child)
 
-    def _share(self, queue: _ReferenceQueue) -> float:
-        """Return the largest part that a queue uses of its guarantee, or else of what it could have."""
+    def _use(self, parent: _ReferenceQueue, queue: _ReferenceQueue) -> float:
+        """Return what orders a queue by its past and its weight; the smallest goes first."""
+        half_life = parent.properties.get("fair.half-life")
+        if half_life is None and not any("fair.weight" in child.properties for child in parent.children):
+            return 0.0
+        if queue.guaranteed and any(queue.guaranteed.values()):
+            parts = [_part(queue.used.get(name, 0), most) for name, most in queue.guaranteed.items()]
+            if max(parts) < 1:
+                return -1.0
+        used: dict[str, float] = {**queue.above_guarantee()}
+        if half_life is not None:
+            used = queue.mean(self.now_ns, parse_duration_ns(half_life))
+        limits = self._possible(parent)
+        shares = [value / limits[name] for name, value in used.items() if limits.get(name)]
+        return max(shares, default=0.0) / int(queue.properties.get("fair.weight", "1"))
+
+    def _possible(self, queue: _ReferenceQueue) -> Size:
+        """Return what a queue could have: the nodes, and over them the maxima from above down to its own."""
         possible = self._total()
         for level in reversed([*queue.path_up()][:-1]):
             possible |= level.maximum or {}
-        limits = possible | (queue.guaranteed or {})
+        return possible
+
+    def _share(self, queue: _ReferenceQueue) -> float:
+        """Return the largest part that a queue uses of its guarantee, or else of what it could have."""
+        limits = self._possible(queue) | (queue.guaranteed or {})
         parts = [_part(used, limits[name]) for name, used in queue.used.items() if name in limits]
         return max(parts, default=0.0)
 
@@ -247,6 +288,8 @@ class ReferenceScheduler:
     def _count(self, application: ReferenceApplication, node: ReferenceNode, size: Size, sign: int) -> None:
         for used in (application.used, node.used, *(queue.used for queue in application.queue.path_up())):
             _add(used, size, sign)
+        for queue in application.queue.path_up():
+            queue.used_from.append((self.now_ns, queue.above_guarantee()))
 
 
 def _add(used: Size, size: Size, sign: int) -> None:

@@ -23,7 +23,10 @@ _RM_ID: Final = "rm"
 _UNKNOWN: Final = frozenset({"limits", "maxapplications", "childtemplate", "placementrules", "preemption"})
 """What the second scheduler does not know."""
 _KNOWN_PROPERTIES: Final = frozenset(
-    {"application.sort.policy", "application.sort.priority", "priority.offset", "priority.policy"}
+    {
+        *("application.sort.policy", "application.sort.priority", "priority.offset", "priority.policy"),
+        *("fair.half-life", "fair.weight"),
+    }
 )
 _MILLISECOND_NS: Final = 1_000_000
 
@@ -64,6 +67,7 @@ class ReferenceWorld(ResourceManager):
             self._scheduler.register_resource_manager(registration, self)
             for step in self._plan.steps:
                 self._take_step(step)
+            self._reference.now_ns = self._scheduler.now_ns()
             self._schedule()
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
@@ -71,6 +75,7 @@ class ReferenceWorld(ResourceManager):
         self._placed += [(each.allocationKey, each.nodeID) for each in response.new]
 
     def _take_step(self, step: PlannedStep) -> None:
+        self._reference.now_ns = self._scheduler.now_ns()
         ACTIONS[step.action](self, random.Random(step.draw))  # noqa: S311 - likewise
         self._scheduler.advance_to(self._scheduler.now_ns() + _MILLISECOND_NS)
 

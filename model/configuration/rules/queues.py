@@ -10,6 +10,8 @@ from ..building import parse_resource
 from ..names import QUEUE_NAME_RULE, is_queue_name
 from ..problems import RuleFinding
 from ..queue_properties import (
+    FAIR_HALF_LIFE,
+    FAIR_WEIGHT,
     PREEMPTION_MIN_RUNTIME,
     PREEMPTION_MIN_RUNTIME_SCOPE,
     PREEMPTION_VICTIMS_MAX,
@@ -43,6 +45,8 @@ _FORMS: Final[Mapping[str, str]] = {
     PREEMPTION_VICTIMS_MAX: "a number above zero and a duration, such as '5/1h'",
     RUNTIME_DEFAULT: "a duration above zero, such as '90m'",
     RUNTIME_MAX: "a duration above zero, such as '90m'",
+    FAIR_HALF_LIFE: "a duration above zero, such as '7d'",
+    FAIR_WEIGHT: "a number from 1 to 1000000",
 }
 
 

@@ -62,6 +62,8 @@ def test_every_property_is_read() -> None:
         "application.unschedasks.backoff": "7",
         "application.unschedasks.backoff.delay": "2s",
         "quota.preemption.delay": "500ms",
+        "fair.half-life": "7d",
+        "fair.weight": "3",
         "runtime.default": "30m",
         "runtime.max": "1d",
         "runtime.overrun": "end",
@@ -81,6 +83,8 @@ def test_every_property_is_read() -> None:
         backoff_count=7,
         backoff_delay_ns=2 * SECOND,
         quota_preemption_delay_ns=SECOND // 2,
+        fair_half_life_ns=7 * 86_400 * SECOND,
+        fair_weight=3,
         runtime=RuntimeSettings(default_ns=1800 * SECOND, max_ns=86_400 * SECOND, ends_overruns=True),
     )
 

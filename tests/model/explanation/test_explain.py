@@ -96,6 +96,35 @@ def test_the_rule_of_the_order_is_explained_with_its_setting() -> None:
     assert among.position is None
 
 
+def test_the_order_of_queues_by_their_past_is_explained_with_its_figures() -> None:
+    """With the sibling that goes before, and the setting."""
+    h = Harness(
+        """
+        - {name: leaf, properties: {fair.weight: '2'}}
+        - {name: other, resources: {guaranteed: {memory: 9}}}
+        """,
+        root="properties: {fair.half-life: 10s}",
+    )
+    h.submit()
+    h.submit("neighbour", "root.other")
+    h.nodes("node")
+    h.ask_and_run("large", resource=a_resource(memory=8))
+    h.advance(10)
+    h.ask("next", resource=a_resource(memory=8))
+    h.ask("theirs", application_id="neighbour", resource=a_resource(memory=8))
+
+    place = explained(h).places[1]
+
+    assert ("root.leaf", 2, ("root.other",)) == (place.subject, place.number, place.ahead)
+    assert (
+        "the higher priority first, then below the guarantee, then the smaller mean use above it by weight, "
+        "half-life 10s: root.leaf used on average memory 4, weight 2: 0.2000 of root; "
+        "root.other is below its guarantee"
+    ) == place.order
+    assert place.position is not None
+    assert place.position.path.endswith("properties.fair.half-life")
+
+
 def test_only_the_first_of_those_ahead_are_named() -> None:
     """A queue may be long."""
     h = Harness()

@@ -98,10 +98,10 @@ def test_children_take_their_places_and_leave_them() -> None:
     order = ChildOrder()
     children = {name: a_child(name) for name in ("a", "b", "c")}
     for name, share in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
-        order.place(children[name], (share, 0.0, 0, name))
+        order.place(children[name], (0.0, share, 0.0, 0, name))
     first = order.names()
 
-    order.place(children["b"], (0.9, 0.0, 0, "b"))
+    order.place(children["b"], (0.0, 0.9, 0.0, 0, "b"))
     order.place(children["c"], None)
     order.place(children["c"], None)
 

@@ -225,6 +225,17 @@ def test_another_half_life_counts_from_now_on() -> None:
     assert {"vcore": 37.5} == pytest.approx(decayed_means(quicker, 2 * DAY + HOUR))
 
 
+def test_a_clock_that_is_set_back_a_year_is_no_harm() -> None:
+    """What is seen is the beginning of the span of the last change, and the new changes count little."""
+    use = raised_to(no_use(HOUR, EPOCH), {"vcore": 8}, EPOCH)
+    back = EPOCH - 365 * DAY
+
+    assert 0.0 <= decayed_means(raised_to(use, {"vcore": 4}, back), back)["vcore"] <= 8.0
+    assert {"vcore": 4.0} == pytest.approx(
+        decayed_means(raised_to(use, {"vcore": 4}, back), EPOCH + 99 * HOUR)
+    )
+
+
 ABOVE: Final[dict[str, tuple[dict[str, int], dict[str, int] | None, dict[str, int]]]] = {
     "all without a guarantee": ({"vcore": 60}, None, {"vcore": 60}),
     "what is above it": ({"vcore": 60}, {"vcore": 40}, {"vcore": 20}),

@@ -153,9 +153,9 @@ def test_the_command_says_how_much_it_has_run() -> None:
 def test_a_wrong_order_is_found_by_the_second_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else finds it: whatever is placed first, all of it agrees."""
 
-    def reversed_key(child: Queue, fair_max: Resource | None, *, by_priority: bool) -> ChildKey:
-        priority, share, waiting, name = child_key(child, fair_max, by_priority=by_priority)
-        return (priority, -share, waiting, name)
+    def reversed_key(child: Queue, fair_max: Resource | None, *, by_priority: bool, use: float) -> ChildKey:
+        priority, use, share, waiting, name = child_key(child, fair_max, by_priority=by_priority, use=use)
+        return (priority, use, -share, waiting, name)
 
     monkeypatch.setattr(tree, "child_key", reversed_key)
     summary = run_seeds(1, 50, steps=100, engines=["reference"], until=lambda: False, jobs=1)

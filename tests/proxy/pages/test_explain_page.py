@@ -1,4 +1,4 @@
-"""The examples of docs/explain.md: the commands print what the page says."""
+"""The examples of docs/explain.md, and of other pages of its form: the commands print what the page says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
 
-PAGE: Final = Path(__file__).parents[3] / "docs" / "explain.md"
+DOCS: Final = Path(__file__).parents[3] / "docs"
+PAGES: Final = (DOCS / "explain.md", DOCS / "fair-share.md")
 _EXAMPLE: Final = re.compile(
     r"^### ([^\n]+)\n(?:(?!^#).)*?"
     r"^```yaml\n(.*?)^```\n\n^```jsonl\n(.*?)^```\n\n^```text\n(.*?)^```",
@@ -30,8 +31,9 @@ class Example(NamedTuple):
 
 
 def examples() -> list[Example]:
-    """Return all examples of the page."""
-    return [Example(*match.groups()) for match in _EXAMPLE.finditer(PAGE.read_text(encoding="utf-8"))]
+    """Return all examples of the pages."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    return [Example(*match.groups()) for text in texts for match in _EXAMPLE.finditer(text)]
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
@@ -53,11 +55,12 @@ def test_an_example_prints_what_the_page_says(
     assert example.shown == printed
 
 
-def test_the_page_has_its_examples() -> None:
+def test_the_pages_have_their_examples() -> None:
     """One that is not found would not be tested."""
     assert [
         "Everything at once",
         "Rejected",
         "A preemption, from both sides",
         "Where would it go?",
+        "Who had the cluster yesterday",
     ] == [example.name for example in examples()]

@@ -114,6 +114,22 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
         )
         for text in ("5", "0/1h", "5/0s", "-1/1h", "five/1h", "5/1h/2", "5/")
     },
+    **{
+        f"a weight of {text!r} is refused": (
+            below_root(f"- {{name: a, properties: {{fair.weight: §{text}}}}}"),
+            f"fair.weight is {text!r}, and must be a number from 1 to 1000000",
+        )
+        for text in ("0", "-1", "1000001", "heavy", "1.5")
+    },
+    **{
+        f"a half-life of {text!r} is refused": (
+            below_root(
+                f"- {{name: a, parent: true, childtemplate: {{properties: {{fair.half-life: §{text}}}}}}}"
+            ),
+            f"fair.half-life is {text!r}, and must be a duration above zero, such as '7d'",
+        )
+        for text in ("0s", "-1h", "week")
+    },
     "all entries of a resource are read": (
         below_root("- {name: a, resources: {guaranteed: {memory: §x, vcore: 1, pods: §-1}}}"),
         "invalid quantity: 'x'",

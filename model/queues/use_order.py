@@ -1,0 +1,133 @@
+"""The order of sibling queues where their past or their weights count: `fair.half-life` and `fair.weight`.
+
+A queue below its guarantee goes before all others, whatever it has used. Of the others the one goes first
+whose mean use above its guarantee, as a share of what the parent could have and divided by its weight, is
+smaller. Without a half-life what counts is what is in use now. A parent without either setting orders its
+queues by their shares alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from ..configuration.queue_properties import FAIR_WEIGHT
+from ..resources.decayed_use import (
+    DecayedUse,
+    above,
+    decayed_means,
+    decayed_share,
+    no_use,
+    raised_to,
+    with_half_life,
+)
+from ..resources.resource import Resource
+from ..resources.shares import fair_share
+
+if TYPE_CHECKING:
+    from .queue import Queue
+
+__all__ = [
+    "DEPARTED_MAX",
+    "DepartedUse",
+    "is_below_guarantee",
+    "mean_use",
+    "take_up_use",
+    "use_rank",
+    "weight_of",
+]
+
+DEPARTED_MAX: Final = 10_000
+"""Of how many queues that are gone the use is kept; those with the smallest means are dropped first."""
+_BELOW_GUARANTEE: Final = -1.0
+
+
+def use_rank(child: Queue, limits: Resource | None, now_ns: int) -> float:
+    """Return the place of a child by its use; the smallest goes first.
+
+    Args:
+        child: The queue.
+        limits: What its parent could have at most.
+        now_ns: The moment of the order, the same for all siblings.
+    """
+    if is_below_guarantee(child):
+        return _BELOW_GUARANTEE
+    return decayed_share(mean_use(child, now_ns), limits, weight_of(child))
+
+
+def is_below_guarantee(queue: Queue) -> bool:
+    """Return whether a queue has a guarantee, and uses less of each type of it."""
+    return queue.guaranteed is not None and fair_share(queue.allocated, queue.guaranteed, None) < 1.0
+
+
+def mean_use(queue: Queue, now_ns: int) -> dict[str, float]:
+    """Return what a queue uses above its guarantee: the mean with a half-life, else what it is now."""
+    use = queue.decayed
+    if use is None:
+        return {name: float(amount) for name, amount in above(queue.allocated, queue.guaranteed).items()}
+    return decayed_means(use, now_ns)
+
+
+def weight_of(queue: Queue) -> int:
+    """Return the weight of a queue among its siblings, 1 unless it is configured."""
+    return queue.settings.fair_weight or 1
+
+
+def take_up_use(queue: Queue, departed: DecayedUse | None = None) -> None:
+    """Bring what is kept of a queue's use, and how it orders its children, up to date with its settings.
+
+    What was used stays as it is: another half-life or guarantee counts from now on.
+
+    Args:
+        queue: The queue, with its own settings, those of its parent, and its children.
+        departed: What is kept of a queue of the same path, which was removed.
+    """
+    half_life_ns = None if queue.parent is None else queue.parent.settings.fair_half_life_ns
+    if half_life_ns is None:
+        queue.decayed = None
+    else:
+        now_ns = queue.now_ns()
+        before = queue.decayed or departed or no_use(half_life_ns, now_ns)
+        use = with_half_life(before, half_life_ns, now_ns)
+        queue.decayed = raised_to(use, above(queue.allocated, queue.guaranteed), now_ns)
+    weighted = any(child.settings.fair_weight for child in queue.children.values() if child.managed)
+    by_template = queue.template is not None and FAIR_WEIGHT in queue.template.properties
+    queue.weighs_use = weighted or by_template or queue.settings.fair_half_life_ns is not None
+
+
+@final
+class DepartedUse:
+    """The use of queues that were removed: one that is made again goes on from it.
+
+    Args:
+        most: Of how many at most.
+    """
+
+    def __init__(self, most: int = DEPARTED_MAX) -> None:
+        self._most = most
+        self._uses: dict[str, DecayedUse] = {}
+
+    def __len__(self) -> int:
+        return len(self._uses)
+
+    def keep(self, path: str, use: DecayedUse, now_ns: int) -> None:
+        """Keep the use of a queue that is gone, unless less than one unit of each type is left of it."""
+        use = raised_to(use, {}, now_ns)
+        if _largest(use, now_ns) < 1.0:
+            return
+        if len(self._uses) >= self._most:
+            self._drop_smallest(now_ns)
+        self._uses[path] = use
+
+    def take(self, path: str) -> DecayedUse | None:
+        """Return the use of a queue that is made again, and keep it no longer; `None` if there is none."""
+        return self._uses.pop(path, None)
+
+    def _drop_smallest(self, now_ns: int) -> None:
+        """Drop a tenth of all, so that this is seldom done, and what has become less than a unit."""
+        ranked = sorted((-_largest(use, now_ns), path) for path, use in self._uses.items())
+        kept = [path for mean, path in ranked[: self._most * 9 // 10] if mean <= -1.0]
+        self._uses = {path: self._uses[path] for path in kept}
+
+
+def _largest(use: DecayedUse, now_ns: int) -> float:
+    return max(decayed_means(use, now_ns).values(), default=0.0)
