@@ -36,6 +36,13 @@ class RemoteSteps(ABC):
         """Deliver and schedule until nothing more happens; return how many cycles gave a result."""
         return self._step(v1.Step.RUN_UNTIL_IDLE) or 0
 
+    def settle(self) -> int:
+        """Do what `run_until_idle` does where no callback calls the scheduler: then once is enough.
+
+        A scheduler in another process does all of it.
+        """
+        return self.run_until_idle()
+
     def next_deadline_ns(self) -> int | None:
         """Return when the next timer or check is due on the virtual clock, `None` if none is."""
         return self._step(v1.Step.NEXT_DEADLINE)
