@@ -30,7 +30,7 @@ from .options import (
     TlsCertOption,
     TlsKeyOption,
 )
-from .serve import check_installed, rest_settings, run_server, seconds_of, server_settings
+from .serve import check_installed, rest_settings, run_server, server_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,8 +123,8 @@ def door(
             tls=tls,
             access=access,
             insecure_public=insecure_public,
-            stop_after_seconds=seconds_of("--stop-after", stop_after),
-            forget_after_seconds=None if forget_after is None else seconds_of("--forget-after", forget_after),
+            stop_after=stop_after,
+            forget_after=forget_after,
         )
         rest = (
             None

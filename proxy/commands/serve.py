@@ -51,7 +51,6 @@ __all__ = [
     "check_installed",
     "rest_settings",
     "run_server",
-    "seconds_of",
     "serve",
     "server_settings",
 ]
@@ -136,8 +135,8 @@ def serve(
             tls=(tls_cert, tls_key, client_ca),
             access=access,
             insecure_public=insecure_public,
-            stop_after_seconds=seconds_of("--stop-after", stop_after),
-            forget_after_seconds=None if forget_after is None else seconds_of("--forget-after", forget_after),
+            stop_after=stop_after,
+            forget_after=forget_after,
         )
         rest = (
             None
@@ -253,8 +252,8 @@ def server_settings(
     tls: tuple[Path | None, Path | None, Path | None],
     access: Path | None,
     insecure_public: bool,
-    stop_after_seconds: float,
-    forget_after_seconds: float | None,
+    stop_after: str,
+    forget_after: str | None,
 ) -> ServerSettings:
     """Return how to listen.
 
@@ -267,6 +266,8 @@ def server_settings(
     from ..server.server import ServerSettings
     from ..server.tls import server_credentials
 
+    stop_after_seconds = _seconds("--stop-after", stop_after)
+    forget_after_seconds = None if forget_after is None else _seconds("--forget-after", forget_after)
     where = read_address(address)
     credentials = server_credentials(*tls)
     _check_reach(where, protected=credentials is not None or insecure_public)
@@ -283,7 +284,7 @@ def server_settings(
     )
 
 
-def seconds_of(option: str, text: str) -> float:
+def _seconds(option: str, text: str) -> float:
     """Return the seconds of a duration.
 
     Raises:

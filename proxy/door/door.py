@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 from ...model.errors import LicorneError, RequestError
 from ..client.errors import ConnectionLostError
@@ -38,6 +38,8 @@ from .worker_checks import check_version, unusable_worker
 from .workers import LaunchedWorker, Launcher, WorkerTable
 
 __all__ = ["Door"]
+
+_Request = TypeVar("_Request", si.NodeRequest, si.ApplicationRequest, si.AllocationRequest)
 
 _START_SECONDS: Final = 60.0
 """How long the workers of a registration may take to start."""
@@ -272,15 +274,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(request.rmID, "NodeRequest")
-        taken = []
-        for name, part in nodes_by_partition(request).items():
-            link = manager.links.get(name)
-            if link is None:
-                self._any_link(manager).pass_on(part)
-            else:
-                link.update_node(part)
-                taken.append(link)
-        self._wait_for_room(taken)
+        self._hand_over(manager, nodes_by_partition(request), PartitionLink.update_node)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Take new and removed applications.
@@ -289,15 +283,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(request.rmID, "ApplicationRequest")
-        taken = []
-        for name, part in applications_by_partition(request).items():
-            link = manager.links.get(name)
-            if link is None:
-                self._any_link(manager).pass_on(part)
-            else:
-                link.update_application(part)
-                taken.append(link)
-        self._wait_for_room(taken)
+        self._hand_over(manager, applications_by_partition(request), PartitionLink.update_application)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Take asks, existing allocations and releases.
@@ -306,13 +292,22 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the request is refused as a whole, and nothing has changed.
         """
         manager = self._manager(request.rmID, "AllocationRequest")
+        self._hand_over(manager, allocations_by_partition(request), PartitionLink.update_allocation)
+
+    def _hand_over(
+        self,
+        manager: LinkedManager,
+        parts: Mapping[str, _Request],
+        update: Callable[[PartitionLink, _Request], None],
+    ) -> None:
+        """Give each partition its part of a request; then wait if one of them has no room for more."""
         taken = []
-        for name, part in allocations_by_partition(request).items():
+        for name, part in parts.items():
             link = manager.links.get(name)
             if link is None:
                 self._any_link(manager).pass_on(part)
             else:
-                link.update_allocation(part)
+                update(link, part)
                 taken.append(link)
         self._wait_for_room(taken)
 
