@@ -43,8 +43,8 @@ class WorkerSeen(TypedDict):
 class RayWorker:
     """Starts a process that serves at the address of its node; they end together, and Ray starts both again.
 
-    If Ray alone ends the actor, because it has lost its head or a part of a node, then the process serves
-    who is connected to it to the end.
+    If the actor alone ends, because Ray has lost its head or the node has lost its raylet, then the process
+    serves who is connected to it to the end.
 
     Args:
         arguments: Of `licorne serve`.
@@ -67,6 +67,7 @@ class RayWorker:
         except LicorneError:
             os._exit(1)  # Ray starts it again, maybe elsewhere.
         self._itself = ray.get_runtime_context().current_actor
+        self._raylet = os.getppid()
         threading.Thread(target=self._watch, name="licorne-ray-worker", daemon=True).start()
 
     def seen(self) -> WorkerSeen:
@@ -83,6 +84,8 @@ class RayWorker:
         import ray
 
         while not self._process.wait_for_end(_LOOK_SECONDS):
+            if os.getppid() != self._raylet:  # Ray's own look for this may take minutes to end the actor.
+                break
             if time.monotonic() - self._asked_at > _FORGOTTEN_SECONDS:
                 ray.kill(self._itself, no_restart=True)
         os._exit(1)
