@@ -90,8 +90,6 @@ class AllocationRecord:
         self._refusals: dict[_Identity, list[bytes]] = {}
         """Requests of one entry that are going to be rejected, and change nothing."""
         self._nodes_gone: dict[str, None] = {}
-        self.bytes_held = 0
-        """How long all entries are together."""
         self.asks = 0
         """How many asks wait."""
         self.allocations = 0
@@ -132,7 +130,6 @@ class AllocationRecord:
                 continue
             ask = message.SerializeToString()
             of_application[key] = _HeldEntry(ask, "", 0)
-            self.bytes_held += len(ask)
             self.asks += 1
         rewritten = [
             place
@@ -170,14 +167,13 @@ class AllocationRecord:
             self._drop_foreign(key)
         node = intern(node)
         self._foreign_nodes[key] = node
-        entry = self._foreign.setdefault(node, {})[key] = message.SerializeToString()
-        self.bytes_held += len(entry)
+        self._foreign.setdefault(node, {})[key] = message.SerializeToString()
 
     def _drop_foreign(self, key: str) -> None:
         node = self._foreign_nodes.pop(key, None)
         if node is not None:
             on_node = self._foreign[node]
-            self.bytes_held -= len(on_node.pop(key))
+            del on_node[key]
             if not on_node:
                 del self._foreign[node]
 
@@ -198,9 +194,7 @@ class AllocationRecord:
     def _resize(self, known: _HeldEntry, size: si.Resource) -> None:
         entry = si.Allocation.FromString(known.ask)
         entry.resourcePerAlloc.CopyFrom(size)
-        self.bytes_held -= len(known.ask)
         known.ask = entry.SerializeToString()
-        self.bytes_held += len(known.ask)
 
     def _refuse(self, message: si.Allocation) -> None:
         """Note that something is going to be rejected, and changes nothing."""
@@ -210,7 +204,6 @@ class AllocationRecord:
 
     def _add(self, name: str, key: str, entry: _HeldEntry) -> None:
         self._held.setdefault(name, {})[key] = entry
-        self.bytes_held += len(entry.ask)
         if entry.node:
             self.allocations += 1
         else:
@@ -222,7 +215,6 @@ class AllocationRecord:
         entry = of_application.pop(key)
         if not of_application:
             del self._held[name]
-        self.bytes_held -= len(entry.ask)
         if entry.node:
             self.allocations -= 1
         else:

@@ -63,14 +63,6 @@ class Creations:
         return len(self._there)
 
     @property
-    def bytes_held(self) -> int:
-        """How long all entries are together; each is visited."""
-        due = (
-            item.entry for items in self._due.values() for item in items if item.kind is not _DueKind.AGAIN
-        )
-        return sum(map(len, self._there.values())) + sum(map(len, due))
-
-    @property
     def there(self) -> Mapping[str, bytes]:
         """What was accepted and has not ended, by id."""
         return MappingProxyType(self._there)

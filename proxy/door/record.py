@@ -99,11 +99,6 @@ class PartitionRecord:
     # --------------------------------------------------------------------------------------- sizes
 
     @property
-    def bytes_held(self) -> int:
-        """How long all entries are together; nodes and applications are visited."""
-        return self._nodes.bytes_held + self._applications.bytes_held + self._allocations.bytes_held
-
-    @property
     def nodes(self) -> int:
         """How many nodes there are."""
         return len(self._nodes)

@@ -158,17 +158,3 @@ def test_warnings_about_tags_are_heard_once() -> None:
     book.begin_recovery(_NOW_NS)
 
     assert si.ApplicationResponse() == book.take_applications(response)
-
-
-def test_the_bytes_are_those_of_the_entries() -> None:
-    """A book that has nothing any more holds none."""
-    book = _a_book()
-    sizes = [entry.ByteSize() for entry in (a_node("n", 100), an_application("app"), an_allocation("a"))]
-
-    assert sum(sizes) == book.bytes_held
-
-    book.note_allocations(_release("a", si.STOPPED_BY_RM), 1)
-    book.note_applications(si.ApplicationRequest(remove=[si.RemoveApplicationRequest(applicationID="app")]))
-    book.note_nodes([_a_change(si.NodeInfo.DECOMISSION)])
-
-    assert 0 == book.bytes_held
