@@ -57,9 +57,10 @@ class _HeldEntry:
 class HeldAllocations:
     """What another worker gets, and what the RM is to hear before that."""
 
-    allocations: tuple[si.Allocation, ...]
-    """What runs, and what others run."""
-    asks: tuple[si.Allocation, ...]
+    allocations: tuple[bytes, ...]
+    """What runs, and what others run: messages `Allocation`."""
+    asks: tuple[bytes, ...]
+    """Likewise."""
     late: tuple[si.AllocationRequest, ...]
     """What is sent afterwards, in order: the RM waits for an answer to it."""
     released: tuple[si.AllocationRelease, ...]
@@ -249,7 +250,7 @@ class AllocationRecord:
                 self._drop(name, key)
             return False
         if kind == si.SCHEDULING_FAILED_ON_RM and (entry.session <= 0 or entry.session != session):
-            entry.node, entry.session = "", 0
+            entry.ask, entry.node, entry.session = _without_node(entry.ask), "", 0
             self.allocations -= 1
             self.asks += 1
             return False
@@ -357,7 +358,7 @@ class AllocationRecord:
         ending = self._ending.items()
         released = [self._release(*identity, text) for identity, text in ending if text != _SILENT]
         allocations, late = self._foreign_again()
-        asks: list[si.Allocation] = []
+        asks: list[bytes] = []
         for name, key, entry in [*self._all()]:
             if not entry.node:
                 asks.append(_again(entry))
@@ -372,7 +373,8 @@ class AllocationRecord:
             else:
                 allocations.append(_again(entry))
         refused = (request for requests in self._refusals.values() for request in requests)
-        again = [si.AllocationRequest(allocations=batch) for batch in batches(late, _BATCH_MAX)]
+        messages = [*map(si.Allocation.FromString, late)]
+        again = [si.AllocationRequest(allocations=batch) for batch in batches(messages, _BATCH_MAX)]
         again += map(si.AllocationRequest.FromString, refused)
         self._ending.clear()
         self._nodes_gone.clear()
@@ -396,13 +398,13 @@ class AllocationRecord:
             )
         return response
 
-    def _foreign_again(self) -> tuple[list[si.Allocation], list[si.Allocation]]:
+    def _foreign_again(self) -> tuple[list[bytes], list[bytes]]:
         """Return what others run, first what is on nodes that are there."""
-        there: list[si.Allocation] = []
-        elsewhere: list[si.Allocation] = []
+        there: list[bytes] = []
+        elsewhere: list[bytes] = []
         for node, on_node in self._foreign.items():
             found = there if self._has_node(node) else elsewhere
-            found += map(si.Allocation.FromString, on_node.values())
+            found += on_node.values()
         return there, elsewhere
 
     def _release(self, name: str, key: str, text: str) -> si.AllocationRelease:
@@ -415,8 +417,16 @@ class AllocationRecord:
         )
 
 
-def _again(entry: _HeldEntry) -> si.Allocation:
-    """Return an ask or allocation where it is now: the RM may have sent it elsewhere, or as placed."""
-    allocation = si.Allocation.FromString(entry.ask)
-    allocation.nodeID = entry.node
-    return allocation
+def _without_node(data: bytes) -> bytes:
+    """Return what the RM had placed itself as an ask."""
+    ask = si.Allocation.FromString(data)
+    ask.ClearField("nodeID")
+    return ask.SerializeToString()
+
+
+def _again(entry: _HeldEntry) -> bytes:
+    """Return an ask or allocation where it is now: the RM may have sent it elsewhere, or as placed.
+
+    Of a field that stands twice in the bytes of a message the last one counts.
+    """
+    return entry.ask + si.Allocation(nodeID=entry.node).SerializeToString()

@@ -63,8 +63,9 @@ class PartsToRecover:
 
     nodes: tuple[si.NodeInfo, ...]
     applications: tuple[si.AddApplicationRequest, ...]
-    allocations: tuple[si.Allocation, ...]
-    asks: tuple[si.Allocation, ...]
+    allocations: tuple[bytes, ...]
+    """Messages `Allocation`, as are the asks."""
+    asks: tuple[bytes, ...]
     late: tuple[_Request, ...]
     """Send these through the recovery as soon as it has started, before anything else of the RM. The RM waits
     for answers to them. They are not to be noted again."""

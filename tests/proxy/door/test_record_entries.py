@@ -73,7 +73,7 @@ def test_a_placed_ask_is_recovered_on_its_node_as_the_rm_has_sent_it() -> None:
     book.note_allocations(si.AllocationRequest(allocations=[larger]), 1)
     parts = book.begin_recovery(_NOW_NS)
 
-    assert (an_allocation("a", memory=30, node_id="n"),) == parts.allocations
+    assert [an_allocation("a", memory=30, node_id="n")] == [*map(si.Allocation.FromString, parts.allocations)]
     assert () == parts.asks
 
 
@@ -85,7 +85,7 @@ def test_an_allocation_that_could_not_be_started_is_recovered_as_an_ask() -> Non
     book.note_allocations(_release("b", si.SCHEDULING_FAILED_ON_RM), 1)
     parts = book.begin_recovery(_NOW_NS)
 
-    assert (an_allocation("a"), an_allocation("b")) == parts.asks
+    assert [an_allocation("a"), an_allocation("b")] == [*map(si.Allocation.FromString, parts.asks)]
 
 
 def test_what_is_about_to_end_and_could_not_be_started_does_not_wait_again() -> None:

@@ -135,14 +135,15 @@ class BookedDay:
     def _agree(self, parts: PartsToRecover) -> None:
         """Check that what another scheduler gets is what the RM knows."""
         record = self.manager.record
-        runs = [*parts.allocations]
+        runs = [*map(si.Allocation.FromString, parts.allocations)]
         for request in parts.late:
             if isinstance(request, si.AllocationRequest) and not request.releases.allocationsToRelease:
                 runs += request.allocations
         known = (*record.running.values(), *record.foreign.values())
         assert {task.key: _short(task.message()) for task in known} == _by_key(runs)
         # An ask of an application that was rejected meanwhile is to be rejected as well.
-        asks = [ask for ask in parts.asks if ask.applicationID in record.applications]
+        waiting = map(si.Allocation.FromString, parts.asks)
+        asks = [ask for ask in waiting if ask.applicationID in record.applications]
         assert {task.key: _short(task.message()) for task in record.waiting.values()} == _by_key(asks)
         assert {*record.applications} == {entry.applicationID for entry in parts.applications}
         drained = si.NodeInfo.CREATE_DRAIN
