@@ -13,7 +13,7 @@ from ..predicates.node_checks import NodeChecks, Pending
 from ..queues.application_entry import ApplicationEntry
 from ..resources.resource import Resource, fits
 from ..state.partition_state import PartitionState
-from ..state.placing import cancel_ordinary_reservations, commit, reserve
+from ..state.placing import commit, ordinary_reservations, reserve, unreserve
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason, refused
 
@@ -40,22 +40,22 @@ def try_required_node(
     if not fits(node.capacity, ask.resource):
         # It can never run there: no other ask gives way to it.
         return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
-    cancel_ordinary_reservations(state, node)
-    denied = ""
-    held_for_others = node.reserved and candidate.reserved_node != node.node_id
-    if not held_for_others and fits(node.available, ask.resource):
-        reason = refusal_of(state.node_checks, ask, node, allocate=True)
-        if isinstance(reason, Pending):
-            return PASSED_OVER
-        if reason is None and commit(state, entry, ask, node):
-            return True
-        if reason is not None:
-            denied = reason
-            state.notes.note(entry.application, ask.allocation_key, reason, now_ns)
+    yielding = ordinary_reservations(state, node)
+    held_for_others = node.reserved and not yielding and candidate.reserved_node != node.node_id
+    may_place = not held_for_others and fits(node.available, ask.resource)
+    reason = refusal_of(state.node_checks, ask, node, allocate=True) if may_place else None
+    if isinstance(reason, Pending):
+        return PASSED_OVER  # The reservations stay: until there is an answer nothing changes.
+    for owner, key in yielding:
+        unreserve(state, owner, key)
+    if may_place and reason is None and commit(state, entry, ask, node):
+        return True
+    if reason is not None:
+        state.notes.note(entry.application, ask.allocation_key, reason, now_ns)
     if not candidate.reserved_node and reserve(state, entry, ask, node, required=True):
         return False
-    if denied:
-        return FailedTry((denied_by_rm(ask, node.node_id, denied, now_ns),))
+    if reason:
+        return FailedTry((denied_by_rm(ask, node.node_id, reason, now_ns),))
     return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
 
 

@@ -17,10 +17,10 @@ from .partition_state import PartitionState
 from .reserved_asks import ReservedAsk
 
 __all__ = [
-    "cancel_ordinary_reservations",
     "commit",
     "count_accepted",
     "finish_placing",
+    "ordinary_reservations",
     "reserve",
     "unreserve",
 ]
@@ -103,18 +103,24 @@ def reserve(
     return True
 
 
-def cancel_ordinary_reservations(state: PartitionState, node: NodeEntry) -> None:
-    """Drop the reservations of a node that an ask has precedence over which can run nowhere else."""
+def ordinary_reservations(state: PartitionState, node: NodeEntry) -> list[tuple[ApplicationEntry, str]]:
+    """Return the reservations of a node that an ask has precedence over which can run nowhere else.
+
+    Each is given by its application and the key of its ask. Where there is one, nothing else is reserved: a
+    node has one reservation, or only those of asks that can run nowhere else.
+    """
     if not node.reserved:
-        return
+        return []
     keys = node.node.facts().reservations
-    for entry in list(state.entries.values()):
+    found = []
+    for entry in state.entries.values():
         if not entry.facts.reserved:
             continue
         for reservation, _ in entry.application.reservations.with_asks():
             yields = not reservation.required and reservation.node_id == node.node_id
             if reservation.allocation_key in keys and yields:
-                unreserve(state, entry, reservation.allocation_key)
+                found.append((entry, reservation.allocation_key))
+    return found
 
 
 def unreserve(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:

@@ -290,6 +290,25 @@ def test_an_ask_for_one_node_is_asked_about_that_one() -> None:
     assert {"a": "n2"} == scene.h.placements
 
 
+def test_an_ask_for_one_node_leaves_the_reservation_of_another_until_its_answer_has_come() -> None:
+    """It takes precedence with the answer; before it, what is between the two would get the node."""
+    scene = Deferred("n1")
+    scene.h.ask("first", resource=a_resource(memory=6))
+    scene.settle()
+    scene.h.ask("old")
+    scene.h.advance(3)
+    scene.settle()
+    scene.h.ask("daemon", required_node="n1", resource=a_resource(memory=1))
+    scene.h.cycle()
+    assert [("daemon", ("n1",))] == nodes_asked(scene)
+    assert ("old",) == scene.h.node("n1").reservations
+    scene.channel.answer()
+
+    assert RESULT is scene.h.cycle()
+    assert {"first": "n1", "daemon": "n1"} == scene.h.placements
+    assert () == scene.h.node("n1").reservations
+
+
 @pytest.mark.parametrize("unreservable", [True, False])
 def test_a_node_is_reserved_when_the_rm_agrees(*, unreservable: bool) -> None:
     """The question is one of its own."""
