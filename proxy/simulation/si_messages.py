@@ -38,12 +38,14 @@ def quantities(resource: si.Resource) -> dict[str, int]:
     return {name: resource.resources[name].value for name in sorted(resource.resources)}
 
 
-def node_request(rm_id: str, nodes: Iterable[SimulatedNode]) -> si.NodeRequest:
-    """Return the request that creates nodes."""
+def node_request(
+    rm_id: str, nodes: Iterable[SimulatedNode], action: si.NodeInfo.ActionFromRM
+) -> si.NodeRequest:
+    """Return the request that creates nodes, or changes them."""
     messages = [
         si.NodeInfo(
             nodeID=node.node_id,
-            action=si.NodeInfo.CREATE,
+            action=action,
             attributes={NODE_PARTITION: PARTITION, **node.attributes},
             schedulableResource=resource_message(node.resources),
         )

@@ -23,12 +23,12 @@ from ..si.api import ResourceManager, SchedulerAPI
 from .accounts import Account, Accounts, Owner
 from .callback_guard import CallbackGuard
 from .core import Core
+from .node_changes import NodeChanges
 from .reasons import without_names
 from .record import AskEntry, SimulationRecord
 from .si_messages import (
     ask_message,
     new_application_message,
-    node_request,
     release_message,
     resource_message,
 )
@@ -106,7 +106,7 @@ class SimulatedRM(ResourceManager):
         self._origin_ns = core.now_ns()
         self._tasks_total = workload.task_count()
         self._steps_done = 0
-        self._nodes = {node.node_id: node for node in workload.nodes}
+        self._nodes = NodeChanges(workload, core.api, record, RM_ID)
         self._applications: dict[str, SubmittedApplication] = {}
         self._work: dict[str, Work] = {}
         self._event_queue = EventQueue(workload)
@@ -125,16 +125,23 @@ class SimulatedRM(ResourceManager):
             extraConfig=_NO_EVENTS,
         )
         self._core.api.register_resource_manager(request, self._guard)
-        self._core.api.update_node(node_request(RM_ID, self._workload.nodes))
+        self._nodes.start()
 
     def next_event_ns(self) -> int | None:
-        """Return when something is submitted or ends next."""
-        return self._event_queue.next_ns()
+        """Return when something is submitted or ends next, or a node changes."""
+        moments_ns = (self._event_queue.next_ns(), self._nodes.next_ns())
+        return min((moment_ns for moment_ns in moments_ns if moment_ns is not None), default=None)
 
     def deliver(self, now_ns: int) -> None:
-        """End the tasks whose time is over, then submit what is due: ended tasks free their room first."""
+        """End the tasks whose time is over, change nodes, then submit what is due.
+
+        Ended tasks free their room first, and are not lost with a node that fails at their ends.
+        """
         while (key := self._event_queue.pop_end(now_ns)) is not None:
             self._end(key, now_ns)
+        if self._nodes.next_ns() is not None:
+            self._pending_requests.send()
+            self._nodes.change(now_ns)
         while (submission := self._event_queue.pop_submission(now_ns)) is not None:
             application, task = submission
             if task is None:
@@ -164,12 +171,7 @@ class SimulatedRM(ResourceManager):
 
     def update_node(self, response: si.NodeResponse) -> None:
         """Write the capacity of the nodes that the scheduler takes."""
-        for accepted in response.accepted:
-            resources = self._nodes[accepted.nodeID].resources
-            self._record.capacity_changed(self._now_ns(), resources, 1, node_id=accepted.nodeID)
-        for rejected in response.rejected:
-            reason = without_names(rejected.reason, rejected.nodeID)
-            self._record.remarks.refusals[f"node rejected: {reason}"] += 1
+        self._nodes.answered(response, self._now_ns())
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Ask for the tasks of accepted applications; give up those of rejected and failed ones."""
@@ -317,7 +319,8 @@ class SimulatedRM(ResourceManager):
                 self._ask_again(key, replace(entry, was_placed=True, node_id=""))
             else:
                 entry = self._record.stopped(key, self._now_ns())
-                self._ask_again(key, replace(entry, was_placed=True, node_id=""))
+                again = replace(entry, was_placed=True, node_id="")
+                self._ask_again(key, again, is_due=self._nodes.is_asked_again(entry.node_id))
         elif key in self._record.waiting:
             self._ask_again(key, self._record.taken_back(key, self._now_ns()))
 
@@ -330,12 +333,13 @@ class SimulatedRM(ResourceManager):
         else:
             self._record.given_up(self._record.stopped(key, now_ns))
 
-    def _ask_again(self, key: str, entry: AskEntry) -> None:
-        """Ask again for work that was taken back, under a new key; not for a placeholder."""
+    def _ask_again(self, key: str, entry: AskEntry, *, is_due: bool = True) -> None:
+        """Ask again for work that was taken back, if it is due, under a new key; not for a placeholder."""
         work = self._work.pop(key)
         if entry.is_placeholder:
             return
-        if self._applications[entry.application_id].phase is ApplicationPhase.ENDED:
+        if not is_due or self._applications[entry.application_id].phase is ApplicationPhase.ENDED:
+            self._steps_done += 1
             self._record.given_up(entry)
             return
         again = replace(work, repetition=work.repetition + 1)

@@ -17,9 +17,16 @@ from ....model.configuration.words import did_you_mean
 from ...files.input_files import NODES_MAX
 from ...files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
 from .queue_tree import configuration_for
-from .scenario_documents import ApplicationsDocument, NodesDocument, ScenarioDocument, TasksDocument
+from .scenario_documents import (
+    ApplicationsDocument,
+    NodeEventDocument,
+    NodesDocument,
+    ScenarioDocument,
+    TasksDocument,
+)
 from .scenario_errors import text_of
-from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedNode, SimulatedTask, Workload
+from .scenario_events import node_event_findings, node_events, nodes_of
+from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
 
 __all__ = ["read_scenario"]
 
@@ -29,6 +36,8 @@ _SECTIONS: Final[dict[str, type[BaseModel]]] = {
     "nodes": NodesDocument,
     "applications": ApplicationsDocument,
     "tasks": TasksDocument,
+    "events": NodeEventDocument,
+    "add": NodesDocument,
 }
 
 
@@ -52,10 +61,11 @@ def read_scenario(path: Path, seed: int = 1) -> Workload:
     random = Random(seed)  # noqa: S311 - a simulation has no secrets
     return Workload(
         name=document.name or path.stem,
-        nodes=tuple(_nodes(document)),
+        nodes=tuple(nodes_of(document.nodes)),
         applications=tuple(_applications(document, random)),
         default_configuration=configuration,
         configuration_notes=notes,
+        node_events=node_events(document),
     )
 
 
@@ -95,6 +105,7 @@ def _contradictions(document: ScenarioDocument, located: LocatedYaml) -> Iterato
     """Yield what is wrong between parts that are right by themselves."""
     yield from _repeated(located, "nodes", "prefix", [nodes.prefix for nodes in document.nodes])
     yield from _repeated(located, "applications", "name", [one.name for one in document.applications])
+    yield from node_event_findings(document, located)
     if document.queues is None:
         yield from _queues_in_queues(document, located)
     count = sum(nodes.count for nodes in document.nodes)
@@ -135,7 +146,8 @@ def _configuration(document: ScenarioDocument, located: LocatedYaml) -> tuple[st
         paths = (one.queue.lower() for one in document.applications)
         parts = {**yaml.safe_load(configuration_for(paths))["partitions"][0], **parts}
     text: str = yaml.safe_dump({"partitions": [{"name": "default", **parts}]}, sort_keys=False)
-    node_types = {name for nodes in document.nodes for name in nodes.resources}
+    added = [event.add for event in document.events if event.add is not None]
+    node_types = {name for nodes in (*document.nodes, *added) for name in nodes.resources}
     report = inspect(text, node_types=node_types)
     if report.errors:
         raise located.error(_findings(report.errors, located))
@@ -149,15 +161,6 @@ def _findings(problems: Iterable[Problem], located: LocatedYaml) -> list[RuleFin
         located.finding_at(problem.path.removeprefix("partitions[0]").removeprefix("."), problem.text)
         for problem in problems
     ]
-
-
-def _nodes(document: ScenarioDocument) -> Iterator[SimulatedNode]:
-    """Yield every node."""
-    for nodes in document.nodes:
-        for number in range(1, nodes.count + 1):
-            yield SimulatedNode(
-                node_id=f"{nodes.prefix}-{number}", resources=nodes.resources, attributes=nodes.attributes
-            )
 
 
 def _applications(document: ScenarioDocument, random: Random) -> Iterator[SimulatedApplication]:

@@ -23,6 +23,12 @@ applications:
         duration: 5m..20m        # drawn between the two, or one duration; absent: to the end
         after: 1m                # when they are asked for, after the application; default 0
         priority: 10             # default 0
+events:                          # optional: nodes that come and go, each event with one of add, remove,
+  - at: 2h                       # drain and restore
+    add: {prefix: new, resources: {vcore: 16}}
+  - at: 3h
+    remove: [small-1]            # or one name
+    again: true                  # what ran on it is asked for again, default false
 """
 
 from __future__ import annotations
@@ -43,6 +49,7 @@ from .scenario_errors import shown
 __all__ = [
     "ApplicationsDocument",
     "DurationRange",
+    "NodeEventDocument",
     "NodesDocument",
     "ScenarioDocument",
     "TasksDocument",
@@ -177,6 +184,25 @@ class ApplicationsDocument(_ScenarioMapping):
     tasks: Annotated[list[TasksDocument], Field(min_length=1)]
 
 
+def _names(value: object) -> object:
+    """Return a list of names; one name may stand alone."""
+    return [value] if isinstance(value, str) else value
+
+
+_Names: TypeAlias = Annotated[list[str] | None, BeforeValidator(_names), Field(min_length=1)]
+
+
+class NodeEventDocument(_ScenarioMapping):
+    """Nodes that change at one time."""
+
+    at: _Duration
+    add: NodesDocument | None = None
+    remove: _Names = None
+    drain: _Names = None
+    restore: _Names = None
+    again: bool | None = None
+
+
 class ScenarioDocument(_ScenarioMapping):
     """The whole file; the reader of queue configurations checks those parts."""
 
@@ -188,3 +214,4 @@ class ScenarioDocument(_ScenarioMapping):
     nodesortpolicy: JsonValue = None
     preemption: JsonValue = None
     applications: Annotated[list[ApplicationsDocument], Field(min_length=1)]
+    events: list[NodeEventDocument] = []

@@ -10,6 +10,7 @@ __all__ = ["shown", "text_of"]
 
 _WANTED: Final = {
     "int_type": "expected a whole number",
+    "bool_type": "expected true or false",
     "string_type": "expected a text",
     "list_type": "expected a list",
     "dict_type": "expected a mapping",

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import repeat
+from itertools import chain, repeat
 
 __all__ = [
     "GangStyle",
     "InputNote",
+    "NodeChange",
+    "NodeEvent",
     "SimulatedApplication",
     "SimulatedNode",
     "SimulatedTask",
@@ -36,6 +38,31 @@ class SimulatedNode:
     node_id: str
     resources: Mapping[str, int]
     attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+class NodeChange(Enum):
+    """What happens to nodes while a simulation runs; the values are the keys of a scenario."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    """The node is gone at once, as after a failure, and what runs on it ends."""
+    DRAIN = "drain"
+    """The node gets nothing more, and what runs on it runs on."""
+    RESTORE = "restore"
+    """A drained node takes work again; a removed one comes back, empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEvent:
+    """Nodes that change at one moment.
+
+    `is_repeated` says of nodes that are removed whether what ran on them is asked for again.
+    """
+
+    at_ns: int
+    change: NodeChange
+    nodes: tuple[SimulatedNode, ...]
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +135,7 @@ class InputNote:
 class Workload:
     """A whole simulation: a cluster, what is submitted to it, and a queue configuration that fits.
 
+    `nodes` are there from the start, and `node_events` change them, in the order of their times.
     `configuration_notes` are about that configuration, and matter unless another one replaces it.
     """
 
@@ -117,10 +145,16 @@ class Workload:
     default_configuration: str
     notes: tuple[InputNote, ...] = ()
     configuration_notes: tuple[InputNote, ...] = ()
+    node_events: tuple[NodeEvent, ...] = ()
+
+    def all_nodes(self) -> tuple[SimulatedNode, ...]:
+        """Return every node that is there at some time, each once."""
+        added = (event.nodes for event in self.node_events if event.change is NodeChange.ADD)
+        return (*self.nodes, *chain.from_iterable(added))
 
     def node_types(self) -> set[str]:
         """Return the resource types that some node has."""
-        return {name for node in self.nodes for name in node.resources}
+        return {name for node in self.all_nodes() for name in node.resources}
 
     def task_count(self) -> int:
         """Return the number of asks that will be submitted."""
@@ -129,7 +163,7 @@ class Workload:
 
 def count_tasks_larger_than_every_node(workload: Workload) -> int:
     """Return how many pieces of work fit on no node, not even on an empty one."""
-    shapes = _distinct_shapes(node.resources for node in workload.nodes)
+    shapes = _distinct_shapes(node.resources for node in workload.all_nodes())
     answers: dict[tuple[tuple[str, int], ...], bool] = {}
     count = 0
     for application in workload.applications:
@@ -143,7 +177,7 @@ def count_tasks_larger_than_every_node(workload: Workload) -> int:
 
 def count_gangs_larger_than_the_cluster(workload: Workload) -> int:
     """Return how many gangs ask for more of something than all nodes have together."""
-    there = _sum(node.resources for node in workload.nodes)
+    there = _sum(node.resources for node in workload.all_nodes())
     return sum(
         not _fits(application.gang_resources(), there)
         for application in workload.applications
