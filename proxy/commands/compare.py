@@ -15,15 +15,10 @@ from ..process_settings import prepare_process
 from ..scheduler.engine_names import engine_named
 from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ..terminal.standard_output import write_line
+from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
 from .options import (
     AsJsonOption,
     EngineOption,
-    EstimateFactorOption,
-    GangOption,
-    NodesOption,
-    OwnTimesOption,
-    SeedOption,
-    TaskProcessorsOption,
     ThreadsOption,
     UsersOption,
 )
@@ -44,6 +39,7 @@ _FAILED: Final = 1
 """The status of a comparison of which a condition of `--fail-if` holds."""
 
 
+@with_input_settings
 def compare(
     *,
     a: Annotated[Path, typer.Argument(metavar="A", help="The queues as they are (queues.yaml).")],
@@ -62,15 +58,10 @@ def compare(
             help="End with status 1 if this holds, such as 'p95 wait of root.prod > 5m'; may be repeated.",
         ),
     ] = None,
-    nodes: NodesOption = None,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
-    own_times: OwnTimesOption = False,
     users: UsersOption = None,
-    seed: SeedOption = 1,
-    gang: GangOption = False,
-    task_processors: TaskProcessorsOption = None,
-    estimate_factor: EstimateFactorOption = None,
+    input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     as_json: AsJsonOption = False,
 ) -> None:
     """Run one input under two configurations, and say which jobs start later in B and which earlier.
@@ -80,17 +71,13 @@ def compare(
     from ..resolvers.user_file import read_users
     from ..simulation.comparison.conditions import read_condition
     from ..simulation.scheduler_core import SchedulerCore
-    from ..simulation.workloads.inputs import InputOptions
-    from ..simulation.workloads.swf import JobOptions
 
-    jobs = JobOptions(whole=gang, task_processors=task_processors, estimate_factor=estimate_factor)
-    options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed, jobs=jobs)
     prepare_process()
     with ends_on(LicorneError, _WHO):
         conditions = [read_condition(text) for text in fail_if or ()]
         resolver = None if users is None else read_users(users)
         comparison = _compared(
-            options,
+            input_settings.of(input_path),
             (a, b),
             conditions,
             engine=engine_named(engine),

@@ -11,15 +11,10 @@ import typer
 
 from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
+from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
 from .options import (
     AsJsonOption,
     EngineOption,
-    EstimateFactorOption,
-    GangOption,
-    NodesOption,
-    OwnTimesOption,
-    SeedOption,
-    TaskProcessorsOption,
     ThreadsOption,
     UsersOption,
     whole_number,
@@ -92,6 +87,7 @@ def moment_command(
     return decorated
 
 
+@with_input_settings
 def _moment(
     *,
     input_path: Annotated[
@@ -124,18 +120,13 @@ def _moment(
     rm: Annotated[
         str | None, typer.Option("--rm", help="The resource manager, where several have the application.")
     ] = None,
-    nodes: NodesOption = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="The queues (queues.yaml) instead of those of the input.")
     ] = None,
     users: UsersOption = None,
+    input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
-    own_times: OwnTimesOption = False,
-    seed: SeedOption = 1,
-    gang: GangOption = False,
-    task_processors: TaskProcessorsOption = None,
-    estimate_factor: EstimateFactorOption = None,
     as_json: AsJsonOption = False,
 ) -> Moment:
     """Return the moment that the options say.
@@ -145,12 +136,9 @@ def _moment(
     """
     from ..explanation.played_input import PlayOptions, moment_ns
     from ..scheduler.engine_names import engine_named
-    from ..simulation.workloads.inputs import InputOptions
-    from ..simulation.workloads.swf import JobOptions
 
-    jobs = JobOptions(whole=gang, task_processors=task_processors, estimate_factor=estimate_factor)
     options = PlayOptions(
-        input=InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed, jobs=jobs),
+        input=input_settings.of(input_path),
         config_path=config,
         users_path=users,
         engine=engine_named(engine),

@@ -20,20 +20,14 @@ __all__ = [
     "AsJsonOption",
     "ClientCaOption",
     "EngineOption",
-    "EstimateFactorOption",
     "ForgetAfterOption",
-    "GangOption",
     "InsecurePublicOption",
     "LogFormatOption",
     "NoRestOption",
-    "NodesOption",
-    "OwnTimesOption",
     "RestAddressOption",
     "RestTokenOption",
-    "SeedOption",
     "ServedConfigOption",
     "StopAfterOption",
-    "TaskProcessorsOption",
     "ThreadsOption",
     "TlsCertOption",
     "TlsKeyOption",
@@ -61,9 +55,6 @@ def whole_number(option: str, at_least: int | None = None) -> Callable[[str | in
     return read
 
 
-NodesOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--nodes", help="The nodes of openb pods (.csv), or the machines of a log.")
-]
 UsersOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--users", help="Users with lists of groups (.yaml), asked instead of who is configured."),
@@ -78,39 +69,6 @@ ThreadsOption: TypeAlias = Annotated[
         metavar="NUMBER",
         parser=whole_number("--threads"),
         help="How many threads the engine `threads` has; the cycles of as many partitions run at once.",
-    ),
-]
-OwnTimesOption: TypeAlias = Annotated[
-    bool, typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them.")
-]
-SeedOption: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        metavar="NUMBER",
-        parser=whole_number("--seed"),
-        help="What durations of a scenario are drawn with.",
-    ),
-]
-GangOption: TypeAlias = Annotated[
-    bool, typer.Option("--gang", help="Start each job of a log as a whole, instead of task by task.")
-]
-TaskProcessorsOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--task-processors",
-        metavar="NUMBER",
-        parser=whole_number("--task-processors", 1),
-        help="How many processors a task of a log has at most; by default what its request or a node says.",
-    ),
-]
-EstimateFactorOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--estimate-factor",
-        metavar="NUMBER",
-        parser=whole_number("--estimate-factor", 1),
-        help="The walltime of jobs of a log without a requested time, in run times; by default none.",
     ),
 ]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -16,15 +16,10 @@ from ..process_settings import prepare_process
 from ..scheduler.engine_names import engine_named
 from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ..terminal.standard_output import write_line
+from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
 from .options import (
     AsJsonOption,
     EngineOption,
-    EstimateFactorOption,
-    GangOption,
-    NodesOption,
-    OwnTimesOption,
-    SeedOption,
-    TaskProcessorsOption,
     ThreadsOption,
     UsersOption,
 )
@@ -59,6 +54,7 @@ def simulate_command(
         open_core: Opens the scheduler that is simulated, with a resolver of groups and a number of threads.
     """
 
+    @with_input_settings
     def command(
         *,
         input_path: Annotated[
@@ -68,18 +64,13 @@ def simulate_command(
                 help="A scenario (.yaml), a log (.swf), openb pods (.csv) or a transcript (.jsonl).",
             ),
         ],
-        nodes: NodesOption = None,
         config: Annotated[
             Path | None, typer.Option(help="The queues (queues.yaml); by default what fits the input.")
         ] = None,
         engine: EngineOption = "direct",
         threads: ThreadsOption = None,
-        own_times: OwnTimesOption = False,
         users: UsersOption = None,
-        seed: SeedOption = 1,
-        gang: GangOption = False,
-        task_processors: TaskProcessorsOption = None,
-        estimate_factor: EstimateFactorOption = None,
+        input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
         as_json: AsJsonOption = False,
         report_path: Annotated[
             Path | None,
@@ -108,11 +99,7 @@ def simulate_command(
     ) -> None:
         """Run a workload against the scheduler on a virtual clock, and report what became of it."""
         from ..resolvers.user_file import read_users
-        from ..simulation.workloads.inputs import InputOptions
-        from ..simulation.workloads.swf import JobOptions
 
-        jobs = JobOptions(whole=gang, task_processors=task_processors, estimate_factor=estimate_factor)
-        options = InputOptions(path=input_path, nodes_path=nodes, own_times=own_times, seed=seed, jobs=jobs)
         prepare_process()
         with ends_on(LicorneError, "licorne simulate"):
             outputs = report_outputs(
@@ -127,12 +114,12 @@ def simulate_command(
             )
             resolver = None if users is None else read_users(users)
             report = _run(
-                options,
+                input_settings.of(input_path),
                 config,
                 engine_named(engine),
                 lambda name: open_core(name, resolver, threads),
                 with_figures=outputs.needs_figures(),
-                with_jobs=gang or outputs.needs_jobs(),
+                with_jobs=input_settings.gang or outputs.needs_jobs(),
             )
         _print(report, as_json=as_json)
         with ends_on(LicorneError, "licorne simulate"):

@@ -25,7 +25,7 @@ from ..simulation.given_queues import GivenQueues, partitions_in, read_queues
 from ..simulation.record import SimulationRecord
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulated_rm import SimulatedRM
-from ..simulation.workloads.inputs import InputKind, InputOptions, kind_of_input, load_input
+from ..simulation.workloads.inputs import InputKind, InputOptions, checked_kind, load_input
 from ..simulation.workloads.transcript_input import Transcript
 from ..transcripts.replay import Replay
 from ..transcripts.transcript import Line, read_transcript
@@ -98,7 +98,7 @@ def play_input(options: PlayOptions) -> Iterator[PlayedInput]:
         raise LicorneError("a moment (--at) and a line (--after) are two ends: name one of them")
     given = None if options.config_path is None else read_queues(options.config_path)
     resolver = None if options.users_path is None else read_users(options.users_path)
-    is_replayed = kind_of_input(options.input.path) is InputKind.TRANSCRIPT
+    is_replayed = checked_kind(options.input) is InputKind.TRANSCRIPT
     if options.after_line is not None and not is_replayed:
         raise LicorneError(f"{options.input.path} has no lines to stop after: only a transcript has (--at)")
     core = SchedulerCore(options.engine, resolver, options.threads)
@@ -193,7 +193,7 @@ def _place_finder(options: PlayOptions) -> Where:
     path = options.input.path
     if options.config_path is not None:
         return lambda position: f"{options.config_path}:{position.line}:{position.column}"
-    if kind_of_input(path) is not InputKind.SCENARIO:
+    if checked_kind(options.input) is not InputKind.SCENARIO:
         return lambda _: ""  # The queues were generated for a trace: they are in no file.
     positions = read_located_yaml(path).positions
 

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final
 
 from ...model.resources.quantities import INT64_MAX
 from .input_errors import InputError
+from .packed_files import PACKING_ERRORS, unpacked
 
 __all__ = [
     "NANOSECONDS_IN_SECOND",
@@ -33,12 +34,16 @@ _PIECE_BYTES: Final = 2**20
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, with or without a byte order mark and with any line ends.
 
+    A file that gzip, bzip2 or xz has made is unpacked, whatever its name is.
+
     Raises:
-        InputError: The file cannot be read, is larger than 1 GiB, or is no UTF-8.
+        InputError: The file cannot be read or unpacked, has more than 1 GiB of text, or is no UTF-8.
     """
     try:
-        with path.open("rb") as file:
-            return _text(file, path)
+        with path.open("rb") as file, unpacked(file) as text:
+            return _text(text, path)
+    except PACKING_ERRORS as error:
+        raise InputError(path, f"cannot be unpacked: {error}") from error
     except OSError as error:
         raise InputError(path, f"cannot be read: {error.strerror or error}") from error
 

@@ -61,6 +61,7 @@ def new_application_message(application: SimulatedApplication) -> si.AddApplicat
         queueName=application.queue,
         partitionName=PARTITION,
         ugi=si.UserGroupInformation(user=application.user, groups=application.groups),
+        tags=application.tags,
     )
     if application.walltime_ns is not None:
         message.tags[WALLTIME_TAG] = duration_text(application.walltime_ns)

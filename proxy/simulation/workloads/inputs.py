@@ -9,13 +9,18 @@ from typing import Final
 
 from ...files.input_errors import InputError
 from ...files.input_files import read_text
+from ...files.packed_files import unpacked_name
+from ...terminal.tables import counted
+from .csv_log import read_csv_log
+from .csv_mapping import read_csv_mapping
+from .cutting import WorkloadCut, cut_workload
 from .openb import POD_COLUMNS, OpenbMode, read_openb
 from .scenario import read_scenario
-from .swf import JobOptions, read_swf
+from .swf import JobOptions, read_swf, workload_of_log
 from .transcript_input import Transcript, read_timed_transcript
 from .workload import Workload
 
-__all__ = ["InputKind", "InputOptions", "kind_of_input", "load_input"]
+__all__ = ["InputKind", "InputOptions", "checked_kind", "kind_of_input", "load_input"]
 
 _COLUMNS_OF_A_JOB: Final = 18
 _FORMATS: Final = f"openb pods ({','.join(POD_COLUMNS)}), SWF, a transcript and a scenario"
@@ -25,12 +30,15 @@ class InputKind(Enum):
     """The kinds of input files."""
 
     OPENB = "openb pods"
+    CSV = "CSV file of jobs"
     SWF = "standard workload format"
     TRANSCRIPT = "transcript"
     SCENARIO = "scenario"
 
 
 _A: Final = {
+    InputKind.CSV: "a CSV file of jobs",
+    InputKind.SWF: "a log in the standard workload format",
     InputKind.OPENB: "a file of openb pods",
     InputKind.TRANSCRIPT: "a transcript",
     InputKind.SCENARIO: "a scenario",
@@ -55,6 +63,8 @@ class InputOptions:
         own_times: Whether the pods of an openb trace come at their own times, instead of being packed.
         seed: The seed with which durations of a scenario are drawn.
         jobs: How the jobs of a log become applications.
+        csv_mapping_path: What says which columns of a CSV file of jobs mean what; `None` for other inputs.
+        cut: What part of the workload is taken, and how it is scaled; a transcript has no parts.
     """
 
     path: Path
@@ -62,6 +72,8 @@ class InputOptions:
     own_times: bool = False
     seed: int = 1
     jobs: JobOptions = field(default_factory=JobOptions)
+    csv_mapping_path: Path | None = None
+    cut: WorkloadCut = field(default_factory=WorkloadCut)
 
 
 def load_input(options: InputOptions) -> Workload | Transcript:
@@ -70,12 +82,37 @@ def load_input(options: InputOptions) -> Workload | Transcript:
     Raises:
         LicorneError: Something cannot be read or is wrong, with its place; nothing is returned then.
     """
-    kind = kind_of_input(options.path)
+    kind = checked_kind(options)
+    work = _loaded(options, kind)
+    if options.cut == WorkloadCut() or isinstance(work, Transcript):
+        return work
+    part = cut_workload(work, options.cut)
+    if not part.applications:
+        text = f"no job is left of {counted(len(work.applications), 'job')} by the cut"
+        raise InputError(options.path, text)
+    return part
+
+
+def checked_kind(options: InputOptions) -> InputKind:
+    """Return the kind of an input, once it is clear that the options are for it.
+
+    Raises:
+        InputError: It cannot be read, is of no known kind, or an option is for inputs of other kinds.
+    """
+    kind = kind_of_input(options.path, options.csv_mapping_path)
     if options.nodes_path is not None and kind in {InputKind.SCENARIO, InputKind.TRANSCRIPT}:
         raise InputError(options.path, f"a {kind.value} brings its own nodes: leave out {options.nodes_path}")
-    if options.jobs != JobOptions() and kind is not InputKind.SWF:
+    if options.jobs != JobOptions() and kind not in {InputKind.SWF, InputKind.CSV}:
         text = f"--gang, --task-processors and --estimate-factor are for logs of jobs, and this is {_A[kind]}"
         raise InputError(options.path, text)
+    if options.cut != WorkloadCut() and kind is InputKind.TRANSCRIPT:
+        text = "a transcript is neither cut nor scaled: its lines follow from those before them"
+        raise InputError(options.path, text)
+    return kind
+
+
+def _loaded(options: InputOptions, kind: InputKind) -> Workload | Transcript:
+    """Return the whole of an input."""
     match kind:
         case InputKind.OPENB:
             if options.nodes_path is None:
@@ -88,6 +125,10 @@ def load_input(options: InputOptions) -> Workload | Transcript:
                 )
             mode = OpenbMode.OWN_TIMES if options.own_times else OpenbMode.PACKING
             return read_openb(options.nodes_path, options.path, mode)
+        case InputKind.CSV:
+            assert options.csv_mapping_path is not None, "only a mapping makes it one"
+            log = read_csv_log(options.path, read_csv_mapping(options.csv_mapping_path))
+            return workload_of_log(log, options.nodes_path, options.jobs)
         case InputKind.SWF:
             return read_swf(options.path, options.nodes_path, options.jobs)
         case InputKind.TRANSCRIPT:
@@ -96,13 +137,22 @@ def load_input(options: InputOptions) -> Workload | Transcript:
             return read_scenario(options.path, options.seed)
 
 
-def kind_of_input(path: Path) -> InputKind:
+def kind_of_input(path: Path, csv_mapping_path: Path | None = None) -> InputKind:
     """Return the kind of a file: by its suffix, else by its first line that is no comment.
 
+    Args:
+        path: The file.
+        csv_mapping_path: The mapping of its columns; it is a CSV file of jobs with one.
+
     Raises:
-        InputError: The file cannot be read, or is of no known kind.
+        InputError: The file cannot be read, is of no known kind, or has a mapping and is of another kind.
     """
-    kind = _SUFFIXES.get(path.suffix.lower())
+    if csv_mapping_path is not None:
+        other = _SUFFIXES.get(unpacked_name(path).suffix.lower(), InputKind.OPENB)
+        if other is not InputKind.OPENB:
+            raise InputError(path, f"this is {_A[other]}: it has no columns for {csv_mapping_path}")
+        return InputKind.CSV
+    kind = _SUFFIXES.get(unpacked_name(path).suffix.lower())
     return kind if kind is not None else _kind_of_text(path, read_text(path))
 
 

@@ -16,6 +16,7 @@ from ....model.configuration.reader import inspect
 from ....model.configuration.words import did_you_mean
 from ...files.input_files import NODES_MAX
 from ...files.located_yaml import LocatedYaml, YamlValue, read_located_yaml
+from ...files.packed_files import unpacked_name
 from .queue_tree import configuration_for
 from .scenario_documents import (
     ApplicationsDocument,
@@ -60,7 +61,7 @@ def read_scenario(path: Path, seed: int = 1) -> Workload:
     configuration, notes = _configuration(document, located)
     random = Random(seed)  # noqa: S311 - a simulation has no secrets
     return Workload(
-        name=document.name or path.stem,
+        name=document.name or unpacked_name(path).stem,
         nodes=tuple(nodes_of(document.nodes)),
         applications=tuple(_applications(document, random)),
         default_configuration=configuration,

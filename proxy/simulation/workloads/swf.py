@@ -37,6 +37,7 @@ from typing import Final
 from ....model.resources.quantities import INT64_MAX
 from ...files.input_errors import InputError
 from ...files.input_files import NANOSECONDS_IN_SECOND
+from ...files.packed_files import unpacked_name
 from ...terminal.tables import counted
 from .queue_tree import configuration_for, queue_name
 from .swf_log import CANCELLED, UNKNOWN, SwfJob, SwfLog, read_swf_log
@@ -50,7 +51,7 @@ from .swf_machines import (
 )
 from .workload import GangStyle, InputNote, SimulatedApplication, SimulatedTask, Workload
 
-__all__ = ["JobOptions", "read_swf"]
+__all__ = ["JobOptions", "read_swf", "workload_of_log"]
 
 _MILLI: Final = 1000
 _PROCESSORS_MAX: Final = 10**6
@@ -122,7 +123,16 @@ def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions 
         InputError: A file cannot be read, a value in it is wrong, or there are no machines; nothing is
             returned then.
     """
-    log = read_swf_log(path)
+    return workload_of_log(read_swf_log(path), machines_path, options)
+
+
+def workload_of_log(log: SwfLog, machines_path: Path | None, options: JobOptions) -> Workload:
+    """Return the workload of a log that was read, with its machines as `read_swf` finds them.
+
+    Raises:
+        InputError: As `read_swf`.
+    """
+    path = log.path
     origin, machines = _machines(path, log, machines_path)
     nodes = nodes_of(origin, machines)
     width = max(len(str(job.number)) for job in log.jobs) if options.whole else 0
@@ -134,7 +144,7 @@ def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions 
     made = [_application(job, reading) for job in ordered if not _is_skipped(job, reading)]
     applications = [application for application in made if not _never_starts(application, reading)]
     return Workload(
-        name=path.name,
+        name=unpacked_name(path).name,
         nodes=nodes,
         applications=tuple(applications),
         default_configuration=configuration_for(application.queue for application in applications),
@@ -144,7 +154,7 @@ def read_swf(path: Path, machines_path: Path | None = None, options: JobOptions 
 
 def _machines(path: Path, log: SwfLog, machines_path: Path | None) -> tuple[Path, tuple[Machine, ...]]:
     """Return the machines and their file: the one that was named, the one next to the log, or the log."""
-    beside = path.with_name(path.name + MACHINES_SUFFIX)
+    beside = path.with_name(unpacked_name(path).name + MACHINES_SUFFIX)
     if machines_path is not None or beside.exists():
         named = machines_path or beside
         return named, read_machines(named)
@@ -218,7 +228,7 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
         text = f"job larger than the machine, which has {counted(reading.processors, 'processor')}"
         reading.notes[f"{text}: its tasks never run all at once"] += 1
     chunks = _requested_chunks(job, processors, reading) or _grouped_chunks(job, processors, reading)
-    name = f"job-{job.number:0{reading.number_width}}"
+    name = job.name or f"job-{job.number:0{reading.number_width}}"
     parts = [part for chunk in chunks for part in _parts(job, chunk, reading)]
     tasks = tuple(
         SimulatedTask(
@@ -234,13 +244,14 @@ def _application(job: SwfJob, reading: _Reading) -> SimulatedApplication:
     return SimulatedApplication(
         application_id=name,
         queue=_queue(job, reading.log),
-        user=f"u{job.user}" if job.user >= 0 else "unknown",
-        groups=(f"g{job.group}" if job.group >= 0 else "unknown",),
+        user=job.user_name or (f"u{job.user}" if job.user >= 0 else "unknown"),
+        groups=(job.group_name or (f"g{job.group}" if job.group >= 0 else "unknown"),),
         submit_at_ns=submit_at_ns,
         tasks=tasks,
         gang=GangStyle.SOFT if whole else None,
         placeholder_timeout_ns=_PLACEHOLDER_TIMEOUT_NS if whole else None,
         walltime_ns=_walltime_ns(job, reading),
+        tags=job.tags,
     )
 
 

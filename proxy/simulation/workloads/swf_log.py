@@ -56,7 +56,8 @@ _QUEUE: Final = re.compile(r";\s*Queue\s*:\s*([0-9]{1,9})\s+(\S+).*")
 class SwfJob:
     """One line of the log, in its own units; `-1` (`UNKNOWN`) is a value that the log does not have.
 
-    `queue_name` and `request` are empty where the log has no such column.
+    `queue_name` and `request` are empty where the log has no such column; so are `name`, `user_name`,
+    `group_name` and `tags`, which a log of this format never has, but a CSV file with jobs.
     """
 
     line: int
@@ -73,6 +74,10 @@ class SwfJob:
     queue: int
     queue_name: str
     request: str
+    name: str = ""
+    user_name: str = ""
+    group_name: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

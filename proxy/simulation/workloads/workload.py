@@ -96,6 +96,7 @@ class SimulatedApplication:
     for every task that is submitted together with the application, and starts when all are placed.
     `placeholder_timeout_ns` is how long placeholders may wait for the others, `None` for the default of the
     scheduler. `walltime_ns` is how long each task runs at most by its owner, `None` where that is not known.
+    `tags` are those of the application besides.
     """
 
     application_id: str
@@ -107,6 +108,7 @@ class SimulatedApplication:
     gang: GangStyle | None = None
     placeholder_timeout_ns: int | None = None
     walltime_ns: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert all(task.submit_at_ns >= self.submit_at_ns for task in self.tasks), (

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import signal
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import typer
 from support.proxy.comparisons import compared
 from support.proxy.simulation_builders import written
+from typer.testing import CliRunner
 
+from licorne.proxy.commands.simulate import simulate_command
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 
 _SCENARIO = """\
@@ -282,3 +286,53 @@ def test_a_condition_that_cannot_be_judged_ends_with_two(
         result.stdout,
         result.stderr,
     )
+
+
+def test_a_part_of_a_packed_input_is_compared(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """The options of the input are those of `licorne simulate`: here the first orders, twice as fast."""
+    a, b, day = files
+    packed = tmp_path / "day.yaml.gz"
+    packed.write_bytes(gzip.compress(day.read_bytes()))
+
+    cut = ("--from", "5m", "--first", "2", "--scale-rate", "2")
+    document = json.loads(compared(a, b, "-i", packed, "--json", *cut).stdout)
+
+    assert [("order-1", 150 * 10**9), ("order-2", 450 * 10**9)] == [
+        (name, job["submitted_ns"])
+        for name, job in zip(("order-1", "order-2"), _jobs_of(packed, tmp_path, *cut), strict=True)
+    ]
+    assert 2 == document["total"]["jobs"]
+
+
+def _jobs_of(path: Path, folder: Path, *options: str) -> list[dict[str, int]]:
+    """Return the jobs that `licorne simulate` writes down with the same options."""
+    rows = folder / "jobs.jsonl"
+    application = typer.Typer()
+    application.command()(simulate_command())
+    CliRunner().invoke(application, [str(path), "--jobs-jsonl", str(rows), *options])
+    return [json.loads(line) for line in rows.read_text().splitlines()]
+
+
+BAD_CUTS: dict[str, tuple[tuple[str, str], str]] = {
+    "no duration": (("--from", "5"), "--from: invalid duration: '5'"),
+    "a time before the start": (("--from", "-5m"), "--from -5m: a time before the start"),
+    "no time at all": (("--to", "0s"), "--to 0s is not after --from 0s"),
+    "no factor": (
+        ("--scale-rate", "fast"),
+        "--scale-rate: expected a number above 0 such as 1.5, not 'fast'",
+    ),
+    "nothing": (("--scale-nodes", "0"), "--scale-nodes: expected a number above 0 such as 1.5, not '0'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CUTS.values(), ids=BAD_CUTS)
+def test_a_part_that_is_none_is_refused(
+    case: tuple[tuple[str, str], str], files: tuple[Path, Path, Path]
+) -> None:
+    """Before anything is read."""
+    options, error = case
+    a, b, day = files
+
+    result = compared(a, b, "-i", day, *options)
+
+    assert (2, f"licorne compare: {error}\n") == (result.exit_code, result.stderr)

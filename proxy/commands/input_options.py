@@ -1,0 +1,187 @@
+"""How the input of a command is read: the options that all commands with an input of `simulate` share."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, final
+
+import typer
+
+from ...model.errors import LicorneError
+from .options import whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..simulation.workloads.inputs import InputOptions
+
+__all__ = ["DEFAULT_INPUT_SETTINGS", "InputSettings", "with_input_settings"]
+
+_FACTOR: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_COMMON: Final = "input_settings"
+
+T = TypeVar("T")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSettings:
+    """The options as they were given: each field is one."""
+
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", help="The nodes of openb pods (.csv), or the machines of a log."),
+    ] = None
+    csv_mapping: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv-mapping", metavar="FILE", help="Which columns of a CSV file of jobs mean what (.yaml)."
+        ),
+    ] = None
+    own_times: Annotated[
+        bool,
+        typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them."),
+    ] = False
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            metavar="NUMBER",
+            parser=whole_number("--seed"),
+            help="What durations of a scenario are drawn with.",
+        ),
+    ] = 1
+    gang: Annotated[
+        bool, typer.Option("--gang", help="Start each job of a log as a whole, instead of task by task.")
+    ] = False
+    task_processors: Annotated[
+        int | None,
+        typer.Option(
+            "--task-processors",
+            metavar="NUMBER",
+            parser=whole_number("--task-processors", 1),
+            help="How many processors a task of a log has at most; else what its request or a node says.",
+        ),
+    ] = None
+    estimate_factor: Annotated[
+        int | None,
+        typer.Option(
+            "--estimate-factor",
+            metavar="NUMBER",
+            parser=whole_number("--estimate-factor", 1),
+            help="The walltime of jobs of a log without a requested time, in run times; by default none.",
+        ),
+    ] = None
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="DURATION", help="Leave out jobs that are submitted before this time."
+        ),
+    ] = None
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="DURATION", help="Leave out jobs that are submitted from this time on."),
+    ] = None
+    first: Annotated[
+        int | None,
+        typer.Option(
+            "--first",
+            metavar="NUMBER",
+            parser=whole_number("--first", 1),
+            help="Take so many jobs, in the order of submission.",
+        ),
+    ] = None
+    scale_rate: Annotated[
+        str | None,
+        typer.Option("--scale-rate", metavar="FACTOR", help="Jobs follow each other so many times as fast."),
+    ] = None
+    scale_size: Annotated[
+        str | None,
+        typer.Option("--scale-size", metavar="FACTOR", help="Tasks ask for so many times as much."),
+    ] = None
+    scale_nodes: Annotated[
+        str | None,
+        typer.Option("--scale-nodes", metavar="FACTOR", help="There are so many times as many nodes."),
+    ] = None
+
+    def of(self, path: Path) -> InputOptions:
+        """Return how an input is read.
+
+        Raises:
+            LicorneError: A time is no duration, or a factor no number above zero.
+        """
+        from ..simulation.workloads.cutting import WorkloadCut
+        from ..simulation.workloads.inputs import InputOptions
+        from ..simulation.workloads.swf import JobOptions
+
+        cut = WorkloadCut(
+            from_ns=_time_ns("--from", self.begin),
+            to_ns=_time_ns("--to", self.end),
+            first=self.first,
+            rate=_factor("--scale-rate", self.scale_rate),
+            size=_factor("--scale-size", self.scale_size),
+            nodes=_factor("--scale-nodes", self.scale_nodes),
+        )
+        if cut.to_ns is not None and cut.to_ns <= (cut.from_ns or 0):
+            raise LicorneError(f"--to {self.end} is not after --from {self.begin or '0s'}")
+        return InputOptions(
+            path=path,
+            nodes_path=self.nodes,
+            own_times=self.own_times,
+            seed=self.seed,
+            jobs=JobOptions(
+                whole=self.gang,
+                task_processors=self.task_processors,
+                estimate_factor=self.estimate_factor,
+            ),
+            csv_mapping_path=self.csv_mapping,
+            cut=cut,
+        )
+
+
+DEFAULT_INPUT_SETTINGS: Final = InputSettings()
+"""Nothing is said."""
+
+
+def with_input_settings(command: Callable[..., T]) -> Callable[..., T]:
+    """Return a command that has the options of `InputSettings` in place of its parameter `input_settings`."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())
+    common = list(inspect.signature(InputSettings, eval_str=True).parameters.values())
+    place = [each.name for each in own].index(_COMMON)
+
+    def run(**values: Any) -> T:  # Typer has read them as the signature says.
+        settings = InputSettings(**{each.name: values.pop(each.name) for each in common})
+        return command(**values, input_settings=settings)
+
+    run.__doc__ = command.__doc__
+    run.__signature__ = inspect.Signature([*own[:place], *common, *own[place + 1 :]])  # type: ignore[attr-defined] # typer reads it
+    return run
+
+
+def _time_ns(option: str, text: str | None) -> int | None:
+    """Return a time from the start of the input."""
+    from ...model.configuration.durations import DurationError, parse_duration_ns
+
+    if text is None:
+        return None
+    try:
+        time_ns = parse_duration_ns(text)
+    except DurationError as error:
+        raise LicorneError(f"{option}: {error}") from error
+    if time_ns < 0:
+        raise LicorneError(f"{option} {text}: a time before the start")
+    return time_ns
+
+
+def _factor(option: str, text: str | None) -> Fraction:
+    """Return a factor; one where none is given."""
+    if text is None:
+        return Fraction(1)
+    factor = Fraction(text) if _FACTOR.fullmatch(text) is not None else Fraction(0)
+    if factor <= 0:
+        raise LicorneError(f"{option}: expected a number above 0 such as 1.5, not {text!r}")
+    return factor
