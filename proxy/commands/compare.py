@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -24,12 +22,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from ..comparison.comparison import Comparison
+    from ..comparison.conditions import Condition
     from ..scheduler.engine_names import EngineName
-    from ..simulation.comparison.comparison import Comparison
-    from ..simulation.comparison.conditions import Condition
-    from ..simulation.simulation import CoreFactory
+    from ..simulation.scheduler_core import SchedulerCore
     from ..simulation.workloads.inputs import InputOptions
 
 __all__ = ["compare"]
@@ -58,6 +56,17 @@ def compare(
             help="End with status 1 if this holds, such as 'p95 wait of root.prod > 5m'; may be repeated.",
         ),
     ] = None,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="Say why the first decision differs, by which settings, and what follows: more runs.",
+        ),
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write it as one page."),
+    ] = None,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
     users: UsersOption = None,
@@ -68,12 +77,15 @@ def compare(
 
     Ends with status 1 if a condition of --fail-if holds.
     """
+    from ..comparison.conditions import read_condition
+    from ..files.output_files import check_writable, write_whole
     from ..resolvers.user_file import read_users
-    from ..simulation.comparison.conditions import read_condition
     from ..simulation.scheduler_core import SchedulerCore
 
     prepare_process()
     with ends_on(LicorneError, _WHO):
+        if html is not None:
+            check_writable(html)
         conditions = [read_condition(text) for text in fail_if or ()]
         resolver = None if users is None else read_users(users)
         comparison = _compared(
@@ -82,10 +94,16 @@ def compare(
             conditions,
             engine=engine_named(engine),
             open_core=lambda name: SchedulerCore(name, resolver, threads),
+            with_reasons=why,
         )
     if comparison is None:
         write_error(f"{_WHO}: interrupted; nothing is compared")
         raise typer.Exit(INTERRUPTED)
+    if html is not None:
+        from ..comparison.comparison_page import comparison_html
+
+        with ends_on(LicorneError, _WHO):
+            write_whole(html, comparison_html(comparison))
     _print(comparison, as_json=as_json)
     failed = [result for result in comparison.conditions if result.holds]
     for result in failed:
@@ -100,47 +118,26 @@ def _compared(
     conditions: Iterable[Condition],
     *,
     engine: EngineName,
-    open_core: CoreFactory,
+    open_core: Callable[[EngineName], SchedulerCore],
+    with_reasons: bool,
 ) -> Comparison | None:
     """Load everything, simulate under A and then under B; return `None` where that was interrupted."""
-    from ..simulation.comparison.comparison import ComparedRun, build_comparison
-    from ..simulation.decisions import Decisions
+    from ..comparison.two_runs import TwoRuns
     from ..simulation.given_queues import read_queues
     from ..simulation.interruption import interruption_noted
-    from ..simulation.progress import progress_on
-    from ..simulation.simulation import simulate
     from ..simulation.workloads.inputs import load_input
 
-    queues = [read_queues(file) for file in files]
+    queues = (read_queues(files[0]), read_queues(files[1]))
     work = load_input(options)
-    notes = [given.checked_notes(work) for given in queues]
-    runs = []
     with interruption_noted() as is_interrupted:
-        for given, noted in zip(queues, notes, strict=True):
-            with progress_on(sys.stderr, f"{work.name} under {given.path}") as progress:
-                decisions = Decisions()
-                report = simulate(
-                    work,
-                    open_core,
-                    engine=engine,
-                    configuration=given.text,
-                    progress=progress,
-                    stopwatch=time.perf_counter,
-                    is_interrupted=is_interrupted,
-                    configuration_notes=noted,
-                    with_jobs=True,
-                    decisions=decisions,
-                )
-            if report.is_interrupted:
-                return None
-            runs.append(ComparedRun(file=str(given.path), report=report, decisions=tuple(decisions)))
-    return build_comparison(runs[0], runs[1], conditions)
+        runs = TwoRuns(work, queues, engine=engine, open_core=open_core, is_interrupted=is_interrupted)
+        return runs.compared(conditions, with_reasons=with_reasons)
 
 
 def _print(comparison: Comparison, *, as_json: bool) -> None:
     """Print a comparison to standard output."""
-    from ..simulation.comparison.comparison import comparison_document
-    from ..simulation.comparison.comparison_table import print_comparison
+    from ..comparison.comparison import comparison_document
+    from ..comparison.comparison_table import print_comparison
     from ..terminal.tables import is_for_people, output_console
 
     if as_json:

@@ -55,6 +55,9 @@ class Decisions:
     def __iter__(self) -> Iterator[Decision]:
         return iter(self._all)
 
+    def __len__(self) -> int:
+        return len(self._all)
+
     def placed(self, key: str, entry: AskEntry, at_ns: int) -> None:
         """Write that an ask got its node."""
         self._add(at_ns, DecisionKind.PLACED, key, entry)

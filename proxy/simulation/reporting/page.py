@@ -14,11 +14,14 @@ from .queue_sections import dominant_resource, queue_section, wait_section
 from .shown_runs import ShownRun
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .figures import RunFigures
 
-__all__ = ["to_html"]
+__all__ = ["filled_page", "to_html"]
 
 _TEMPLATE: Final = Path(__file__).with_name("page.html")
+_NOTES: Final = Path(__file__).with_name("figure_notes.html")
 _PLACE: Final = re.compile(r"@([a-z_]+)@")
 
 
@@ -48,15 +51,27 @@ def to_html(figures: RunFigures, other: RunFigures | None = None) -> str:
         packing_section(runs),
         preemption_section(runs),
     ]
-    parts = {
-        "title": escape(f"{figures.workload}: simulation report"),
-        "class_styles": _class_styles(len(figures.packing.classes)),
-        "heading": escape(figures.workload),
-        "summary": "<br>".join(_summary(run) for run in runs),
-        "tiles": _tiles(runs),
-        "sections": "\n".join(sections),
-        "interval": " and ".join(dict.fromkeys(time(run.figures.interval_ns) for run in runs)),
-    }
+    interval = " and ".join(dict.fromkeys(time(run.figures.interval_ns) for run in runs))
+    return filled_page(
+        {
+            "title": escape(f"{figures.workload}: simulation report"),
+            "class_styles": _class_styles(len(figures.packing.classes)),
+            "heading": escape(figures.workload),
+            "summary": "<br>".join(_summary(run) for run in runs),
+            "tiles": _tiles(runs),
+            "sections": "\n".join(sections),
+            "notes": _NOTES.read_text(encoding="utf-8").strip().replace("@interval@", interval),
+        }
+    )
+
+
+def filled_page(parts: Mapping[str, str]) -> str:
+    """Return a page with its style.
+
+    Args:
+        parts: The HTML of `title`, `heading`, `summary`, `tiles`, `sections` and `notes`, and further CSS,
+            `class_styles`.
+    """
     return _PLACE.sub(lambda match: parts[match[1]], _TEMPLATE.read_text(encoding="utf-8"))
 
 

@@ -336,3 +336,26 @@ def test_a_part_that_is_none_is_refused(
     result = compared(a, b, "-i", day, *options)
 
     assert (2, f"licorne compare: {error}\n") == (result.exit_code, result.stderr)
+
+
+def test_the_page_is_written_with_the_reasons(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """With `--html` the comparison is one page, and `--why` has its reasons there as well."""
+    a, b, day = files
+    page = tmp_path / "page.html"
+
+    result = compared(a, b, "--input", day, "--why", "--html", page)
+
+    assert 0 == result.exit_code
+    assert "resources.max.vcore of root.batch" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_refused_first(
+    files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """A path of no file ends the command before anything is simulated."""
+    a, b, day = files
+
+    result = compared(a, b, "--input", day, "--html", tmp_path)
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert f"{tmp_path}: cannot be written: it is a directory" in result.stderr

@@ -30,10 +30,11 @@ def section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_comparison_says_what_the_page_says(section: str) -> None:
-    """The first command, with its output; then the one with conditions, with its errors."""
+    """The first command, with its output; then the one with conditions, with its errors; then the reasons."""
     shown = [text for kind, text in _BLOCK.findall(section) if kind == "text"]
 
     results = [compared(*shlex.split(command)) for command in _COMMAND.findall(section)]
 
-    assert [0, 1] == [result.exit_code for result in results]
-    assert shown == [results[0].stdout, results[1].stderr]
+    reasons = results[2].stdout.partition("why:\n")
+    assert [0, 1, 0] == [result.exit_code for result in results]
+    assert shown == [results[0].stdout, results[1].stderr, "".join(reasons[1:])]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from ..job_figures import JobReport, JobRow
-from ..report import NO_OWNER
+from ..simulation.job_figures import JobReport, JobRow
+from ..simulation.report import NO_OWNER
 
 __all__ = ["Effects", "JobEffect", "JobEffects", "job_effects"]
 

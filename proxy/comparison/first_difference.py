@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import final
 
-from ....model.configuration.durations import duration_text
-from ..decisions import Decision, DecisionKind
-from ..report import JsonDocument
+from ...model.configuration.durations import duration_text
+from ..simulation.decisions import Decision, DecisionKind
+from ..simulation.report import JsonDocument
 
 __all__ = ["FirstDifference", "difference_document", "difference_lines", "first_difference"]
 

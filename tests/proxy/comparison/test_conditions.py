@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.proxy.comparisons import a_job_report, a_row
 
-from licorne.proxy.simulation.comparison.conditions import ConditionError, evaluated, read_condition
-from licorne.proxy.simulation.comparison.effects import JobEffects, job_effects
+from licorne.proxy.comparison.conditions import ConditionError, evaluated, read_condition
+from licorne.proxy.comparison.effects import JobEffects, job_effects
 
 _MINUTE = 60 * 10**9
 _WORDS = ["p95", "wait", "delay", "later", "of", "all", ">", "5m", "3", "user"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.proxy.simulation.comparison.first_difference import (
+from licorne.proxy.comparison.first_difference import (
     FirstDifference,
     difference_document,
     difference_lines,

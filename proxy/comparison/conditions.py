@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Final, final
 
-from ....model.configuration.durations import DurationError, duration_text, parse_duration_ns
-from ....model.configuration.words import did_you_mean
-from ....model.errors import LicorneError
-from ..job_figures import spread
+from ...model.configuration.durations import DurationError, duration_text, parse_duration_ns
+from ...model.configuration.words import did_you_mean
+from ...model.errors import LicorneError
+from ..simulation.job_figures import spread
 
 if TYPE_CHECKING:
     from .effects import JobEffect, JobEffects

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.proxy.comparisons import a_job_report, a_row
 
-from licorne.proxy.simulation.comparison.effects import Effects, JobEffects, job_effects
+from licorne.proxy.comparison.effects import Effects, JobEffects, job_effects
 from licorne.proxy.simulation.job_figures import JobRow
 
 NO_EFFECTS = Effects(jobs=0, later=0, only_a=0, earlier=0, only_b=0, same=0, later_ns=0, earlier_ns=0)

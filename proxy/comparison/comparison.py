@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, final
 
-from ..decisions import Decision
-from ..report import JsonDocument, SimulationReport, document_of
+from ..simulation.decisions import Decision
+from ..simulation.report import JsonDocument, SimulationReport, document_of
 from .conditions import Condition, ConditionResult, evaluated
 from .effects import Effects, JobEffect, JobEffects, job_effects
 from .first_difference import FirstDifference, difference_document, first_difference
+from .why import Why, why_document
 
 __all__ = ["JOBS_MAX", "ComparedRun", "Comparison", "build_comparison", "comparison_document"]
 
@@ -26,7 +27,10 @@ _FORMAT: Final = 1
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two simulations of one input: the files of A and B, the reports, what differs, conditions."""
+    """Two simulations of one input: the files of A and B, the reports, what differs and why, conditions.
+
+    `why` is `None` where no decision differs, and where it was not asked for.
+    """
 
     file_a: str
     file_b: str
@@ -35,6 +39,7 @@ class Comparison:
     effects: JobEffects
     difference: FirstDifference | None
     conditions: tuple[ConditionResult, ...]
+    why: Why | None = None
 
 
 @final
@@ -88,6 +93,7 @@ def comparison_document(comparison: Comparison) -> dict[str, JsonDocument]:
         "earlier": [_job(row) for row in effects.earlier[:JOBS_MAX]],
         "unpaired": effects.unpaired,
         "first_difference": difference_document(comparison.difference),
+        "why": why_document(comparison.why),
         "conditions": [_condition(result) for result in comparison.conditions],
     }
 

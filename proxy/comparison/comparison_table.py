@@ -15,13 +15,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ....model.configuration.durations import short_duration_text
-from ...terminal.tables import counted, print_table
-from ..job_figures import JobFigures, JobReport, JobRow
-from ..report_table import ROWS_MAX, print_notes, print_rest, remarks_of
+from ...model.configuration.durations import short_duration_text
+from ..simulation.job_figures import JobFigures, JobReport, JobRow
+from ..simulation.report_table import ROWS_MAX, print_notes, print_rest, remarks_of
+from ..terminal.tables import counted, print_table
 from .comparison import JOBS_MAX, Comparison
 from .effects import Effects, JobEffect
 from .first_difference import difference_lines
+from .why import why_lines
 
 __all__ = ["print_comparison"]
 
@@ -59,7 +60,8 @@ def print_comparison(comparison: Comparison, console: Console, *, plain: bool = 
             print_rest(len(parts) - len(shown), kind, console)
     _print_jobs("start later in B", effects.later, console, plain=plain)
     _print_jobs("start earlier in B", effects.earlier, console, plain=plain)
-    for line in difference_lines(comparison.difference):
+    reasons = () if comparison.why is None else why_lines(comparison.why)
+    for line in (*difference_lines(comparison.difference), *reasons):
         console.print(Text(line), soft_wrap=True)
     _print_remarks(comparison, console)
 
