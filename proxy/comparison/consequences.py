@@ -73,8 +73,8 @@ def consequences(
         lines: What blocks a job, by moment and job, in A and in B.
     """
     runs = (
-        _Run(decisions[0], (row.a for row in effects.rows)),
-        _Run(decisions[1], (row.b for row in effects.rows)),
+        _PlacedTasks(decisions[0], (row.a for row in effects.rows)),
+        _PlacedTasks(decisions[1], (row.b for row in effects.rows)),
     )
     return tuple(_consequence(row, runs, lines, is_later=is_later) for row, is_later in _rows(effects))
 
@@ -94,7 +94,7 @@ def _start_ns(row: JobEffect, *, is_later: bool) -> int:
 
 
 @final
-class _Run:
+class _PlacedTasks:
     """The placements of one run, by job, and when its jobs end."""
 
     def __init__(self, decisions: Iterable[Decision], rows: Iterable[JobRow]) -> None:
@@ -121,7 +121,7 @@ class _Run:
 
 def _consequence(
     row: JobEffect,
-    runs: tuple[_Run, _Run],
+    runs: tuple[_PlacedTasks, _PlacedTasks],
     lines: tuple[Mapping[tuple[int, str], str], Mapping[tuple[int, str], str]],
     *,
     is_later: bool,
