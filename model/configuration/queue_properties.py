@@ -31,6 +31,7 @@ __all__ = [
     "PREEMPTION_MIN_RUNTIME_SCOPE",
     "PREEMPTION_POLICY",
     "PREEMPTION_VICTIMS_MAX",
+    "PREEMPTION_WITHIN",
     "PRIORITY_OFFSET",
     "PRIORITY_POLICY",
     "PROPERTIES",
@@ -43,6 +44,7 @@ __all__ = [
     "MinRuntimeScope",
     "Overrun",
     "PreemptionPolicy",
+    "PreemptionWithin",
     "PriorityPolicy",
     "QueueProperties",
     "RuntimeSettings",
@@ -61,6 +63,7 @@ PREEMPTION_DELAY: Final = "preemption.delay"
 PREEMPTION_MIN_RUNTIME: Final = "preemption.min-runtime"
 PREEMPTION_MIN_RUNTIME_SCOPE: Final = "preemption.min-runtime.scope"
 PREEMPTION_VICTIMS_MAX: Final = "preemption.victims-max"
+PREEMPTION_WITHIN: Final = "preemption.within"
 BACKOFF: Final = "application.unschedasks.backoff"
 BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
@@ -108,8 +111,15 @@ class MinRuntimeScope(Enum):
     GUARANTEE = "guarantee"
 
 
+class PreemptionWithin(Enum):
+    """What asks may preempt in their own leaf: nothing, or what has a lower priority."""
+
+    NEVER = "never"
+    LOWER_PRIORITY = "lower-priority"
+
+
 class DisruptionBudget(NamedTuple):
-    """How many allocations a queue, with all below it, may lose to guarantees in any time so long."""
+    """How many allocations a queue, with all below it, may lose to other asks in any time so long."""
 
     victims: int
     within_ns: int
@@ -155,6 +165,7 @@ class QueueProperties:
     min_runtime_ns: int = 0
     min_runtime_scope: MinRuntimeScope = MinRuntimeScope.ALL
     victims_max: DisruptionBudget | None = None
+    preemption_within: PreemptionWithin = PreemptionWithin.NEVER
     backoff_count: int = 0
     backoff_delay_ns: int = _DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
@@ -188,6 +199,10 @@ def _preemption_policy(text: str) -> PreemptionPolicy | None:
 
 def _min_runtime_scope(text: str) -> MinRuntimeScope | None:
     return next((scope for scope in MinRuntimeScope if scope.value == text.lower()), None)
+
+
+def _within(text: str) -> PreemptionWithin | None:
+    return next((within for within in PreemptionWithin if within.value == text.lower()), None)
 
 
 def _victims_max(text: str) -> DisruptionBudget | None:
@@ -239,6 +254,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     PREEMPTION_MIN_RUNTIME: _duration_ns,
     PREEMPTION_MIN_RUNTIME_SCOPE: _min_runtime_scope,
     PREEMPTION_VICTIMS_MAX: _victims_max,
+    PREEMPTION_WITHIN: _within,
     BACKOFF: _backoff_count,
     BACKOFF_DELAY: _delay_ns,
     QUOTA_PREEMPTION_DELAY: _delay_ns,
@@ -253,7 +269,7 @@ PROPERTIES: Final = tuple(_READERS)
 """The names of all properties that mean something."""
 
 REFUSED_IF_UNREADABLE: Final = (
-    *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX),
+    *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX, PREEMPTION_WITHIN),
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
     *(FAIR_HALF_LIFE, FAIR_WEIGHT),
 )
@@ -294,6 +310,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         min_runtime_ns=read(PREEMPTION_MIN_RUNTIME, _duration_ns, 0),
         min_runtime_scope=read(PREEMPTION_MIN_RUNTIME_SCOPE, _min_runtime_scope, MinRuntimeScope.ALL),
         victims_max=read(PREEMPTION_VICTIMS_MAX, _victims_max, None),
+        preemption_within=read(PREEMPTION_WITHIN, _within, PreemptionWithin.NEVER),
         backoff_count=read(BACKOFF, _backoff_count, 0),
         backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
         quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),

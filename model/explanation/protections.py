@@ -10,7 +10,7 @@ from ..preemption.guarantee.attempt import plan_now
 from ..preemption.protection import ProtectedVictims
 from ..preemption.required_node import protected_on
 from ..queues.application_entry import ApplicationEntry
-from ..queues.quota import has_guarantee
+from ..queues.quota import may_preempt
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
 from ..values.refusals import RefusalReason
@@ -20,7 +20,7 @@ from .blockers import Blocker, SubjectKind
 __all__ = ["HELPED_BY_PREEMPTION", "ProtectionChecker", "protected_text"]
 
 HELPED_BY_PREEMPTION: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS})
-"""What preemption for a guarantee can change."""
+"""What preemption for a guarantee, or inside of a leaf, can change."""
 
 _Shape: TypeAlias = "tuple[Resource, int, str, str, bool]"
 
@@ -73,8 +73,8 @@ class ProtectionChecker:
             node = state.nodes.get(ask.required_node)
             is_full = reasons == {RefusalReason.REQUIRED_NODE_FULL}
             return None if node is None or not is_full else protected_on(state, entry, ask, node)
-        may_preempt = state.preemption_enabled and ask.allow_preempt_other and has_guarantee(entry.queue)
-        if not may_preempt or reasons - HELPED_BY_PREEMPTION:
+        is_tried = state.preemption_enabled and ask.allow_preempt_other and may_preempt(entry.queue)
+        if not is_tried or reasons - HELPED_BY_PREEMPTION:
             return None
         candidate = Candidate(ask, CandidateKind.PREEMPTION, waiting.reserved_node, False, None)
         planned = plan_now(state, entry, candidate, nodes_tried=nodes_tried)

@@ -10,7 +10,7 @@ from ..preemption.acts import is_still_ending
 from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.protection import ProtectedVictims
-from ..queues.quota import has_guarantee
+from ..queues.quota import may_preempt
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
 from ..values.allocation import Ask
@@ -58,7 +58,7 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
         reasons = blocked | {blocker.reason for blocker in checker.check_waiting(waiting, report).blockers}
         if not reasons:
             continue
-        why = "" if has_guarantee(entry.queue) else "no queue of its path has a guarantee"
+        why = "" if may_preempt(entry.queue) else "no queue of its path has a guarantee"
         if _is_ending(state, key, application_id):
             why = "it has preempted already, and what it chose is still ending"
         why = why or _why_not(state, reasons, ask)

@@ -65,6 +65,8 @@ class Victim(NamedTuple):
     """Its place by the gang that its end would cut; the lowest if there is none or it does not decide."""
     gang_size: int = 0
     """How many the gang is that its end would cut; 0 likewise."""
+    rank: int = 0
+    """How many priorities of possible victims are lower; 0 where priorities do not order them."""
 
     @property
     def key(self) -> str:
@@ -170,11 +172,14 @@ def required_node_order(victim: Victim) -> VictimOrder:
 
 
 def queue_order(victim: Victim) -> VictimOrder:
-    """Return the place for a queue below its guarantee: willing, then non-originators, then the youngest."""
+    """Return the place for an ask on any node: willing, then non-originators, then the youngest.
+
+    Inside of a leaf the lowest priority goes before the youngest.
+    """
     ask = victim.allocation.ask
     return (
         *(not ask.allow_preempt_self, ask.originator),
-        *(victim.gang, _age_or_lost(victim), ask.allocation_key),
+        *(victim.rank, victim.gang, _age_or_lost(victim), ask.allocation_key),
     )
 
 

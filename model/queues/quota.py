@@ -6,6 +6,7 @@ queue declines, so that quotas hold however many threads charge at once.
 
 from __future__ import annotations
 
+from ..configuration.queue_properties import PreemptionWithin
 from ..resources.comparisons import is_zero
 from ..resources.resource import Resource, component_wise_min
 from .queue import Queue
@@ -20,6 +21,7 @@ __all__ = [
     "headrooms",
     "maximum_below_root",
     "maximum_of_path",
+    "may_preempt",
     "release_charge",
     "try_charge",
 ]
@@ -114,6 +116,11 @@ def has_guarantee(queue: Queue) -> bool:
         if level.guaranteed is not None:
             return True
     return False
+
+
+def may_preempt(leaf: Queue) -> bool:
+    """Return whether asks of a leaf may preempt, for a guarantee or inside of it."""
+    return has_guarantee(leaf) or leaf.settings.preemption_within is PreemptionWithin.LOWER_PRIORITY
 
 
 def has_place_for(queue: Queue, application_id: str) -> Queue | None:

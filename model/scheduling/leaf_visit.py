@@ -86,7 +86,7 @@ class LeafVisit:
         self.now_ns = now_ns
         self.headroom, self.headroom_below_root = queue_quota.headrooms(leaf)
         self.attempts = AttemptBudget()
-        self.may_preempt = state.preemption_enabled and queue_quota.has_guarantee(leaf)
+        self.may_preempt = state.preemption_enabled and queue_quota.may_preempt(leaf)
         """Without a guarantee on the path no ask here is entitled to preemption: see `docs/preemption.md`."""
         self.checks = checks = state.node_checks
         self.keys_to_skip: Collection[str] = () if checks is None else checks.keys_to_skip()
@@ -380,7 +380,7 @@ class LeafVisit:
     def _preempt(
         self, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
     ) -> bool | FailedTry:
-        """Preempt for a queue that is below its guarantee, and reserve the room for the ask."""
+        """Preempt for a guarantee or by priority, and reserve the room for the ask."""
         state = self.state
         began_ns = state.times.stopwatch_ns()
         node = preempt_for_queue(state, entry, candidate, nodes_tried=nodes_tried, attempts=self.attempts)

@@ -20,6 +20,7 @@ class PreemptionCause(Enum):
     """What victims end for."""
 
     GUARANTEE = "a queue is owed its guarantee"
+    PRIORITY = "an ask has a higher priority in its queue"
     REQUIRED_NODE = "an ask can run on one node only"
     QUOTA = "a queue uses more than its maximum, which was lowered"
 

@@ -38,6 +38,7 @@ from .ending import RunEnding
 from .manager import SimulatedManager
 from .memory_network import MemoryNetwork
 from .plans import OPERATOR, PROCESS, REFERENCE, SESSION, STREAMS, Plan, PlannedStep
+from .preemption_effects import PreemptionEffects
 from .recorded_run import RecordedRun
 from .reference_world import ReferenceWorld
 from .si_client import SiClient
@@ -171,6 +172,7 @@ class _ClusterWorld:
         self._recorded: RecordedRun | None = None
         self.recorded: list[RecordedRun] = []
         """The recordings of all schedulers that there were."""
+        self._effects = PreemptionEffects()
         self._open = ExitStack()
         self._clients: dict[str, RemoteScheduler | SiClient] = {}
         self._change: Callable[[Any, str, Any], None]
@@ -181,6 +183,7 @@ class _ClusterWorld:
 
     def note(self, who: str, verb: str, message: Any) -> None:
         """Write down what a manager says or hears."""
+        self._effects.note(who, verb, message)
         time_ns = self._now_ns()
         self.outcome.log.append((time_ns, who, verb, message))
         self.digest = zlib.crc32(
@@ -323,6 +326,8 @@ class _ClusterWorld:
 
     def _take_step(self, step: PlannedStep) -> None:
         self._pass(step.pause_ms / 1000)
+        if self._is_stepped:
+            self._effects.check({manager.rm_id for manager in self._managers if manager.allows_all})
         if step.who == OPERATOR:
             self.note("operator", step.action, None)
             self._operate(step)

@@ -69,6 +69,9 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     most = dice.choice([0.0, 0.0, 0.3])
     for document in documents:
         _let_use_count(document["queues"], dice, most)
+    dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
+    for document in documents:
+        _let_preempt_within(document["queues"], dice)
     return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
 
 
@@ -111,6 +114,19 @@ def _let_use_count(queues: Json, rng: random.Random, most: float) -> None:
             if not properties:
                 del owner["properties"]
         _let_use_count(queue.get("queues", []), rng, most)
+
+
+def _let_preempt_within(queues: Json, rng: random.Random) -> None:
+    """Let asks of some queues preempt what has a lower priority in their leaf."""
+    assert isinstance(queues, list), "it is made here"
+    for queue in queues:
+        assert isinstance(queue, dict), "likewise"
+        if rng.random() < 0.25:
+            properties = queue.setdefault("properties", {})
+            assert isinstance(properties, dict), "likewise"
+            properties["preemption.within"] = rng.choice(["lower-priority", "lower-priority", "never"])
+            properties["preemption.delay"] = rng.choice(["1s", "10ms"])
+        _let_preempt_within(queue.get("queues", []), rng)
 
 
 def _rules(rng: random.Random) -> list[Json]:

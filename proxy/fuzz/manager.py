@@ -69,6 +69,7 @@ class SimulatedManager(ResourceManager):
         habit = one_of(rng, ("not", "not", "at once", "later"))
         self._predicate_habit = "not" if door == STREAMS else habit
         self._is_older = rng.random() < _OLDER
+        self.allows_all = self._predicate_habit == "not"
         self.answers_later = self._predicate_habit == "later"
         """Whether it answers its predicates later."""
         self.is_strict = True

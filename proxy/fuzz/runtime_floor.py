@@ -12,13 +12,12 @@ from typing import Any, Final, final
 
 from ..si import si_pb2 as si
 from .cluster_record import RecordError
+from .preemption_effects import FOR_ASK
 
 __all__ = ["RuntimeFloor"]
 
 _RUNTIME: Final = "preemption.min-runtime"
 _SCOPE: Final = "preemption.min-runtime.scope"
-_FOR_GUARANTEE: Final = "preempting allocations to free up resources to run ask: "
-"""How the texts of releases for a guarantee begin; the other kinds of preemption have others."""
 
 
 @final
@@ -58,7 +57,7 @@ class RuntimeFloor:
         self._placed_ns |= {allocation.allocationKey: now_ns for allocation in response.new}
         for release in response.released:
             key, message = release.allocationKey, release.message
-            floor_ns = self._guarantee_ns if message.startswith(_FOR_GUARANTEE) else self._other_ns
+            floor_ns = self._guarantee_ns if message.startswith(FOR_ASK) else self._other_ns
             ran_ns = now_ns - self._placed_ns.get(key, -floor_ns)
             if release.terminationType == si.PREEMPTED_BY_SCHEDULER and ran_ns < floor_ns:
                 raise RecordError(f"{key} is preempted after {ran_ns} ns, and no queue allows it so soon")

@@ -15,12 +15,14 @@ from ..queue_properties import (
     PREEMPTION_MIN_RUNTIME,
     PREEMPTION_MIN_RUNTIME_SCOPE,
     PREEMPTION_VICTIMS_MAX,
+    PREEMPTION_WITHIN,
     REFUSED_IF_UNREADABLE,
     RUNTIME_DEFAULT,
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
     MinRuntimeScope,
     Overrun,
+    PreemptionWithin,
     reads,
 )
 from ..schema import QueueConfig
@@ -37,6 +39,7 @@ __all__ = [
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
+    PREEMPTION_WITHIN: tuple(within.value for within in PreemptionWithin),
     RUNTIME_OVERRUN: tuple(kind.value for kind in Overrun),
 }
 """The values of properties that have few."""

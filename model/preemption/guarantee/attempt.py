@@ -1,4 +1,4 @@
-"""Preemption for a queue below its guarantee: the attempt, from the first check to the last act.
+"""Preemption for a guarantee, or inside of a leaf: the attempt, from the first check to the last act.
 
 The parts are in modules by subject: `model.state.preemption_attempts` (how often), `candidate_victims`
 (whom), `ledger` (the arithmetic), `candidate_nodes` and `node_solver` (where), `node_choice` (the RM's
@@ -7,19 +7,19 @@ predicates) and `decision`. What is decided there changes nothing; it is carried
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ...applications.ask_walk import Candidate
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
+from ...configuration.queue_properties import PreemptionWithin
 from ...nodes.block import NodeEntry
 from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
-from ...resources.quantity_texts import resource_text
 from ...resources.resource import total_of
 from ...state.partition_state import PartitionState
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
-from ...state.preemption_log import PreemptionCause, PreemptionRecord
+from ...state.preemption_log import PreemptionRecord
 from ...values.allocation import Ask
 from ..acts import (
     by_ask,
@@ -29,15 +29,19 @@ from ..acts import (
     remember,
     repeats,
     report_preempted,
-    victim_record,
 )
 from ..claims import committed_resources
 from ..protection import Protected, ProtectedVictims, Protection
-from ..victims import Victim, described
-from ..work_lost import WorkLost, work_text
+from ..victims import Victim
+from ..work_lost import WorkLost
 from .attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
-from .candidate_nodes import find_candidate_nodes, preemptible_reservations
-from .candidate_victims import CandidateVictims, collect_victims
+from .candidate_nodes import (
+    PreemptibleReservations,
+    find_candidate_nodes,
+    preemptible_reservations,
+    reservations_inside,
+)
+from .candidate_victims import CandidateVictims, collect_inside, collect_victims
 from .decision import (
     NoPreemption,
     PreemptionPlan,
@@ -46,7 +50,8 @@ from .decision import (
     lack_of_queues,
     may_be_entitled,
 )
-from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
+from .ledger import QueueFactsOf, unbound_facts
+from .records import record_of
 
 __all__ = ["plan_now", "preempt_for_queue"]
 
@@ -63,7 +68,7 @@ def preempt_for_queue(
     nodes_tried: bool,
     attempts: AttemptBudget,
 ) -> NodeEntry | RefusedAttempt:
-    """Ask the RM to end what takes the room of an ask whose queue is entitled to more.
+    """Ask the RM to end what takes the room of an ask whose queue is entitled to more, or prefers it.
 
     Args:
         state: The partition.
@@ -194,23 +199,16 @@ def _attempt(
     nodes_tried: bool,
 ) -> NodeEntry | NoPreemption | ProtectedVictims:
     """Decide, and carry out the decision; return the node to reserve, or why nothing was preempted."""
-    facts_of = _facts_if_entitled(state, entry, candidate.ask)
-    if facts_of is None:
-        return NoPreemption.GUARANTEE
-    moment = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried)
-    view = moment.view(victims)
-    plan = moment.decide(view, state.node_checks)
-    if not isinstance(plan, PreemptionPlan):
-        return plan
-    record = record_of(view, plan, entry, state.now_ns())
-    if _must_pause(state, record):
-        return NoPreemption.REPEATS
+    decided = _decide(state, entry, candidate, victims, state.node_checks, nodes_tried=nodes_tried)
+    if not isinstance(decided, _Decided):
+        return decided
+    plan, preemptible = decided.plan, decided.preemptible
     node = state.nodes.get(plan.node_id)
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
-    _carry_out(state, entry, view, plan, record)
-    if plan.node_id in moment.preemptible and node.reserved:
-        unreserve(state, *moment.preemptible[plan.node_id])
+    _carry_out(state, entry, decided)
+    if plan.node_id in preemptible and node.reserved:
+        unreserve(state, *preemptible[plan.node_id])
     return node
 
 
@@ -221,16 +219,54 @@ def plan_now(
 
     Nothing is changed, and the RM's predicates are not asked.
     """
-    facts_of = _facts_if_entitled(state, entry, candidate.ask)
+    decided = _decide(state, entry, candidate, {}, None, nodes_tried=nodes_tried)
+    return decided.record if isinstance(decided, _Decided) else decided
+
+
+class _Decided(NamedTuple):
+    """A decision that may be carried out."""
+
+    view: PreemptionView
+    plan: PreemptionPlan
+    record: PreemptionRecord
+    preemptible: PreemptibleReservations
+
+
+def _decide(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    candidate: Candidate,
+    victims: dict[str, tuple[Victim, ...]],
+    checks: NodeChecks | None,
+    *,
+    nodes_tried: bool,
+) -> _Decided | NoPreemption | ProtectedVictims:
+    """Decide for the guarantee, and inside of the leaf if that gives nothing and the leaf lets it."""
+    queue, ask = entry.queue, candidate.ask
+    facts_of = _facts_if_entitled(state, entry, ask)
+    found: _Decided | NoPreemption | ProtectedVictims = NoPreemption.GUARANTEE
+    if facts_of is not None:
+        found = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried).decided(victims, checks)
+    is_inside = queue.settings.preemption_within is PreemptionWithin.LOWER_PRIORITY
+    if not is_inside or isinstance(found, _Decided) or found is NoPreemption.PENDING:
+        return found
     if facts_of is None:
-        return NoPreemption.GUARANTEE
-    moment = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried)
-    view = moment.view({})
-    plan = moment.decide(view, None)
-    if not isinstance(plan, PreemptionPlan):
-        return plan
-    record = record_of(view, plan, entry, state.now_ns())
-    return NoPreemption.REPEATS if _must_pause(state, record) else record
+        facts_of = QueueFactsOf(queue, committed_resources(state, ask.allocation_key))
+    moment = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried, is_inside=True)
+    inside = moment.decided(victims, checks)
+    return inside if isinstance(inside, _Decided) else _what_to_wait_for(found, inside)
+
+
+def _what_to_wait_for(
+    found: NoPreemption | ProtectedVictims, inside: NoPreemption | ProtectedVictims
+) -> NoPreemption | ProtectedVictims:
+    """Return which of two refusals says when to try again; time alone ends protection, and repetition."""
+    if isinstance(found, ProtectedVictims) and isinstance(inside, ProtectedVictims):
+        return min(found, inside, key=lambda each: each.first.until_ns)
+    for one, other in ((found, inside), (inside, found)):
+        if isinstance(one, NoPreemption) and isinstance(other, ProtectedVictims):
+            return other if one.holds_for_shape and one is not NoPreemption.REPEATS else one
+    return inside if found is NoPreemption.GUARANTEE or inside is NoPreemption.PENDING else found
 
 
 def _must_pause(state: PartitionState, record: PreemptionRecord) -> bool:
@@ -263,18 +299,38 @@ class _Moment:
         facts_of: QueueFactsOf,
         *,
         nodes_tried: bool,
+        is_inside: bool = False,
     ) -> None:
         self._state = state
         self._entry = entry
         self._candidate = candidate
         self._facts_of = facts_of
         self._nodes_tried = nodes_tried
-        self.preemptible = preemptible_reservations(state, candidate.ask, facts_of.committed)
+        self._is_inside = is_inside
+        self._preemptible = (
+            reservations_inside(state, entry.queue, candidate.ask)
+            if is_inside
+            else preemptible_reservations(state, candidate.ask, facts_of.committed)
+        )
+
+    def decided(
+        self, victims: dict[str, tuple[Victim, ...]], checks: NodeChecks | None
+    ) -> _Decided | NoPreemption | ProtectedVictims:
+        """Return a decision with its record, or why there is none; for `victims` see `view`."""
+        view = self.view(victims)
+        plan = self.decide(view, checks)
+        if not isinstance(plan, PreemptionPlan):
+            return plan
+        record = record_of(view, plan, self._entry, self._state.now_ns())
+        if _must_pause(self._state, record):
+            return NoPreemption.REPEATS
+        return _Decided(view, plan, record, self._preemptible)
 
     def view(self, victims: dict[str, tuple[Victim, ...]]) -> PreemptionView:
         """Return all that the decision depends on; `victims` is what is known of the leaves, and grows."""
         queue, ask = self._entry.queue, self._candidate.ask
-        candidates = collect_victims(
+        collect = collect_inside if self._is_inside else collect_victims
+        candidates = collect(
             queue,
             ask,
             self._facts_of,
@@ -330,7 +386,7 @@ class _Moment:
             candidates,
             reserved_node=self._candidate.reserved_node,
             nodes_tried=self._nodes_tried,
-            preemptible=self.preemptible,
+            preemptible=self._preemptible,
         )
         levels = [(level.maximum, facts_of.committed.most_of(level)) for level in queue.above]
         lack = lack_of_queues(ask, levels)
@@ -345,11 +401,12 @@ class _Moment:
             lack = less
         return PreemptionView(
             ask=ask,
-            leaf=facts_of(queue),
+            leaf=unbound_facts(queue) if self._is_inside else facts_of(queue),
             lack=lack,
             candidates=candidates,
             candidate_nodes=candidate_nodes,
             nodes_tried=self._nodes_tried,
+            inside=queue if self._is_inside else None,
             unclaimed=unclaimed,
         )
 
@@ -357,10 +414,9 @@ class _Moment:
 def _carry_out(
     state: PartitionState,
     entry: ApplicationEntry,
-    view: PreemptionView,
-    plan: PreemptionPlan,
-    record: PreemptionRecord,
+    decided: _Decided,
 ) -> None:
+    view, plan, record = decided.view, decided.plan, decided.record
     key, now_ns = view.ask.allocation_key, record.time_ns
     release_all(state, plan.victims, f"preempting allocations to free up resources to run ask: {key}")
     report_preempted(state, plan.victims, by_ask(view.ask, entry))
@@ -368,64 +424,3 @@ def _carry_out(
     state.claims.begin(entry, view.ask, [*ending_of(plan.victims), *plan.taken_over], now_ns)
     remember(state, record)
     state.disruption.note((victim.queue for victim in plan.victims), now_ns)
-
-
-def record_of(
-    view: PreemptionView, plan: PreemptionPlan, entry: ApplicationEntry, now_ns: int
-) -> PreemptionRecord:
-    """Return what is remembered of a plan that has been carried out."""
-    served = _with_guarantee(view.leaf)
-    assert served is not None, f"{view.leaf.path} preempts without a guarantee: please report"
-    ask = view.ask
-    reason = (
-        f"{ask.allocation_key} of {entry.application_id} asks for {resource_text(ask.resource)} "
-        f"in {view.leaf.path}: {_usage(served)}, and {_obstacle(view, plan)}"
-    )
-    node = plan.node_id
-    victims = [(victim, f"{node} would not fit the ask without it") for victim in plan.for_node]
-    victims += [(victim, f"the RM wants it gone from {node} as well") for victim in plan.demanded]
-    victims += [(victim, f"{view.leaf.path} would have no room without it") for victim in plan.for_queue]
-    return PreemptionRecord(
-        time_ns=now_ns,
-        cause=PreemptionCause.GUARANTEE,
-        queue_path=served.path,
-        ask_queue_path=view.leaf.path,
-        allocation_key=ask.allocation_key,
-        application_id=entry.application_id,
-        node_id=node,
-        wanted=ask.resource,
-        reason=reason,
-        victims=tuple(victim_record(victim, _why(view, victim, need, now_ns)) for victim, need in victims),
-    )
-
-
-def _with_guarantee(queue: QueueFacts) -> QueueFacts | None:
-    """Return the lowest queue from this one up that has a guarantee: the one that is served or protected."""
-    level: QueueFacts | None = queue
-    while level is not None and level.guaranteed is None:
-        level = level.parent
-    return level
-
-
-def _usage(queue: QueueFacts) -> str:
-    return (
-        f"{queue.path} uses {resource_text(queue.used)} of a guarantee of {resource_text(queue.guaranteed)}"
-    )
-
-
-def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
-    if view.lack and plan.for_node:
-        return f"neither its queues nor {plan.node_id} have room"
-    return "its queues have no room" if view.lack else f"{plan.node_id} has no room"
-
-
-def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
-    facts = view.candidates.facts[victim.queue.path]
-    guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
-    protected = _with_guarantee(facts) if guaranteed else None
-    excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
-    among = ", of those that have run long enough" if view.candidates.protected else ""
-    work = work_text(victim, now_ns)
-    first = f"then what loses the least ({work})" if work else "then the youngest"
-    jobs = "then what cuts no other gang, " if victim.gang_size else ""
-    return f"{excess}; {described(victim)}; the willing go first, {jobs}{first}{among}, and {need}"

@@ -17,7 +17,13 @@ from .candidate_victims import CandidateVictims
 from .ledger import ProjectedUsage, QueueFactsOf, covers
 from .node_solver import CandidateNode
 
-__all__ = ["STALE_AFTER_NS", "PreemptibleReservations", "find_candidate_nodes", "preemptible_reservations"]
+__all__ = [
+    "STALE_AFTER_NS",
+    "PreemptibleReservations",
+    "find_candidate_nodes",
+    "preemptible_reservations",
+    "reservations_inside",
+]
 
 STALE_AFTER_NS: Final = (2 * 60 * 60 + 2) * 1_000_000_000
 """How old a reserved ask must be before one of higher priority may take its node over, whatever its own queue
@@ -55,6 +61,21 @@ def preemptible_reservations(
             if stale or (holder.priority <= ask.priority and not entitlement.covers(holder.resource)):
                 found[reservation.node_id] = (entry, reservation.allocation_key)
     return found
+
+
+def reservations_inside(state: PartitionState, leaf: Queue, ask: Ask) -> PreemptibleReservations:
+    """Find the ordinary reservations of the ask's own leaf that are held for asks of lower priority."""
+    if not state.reservations:
+        return {}
+    return {
+        reservation.node_id: (entry, reservation.allocation_key)
+        for entry in leaf.entries.by_id.values()
+        if entry.facts.reserved
+        for reservation, record in entry.application.reservations.with_asks()
+        if record is not None
+        and not (reservation.required or record.preemption_triggered)
+        and record.ask.priority < ask.priority
+    }
 
 
 class _Entitlement:

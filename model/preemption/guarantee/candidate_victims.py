@@ -21,9 +21,9 @@ from ..protection import Protected, Protection
 from ..victims import Victim, queue_order, victims_of
 from ..whole_jobs import by_whole_jobs
 from ..work_lost import WorkLost
-from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf
+from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf, unbound_facts
 
-__all__ = ["CandidateVictims", "collect_victims", "fence_root"]
+__all__ = ["CandidateVictims", "collect_inside", "collect_victims", "fence_root"]
 
 
 class CandidateVictims(NamedTuple):
@@ -103,8 +103,38 @@ def collect_victims(
     return CandidateVictims(tuple(search.victims), search.facts, tuple(search.protected))
 
 
+def collect_inside(
+    leaf: Queue,
+    ask: Ask,
+    facts_of: QueueFactsOf,
+    known: dict[str, tuple[Victim, ...]],
+    *,
+    protection: Protection | None = None,
+    work_lost: WorkLost | None = None,
+) -> CandidateVictims:
+    """Collect what may be preempted in the leaf of an ask: what has a lower priority.
+
+    No guarantee decides: the leaf of the victims counts as one without. The arguments are those of
+    `collect_victims`.
+    """
+    search = _Search(leaf, ask, facts_of, {}, known)
+    search.protection = protection
+    search.work_lost = work_lost
+    if leaf.settings.preemption_policy is not PreemptionPolicy.DISABLED:
+        search.collect(leaf, unbound_facts(leaf, of_victims=True), ask.priority - 1, fenced=False)
+    everything = (*search.victims, *(each.victim for each in search.protected))
+    priorities = sorted({victim.allocation.ask.priority for victim in everything})
+    ranks = {priority: rank for rank, priority in enumerate(priorities)}
+    ranked = [each._replace(rank=ranks[each.allocation.ask.priority]) for each in search.victims]
+    protected = [
+        each._replace(victim=each.victim._replace(rank=ranks[each.victim.allocation.ask.priority]))
+        for each in search.protected
+    ]
+    return CandidateVictims(tuple(sorted(ranked, key=queue_order)), search.facts, tuple(protected))
+
+
 class _Search:
-    """One walk down from the fence root."""
+    """One walk down from the fence root, or a visit of one leaf."""
 
     def __init__(
         self,
@@ -150,8 +180,11 @@ class _Search:
         if queue.settings.preemption_policy is PreemptionPolicy.DISABLED:
             return
         facts = self.facts_of(queue)
-        if not self.ledger.gives(facts, self.ask.resource):
-            return
+        if self.ledger.gives(facts, self.ask.resource):
+            self.collect(queue, facts, priority, fenced=fenced)
+
+    def collect(self, queue: Queue, facts: QueueFacts, priority: int, *, fenced: bool) -> None:
+        """Collect what a leaf has of a priority no higher than this one; `fenced`: of any."""
         found = self.known.get(queue.path)
         if found is None:
             entries = queue.entries.by_id.values()

@@ -1,4 +1,4 @@
-"""The decision for an ask whose queue is below its guarantee: a node and the victims, or why there are none.
+"""The decision for an ask that may preempt: a node and the victims, or why there are none.
 
 A plan satisfies the following, and each point is checked here once more before the plan is returned:
 
@@ -21,6 +21,7 @@ from enum import Enum
 from typing import Final
 
 from ...predicates.node_checks import NodeChecks, Pending
+from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits
 from ...state.claims import EndingVictim
 from ...values.allocation import Ask
@@ -42,6 +43,7 @@ class NoPreemption(Enum):
 
     GUARANTEE = ("Preemption queue guarantees check failed", True)
     NO_NODE = ("Preemption does not help", True)
+    NO_LOWER = ("Preemption does not help: no work of lower priority may end in the queue", True)
     REFUSED = ("Preemption does not help: the RM refused every node", False)
     SHORT = ("Preemption helped but short of resources", False)
     ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
@@ -83,6 +85,8 @@ class PreemptionView:
     """The nodes that may be reserved for the ask."""
     nodes_tried: bool
     """The nodes with room have been tried without result."""
+    inside: Queue | None = None
+    """The leaf if victims end in it by their priority, `None` if a guarantee is served."""
     unclaimed: tuple[EndingVictim, ...] = ()
     """Victims that end already, for no ask: without what they give back the queues would lack more."""
 
@@ -136,6 +140,8 @@ def lack_of_queues(
 def decide(view: PreemptionView, checks: NodeChecks | None) -> PreemptionPlan | NoPreemption:
     """Decide where the ask is to run and what is preempted for it."""
     end_already = view.unclaimed or any(node.unclaimed for node in view.candidate_nodes)
+    if view.inside is not None and not view.candidates.victims:
+        return NoPreemption.NO_LOWER
     if not (
         (view.candidates.victims or end_already)
         and may_be_entitled(view.leaf, view.ask)

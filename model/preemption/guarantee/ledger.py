@@ -27,7 +27,7 @@ from ...resources.resource import (
 )
 from ..claims import NOTHING_COMMITTED, CommittedResources
 
-__all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within"]
+__all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within", "unbound_facts"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +71,15 @@ class QueueFactsOf:
                 above_ask,
             )
         return facts
+
+
+def unbound_facts(leaf: Queue, *, of_victims: bool = False) -> QueueFacts:
+    """Return the facts of a leaf that no guarantee binds, as inside of it, where its sum stays.
+
+    As the leaf of the ask it has a guarantee of no type, which lets it use anything; as that of the
+    victims it has none, and gives everything.
+    """
+    return QueueFacts(leaf.path, None, None if of_victims else EMPTY, EMPTY, True)
 
 
 def is_within(remaining: Resource | None) -> bool:

@@ -36,21 +36,22 @@ class NodeChoice(NamedTuple):
     """Those that the RM's predicates want gone as well."""
 
     @property
-    def severity(self) -> tuple[bool, bool, int, int]:
-        """Whether any victim opted out, whether any is an originator, how many gangs are cut, the cost."""
+    def severity(self) -> tuple[bool, bool, int, int, int]:
+        """Whether any opted out, whether any is an originator, the highest rank, the gangs cut, the cost."""
         victims = (*self.needed, *self.demanded)
         asks = [victim.allocation.ask for victim in victims]
         return (
             not all(ask.allow_preempt_self for ask in asks),
             any(ask.originator for ask in asks),
+            max((victim.rank for victim in victims), default=0),
             gangs_cut_by(victims),
             cost_of(victims),
         )
 
     @property
     def is_mild(self) -> bool:
-        """Whether no victim is an originator or opted out, and no gang is cut."""
-        return self.severity[:3] == (False, False, 0)
+        """Whether no victim is an originator, opted out or above the lowest rank, and no gang is cut."""
+        return self.severity[:4] == (False, False, 0, 0)
 
 
 def choose_node(
@@ -71,7 +72,7 @@ def choose_node(
     """After how many solutions the rest is left until the RM has answered."""
     while batch := list(islice(solutions, SOLUTIONS_PER_BATCH)):
         for solution in batch:
-            if best is not None and best.is_mild and best.severity[3] <= solution.cost:
+            if best is not None and best.is_mild and best.severity[-1] <= solution.cost:
                 return best  # No later one is milder.
             if none is not NoNode.PENDING:
                 none = NoNode.REFUSED

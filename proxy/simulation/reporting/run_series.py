@@ -144,6 +144,8 @@ class RunSeries:
         asker = None if is_for_queue else waiting.get(subject) or waiting.get(f"{manager}/{subject}")
         for_queue = subject if is_for_queue else "" if asker is None else asker.account.owner.queue
         owner = entry.account.owner
+        if asker is not None and reason == "guarantee" and for_queue == owner.queue:
+            reason = "priority"  # A guarantee takes nothing of its own queue.
         self.preemption_counts[PreemptionGroup(owner.queue, for_queue, reason)] += 1
         if len(self.preemptions) < PREEMPTIONS_LISTED_MAX:
             self.preemptions.append(

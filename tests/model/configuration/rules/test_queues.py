@@ -114,6 +114,10 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
         )
         for text in ("5", "0/1h", "5/0s", "-1/1h", "five/1h", "5/1h/2", "5/")
     },
+    "a word for preemption inside of a queue that does not exist is refused": (
+        below_root("- {name: a, properties: {preemption.within: §lower}}"),
+        "preemption.within is 'lower', and must be 'never' or 'lower-priority'",
+    ),
     **{
         f"a weight of {text!r} is refused": (
             below_root(f"- {{name: a, properties: {{fair.weight: §{text}}}}}"),

@@ -1,0 +1,93 @@
+"""What is remembered of a preemption for an ask, and said of it: for which claim, and why these victims."""
+
+from __future__ import annotations
+
+from ...configuration.queue_properties import PREEMPTION_WITHIN
+from ...queues.application_entry import ApplicationEntry
+from ...queues.queue import Queue
+from ...resources.quantity_texts import resource_text
+from ...state.preemption_log import PreemptionCause, PreemptionRecord
+from ..acts import victim_record
+from ..protection import position_of_property
+from ..victims import Victim, described
+from ..work_lost import work_text
+from .decision import PreemptionPlan, PreemptionView
+from .ledger import ProjectedUsage, QueueFacts
+
+__all__ = ["record_of"]
+
+
+def record_of(
+    view: PreemptionView, plan: PreemptionPlan, entry: ApplicationEntry, now_ns: int
+) -> PreemptionRecord:
+    """Return what is remembered of a plan that has been carried out."""
+    ask = view.ask
+    if view.inside is None:
+        served = _with_guarantee(view.leaf)
+        assert served is not None, f"{view.leaf.path} preempts without a guarantee: please report"
+        cause, queue_path, claim = PreemptionCause.GUARANTEE, served.path, _usage(served)
+    else:
+        cause, queue_path, claim = PreemptionCause.PRIORITY, view.leaf.path, _setting(view.inside)
+        claim = f"it has priority {ask.priority}, {claim}"
+    reason = (
+        f"{ask.allocation_key} of {entry.application_id} asks for {resource_text(ask.resource)} "
+        f"in {view.leaf.path}: {claim}, and {_obstacle(view, plan)}"
+    )
+    node = plan.node_id
+    victims = [(victim, f"{node} would not fit the ask without it") for victim in plan.for_node]
+    victims += [(victim, f"the RM wants it gone from {node} as well") for victim in plan.demanded]
+    victims += [(victim, f"{view.leaf.path} would have no room without it") for victim in plan.for_queue]
+    return PreemptionRecord(
+        time_ns=now_ns,
+        cause=cause,
+        queue_path=queue_path,
+        ask_queue_path=view.leaf.path,
+        allocation_key=ask.allocation_key,
+        application_id=entry.application_id,
+        node_id=node,
+        wanted=ask.resource,
+        reason=reason,
+        victims=tuple(victim_record(victim, _why(view, victim, need, now_ns)) for victim, need in victims),
+    )
+
+
+def _with_guarantee(queue: QueueFacts) -> QueueFacts | None:
+    """Return the lowest queue from this one up that has a guarantee: the one that is served or protected."""
+    level: QueueFacts | None = queue
+    while level is not None and level.guaranteed is None:
+        level = level.parent
+    return level
+
+
+def _setting(leaf: Queue) -> str:
+    """Return the setting that lets asks preempt inside of a leaf, and where it is written."""
+    position = position_of_property(leaf, PREEMPTION_WITHIN)
+    where = "" if position is None else f" ({position})"
+    return f"preemption.within of {leaf.path} is {leaf.settings.preemption_within.value}{where}"
+
+
+def _usage(queue: QueueFacts) -> str:
+    return (
+        f"{queue.path} uses {resource_text(queue.used)} of a guarantee of {resource_text(queue.guaranteed)}"
+    )
+
+
+def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
+    if view.lack and plan.for_node:
+        return f"neither its queues nor {plan.node_id} have room"
+    return "its queues have no room" if view.lack else f"{plan.node_id} has no room"
+
+
+def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
+    among = ", of those that have run long enough" if view.candidates.protected else ""
+    work = work_text(victim, now_ns)
+    first = f"then what loses the least ({work})" if work else "then the youngest"
+    jobs = "then what cuts no other gang, " if victim.gang_size else ""
+    if view.inside is not None:
+        order = f"the willing go first, then the lowest priority, {jobs}{first}{among}"
+        return f"{described(victim)}; {order}, and {need}"
+    facts = view.candidates.facts[victim.queue.path]
+    guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
+    protected = _with_guarantee(facts) if guaranteed else None
+    excess = f"nothing is guaranteed to {facts.path}" if protected is None else _usage(protected)
+    return f"{excess}; {described(victim)}; the willing go first, {jobs}{first}{among}, and {need}"
