@@ -1,0 +1,154 @@
+"""Room for a whole gang: nodes for all members at once, or for none. Pure functions of free room and sizes.
+
+Members of one size are placed exactly: if there is room for all of them it is found, since each member takes
+the same from whichever node it is on. Several sizes are an instance of bin packing. They are tried twice:
+the largest first, then the smallest first; each member gets the first node with room, in the order of nodes,
+which changes as members take room. If neither finds room there may still be some. So a plan is always right,
+and that there is none means `no room was found`. A search over all assignments was rejected: its time has no
+bound, and a cycle waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, TypeAlias
+
+from ..resources.combinations import prune
+from ..resources.resource import Resource, fits, subtract, total_of
+
+__all__ = ["MayRun", "NodeRoom", "Score", "assign", "slots"]
+
+Score: TypeAlias = Callable[[str, Resource], float]
+"""The place of a node in the order, the lowest first, by its id and what it has available."""
+
+MayRun: TypeAlias = Callable[[int, str], bool]
+"""Whether a member, by its position, may run on the node with that id."""
+
+
+class NodeRoom(NamedTuple):
+    """What a node that may be used has available."""
+
+    node_id: str
+    available: Resource
+    key: tuple[float, str] = (0.0, "")
+    """Its place in the order of nodes, the lowest first; equal ones stay in the order of the sequence."""
+
+
+def assign(
+    sizes: Sequence[Resource],
+    rooms: Sequence[NodeRoom],
+    *,
+    score: Score | None = None,
+    may_run: MayRun | None = None,
+) -> tuple[str, ...] | None:
+    """Return a node for each member of a gang so that all fit at once, `None` if no room was found.
+
+    Args:
+        sizes: What each member asks for.
+        rooms: The usable nodes.
+        score: The new place of a node after a member took room there; without it places do not change.
+        may_run: Which members may run where; without it all may run on each node. With it the search is not
+            exact for members of one size either.
+
+    Returns:
+        The ids of the nodes, in the order of the members.
+    """
+    groups = _by_size(sizes, rooms)
+    placed = _fill(groups, sizes, rooms, score, may_run)
+    if placed is None and len(groups) > 1:
+        placed = _fill(groups[::-1], sizes, rooms, score, may_run)
+    return placed
+
+
+def slots(size: Resource, rooms: Sequence[NodeRoom]) -> int:
+    """Return how many members of one size have room at once if there are no others.
+
+    A size that asks for nothing counts once a node.
+    """
+    return sum(_slots_on(size, room.available) for room in rooms)
+
+
+def _slots_on(size: Resource, available: Resource) -> int:
+    counts = [max(0, available.get(name)) // quantity for name, quantity in size.items() if quantity > 0]
+    return min(counts, default=1)
+
+
+def _by_size(sizes: Sequence[Resource], rooms: Sequence[NodeRoom]) -> list[list[int]]:
+    """Return the positions of the members by size, the size with the largest share of the room first."""
+    groups: dict[Resource, list[int]] = {}
+    for member, size in enumerate(sizes):
+        groups.setdefault(size, []).append(member)
+    if len(groups) > 1:
+        total = total_of([room.available for room in rooms])
+        return sorted(groups.values(), key=lambda members: -_dominant_share(sizes[members[0]], total))
+    return list(groups.values())
+
+
+def _dominant_share(size: Resource, total: Resource) -> float:
+    """Return the largest share that a size has of the room, of any type; infinite where there is none."""
+    return max((_share(quantity, total.get(name)) for name, quantity in size.items()), default=0.0)
+
+
+def _share(quantity: int, total: int) -> float:
+    if quantity <= 0:
+        return 0.0
+    return quantity / total if total > 0 else float("inf")
+
+
+def _fill(
+    groups: Sequence[Sequence[int]],
+    sizes: Sequence[Resource],
+    rooms: Sequence[NodeRoom],
+    score: Score | None,
+    may_run: MayRun | None,
+) -> tuple[str, ...] | None:
+    """Give each member the first node with room, one size after the other; `None` if one finds none.
+
+    Room only shrinks, so that a node without room for a size is not looked at again for that size.
+    """
+    left = list(rooms)
+    placed = [""] * len(sizes)
+    for members in groups:
+        size = sizes[members[0]]
+        fitting = [(room.key, index) for index, room in enumerate(left) if fits(room.available, size)]
+        heapify(fitting)
+        for member in members:
+            index = _first_allowed(fitting, left, member, may_run)
+            if index is None:
+                return None
+            node_id, available, key = left[index]
+            available = prune(subtract(available, size))
+            if score is not None:
+                key = (score(node_id, available), key[1])
+            left[index] = NodeRoom(node_id, available, key)
+            placed[member] = node_id
+            if fits(available, size):
+                heappush(fitting, (key, index))
+    return tuple(placed)
+
+
+def _first_allowed(
+    fitting: list[tuple[tuple[float, str], int]],
+    rooms: Sequence[NodeRoom],
+    member: int,
+    may_run: MayRun | None,
+) -> int | None:
+    """Take the first node on which a member may run out of a heap, `None` if there is none."""
+    passed = []
+    found = None
+    for place in _popped(fitting):
+        if may_run is None or may_run(member, rooms[place[1]].node_id):
+            found = place[1]
+            break
+        passed.append(place)
+    for place in passed:
+        heappush(fitting, place)
+    return found
+
+
+def _popped(
+    heap: list[tuple[tuple[float, str], int]],
+) -> Iterator[tuple[tuple[float, str], int]]:
+    while heap:
+        yield heappop(heap)
