@@ -13,6 +13,7 @@ from . import gang
 from .core import ApplicationCore
 from .effects import Answer, Effect, TimerKind
 from .placed import Placed
+from .reservations import Reservation
 from .state import ACTIVE_STATES, ApplicationEvent, ApplicationState
 
 __all__ = ["ApplicationAllocations"]
@@ -28,6 +29,7 @@ class ApplicationAllocations:
         reads=("is_preempted", "preempted_keys", "get", "all", "checkpoint_ns"),
         writes=(
             "try_place",
+            "try_place_all",
             "recover",
             "remove",
             "remove_all",
@@ -62,6 +64,20 @@ class ApplicationAllocations:
         if record.failed_checks:
             answer.failed_checks, record.failed_checks = record.failed_checks, 0
         return answer
+
+    def try_place_all(self, allocations: Sequence[Allocation], now_ns: int) -> Answer | None:
+        """Make allocations of waiting asks, of all or of none; `None` if any is gone or placed."""
+        core = self._core
+        records = [core.asks.get(allocation.ask.allocation_key) for allocation in allocations]
+        if core.life.state not in ACTIVE_STATES or any(record is None or record.placed for record in records):
+            return None
+        effects: list[Effect] = []
+        reservations: list[Reservation] = []
+        for record, allocation in zip(records, allocations, strict=True):
+            assert record is not None, "it is checked above"
+            reservations += core.place_ask(record)
+            core.add_allocation(allocation, now_ns, effects)
+        return core.answer(effects, reservations=tuple(reservations))
 
     def recover(self, allocations: Sequence[Allocation], now_ns: int) -> Answer:
         """Take over allocations that the RM says exist; their keys must be unknown.

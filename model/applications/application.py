@@ -110,6 +110,8 @@ class Application:
                 return end_overdue_allocations(core, now_ns)
             case TimerKind.RUNNING:
                 return self._execution_timed_out(now_ns)
+            case TimerKind.GANG:
+                return self._gang_timed_out(now_ns)
             case TimerKind.STATE:
                 return self._state_timed_out(now_ns)
             case _:
@@ -135,6 +137,19 @@ class Application:
         core.life.handle(self.gang_settings.timeout_event, now_ns, effects, "ResourceReservationTimeout")
         texts = (gang.PLACED_TIMEOUT_TEXT, gang.WAITING_TIMEOUT_TEXT)
         return self._give_up(effects, texts, swaps_go_on=not self.gang_settings.hard)
+
+    def _gang_timed_out(self, now_ns: int) -> Answer:
+        """End a gang that has waited for all its room as long as it may, or have it placed ask by ask."""
+        core = self._core
+        if not core.gang_waits:
+            return core.answer()
+        effects: list[Effect] = []
+        core.gang_waits = False
+        if not self.gang_settings.hard:
+            return core.answer()
+        for _ in ("it fails", "nothing is placed, so that it has failed"):
+            core.life.handle(ApplicationEvent.FAIL, now_ns, effects, "GangWaitTimeout")
+        return self._give_up(effects, (gang.WAIT_TEXT, gang.WAIT_TEXT), swaps_go_on=False)
 
     def _execution_timed_out(self, now_ns: int) -> Answer:
         """End all that the application has: it fails once the RM has confirmed the last of it.

@@ -69,6 +69,7 @@ class ApplicationAsks:
         idle = core.life.state in (ApplicationState.NEW, ApplicationState.COMPLETING)
         if idle and len(known) < len(asks):
             core.life.handle(ApplicationEvent.RUN, now_ns, effects)
+        gang.watch_wait(core, now_ns, effects)
         total = total_of(taken)
         core.pending = add(core.pending, total)
         answer = core.answer(effects)
@@ -142,6 +143,11 @@ class ApplicationAsks:
         `failed` is why the last one was not placed.
         """
         core = self._core
+        if core.gang_waits:  # It has no candidates: what refused all of it is in the walk.
+            core.refusals = tuple(walk.refusals)
+            walk.skipped += core.asks.groups.values() if gang.was_searched(walk.refusals) else ()
+            walk.mark_attempted(None)
+            return None
         candidate = next_candidate(walk, failed, core.asks, core.task_groups, core.reservations)
         if candidate is None:
             core.refusals = tuple(walk.refusals)

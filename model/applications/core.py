@@ -33,7 +33,7 @@ class ApplicationCore:
     __slots__ = (
         *("application_id", "partition", "queue_path", "user", "gang_settings", "running_limit_ns"),
         *("submitted_at_ns", "finished_at_ns", "rejection", "backoff_until_ns", "refusals"),
-        *("life", "asks", "pending", "task_groups", "reservations", "holdings", "execution"),
+        *("life", "asks", "pending", "task_groups", "reservations", "holdings", "execution", "gang_waits"),
     )
 
     def __init__(
@@ -65,6 +65,8 @@ class ApplicationCore:
         self.task_groups = TaskGroups()
         self.reservations = Reservations()
         self.holdings = Holdings()
+        self.gang_waits = gang_settings.whole
+        """The gang is to be placed whole, and nothing of it has been placed yet."""
         self.execution: ExecutionLimits | None = None
         """Made with the first limit: without one it would only cost memory."""
 
@@ -148,6 +150,7 @@ class ApplicationCore:
     ) -> None:
         """Count an allocation, and have the application run."""
         ask = allocation.ask
+        self.gang_waits = False
         if ask.placeholder:
             self.holdings.add(allocation)
             self._placeholder_added(now_ns, effects)
@@ -227,7 +230,8 @@ def application_facts(core: ApplicationCore) -> ApplicationFacts:
     priority = INT32_MIN
     if group is not None:
         priority = -group.order[0]
-        if not group.shape.required_node and not core.task_groups.makes_wait(group.shape):
+        alone = not (group.shape.required_node or core.gang_waits)
+        if alone and not core.task_groups.makes_wait(group.shape):
             record = group.head()
             first = None if record is None else record.ask
     holdings = core.holdings
@@ -240,4 +244,5 @@ def application_facts(core: ApplicationCore) -> ApplicationFacts:
         core.submitted_at_ns,
         len(core.reservations.by_key),
         first,
+        core.gang_waits,
     )

@@ -43,6 +43,8 @@ class TimerKind(Enum):
     """The first of its allocations has run as long as it may."""
     RUNNING = "running"
     """It has run as long as it may itself."""
+    GANG = "gang"
+    """A gang that is placed whole has waited for its room as long as it may."""
 
 
 class StateEntered(NamedTuple):
@@ -85,6 +87,7 @@ class ApplicationFacts:
     __slots__ = (
         "allocated",
         "first",
+        "gang_waits",
         "max_priority",
         "pending",
         "placeholder_allocated",
@@ -103,6 +106,7 @@ class ApplicationFacts:
         submitted_at_ns: int,
         reserved: int,
         first: Ask | None,
+        gang_waits: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> None:
         self.state = state
         self.pending = pending
@@ -113,6 +117,8 @@ class ApplicationFacts:
         self.reserved = reserved
         self.first = first
         """The first waiting ask, if it may run on any node as it is."""
+        self.gang_waits = gang_waits
+        """Nothing of it is placed before all of its gang is, in one result."""
 
 
 @final

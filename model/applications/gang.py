@@ -7,34 +7,42 @@ when it times out.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
-from typing import Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from ..resources.comparisons import has_negative, is_zero
-from ..resources.resource import EMPTY, Resource, fits, subtract
+from ..resources.resource import EMPTY, Resource, fits, subtract, total_of
 from ..values.allocation import Allocation, Ask
 from ..values.messages import TerminationType
-from .effects import Effect, ReleaseWanted
+from ..values.refusals import Refusal, RefusalReason
+from .effects import Effect, ReleaseWanted, TimerKind
 from .pending_asks import AskRecord, PendingAsks
 from .placed import Placed
 from .state import ApplicationEvent
 from .task_groups import TaskGroups
 
+if TYPE_CHECKING:
+    from .core import ApplicationCore
+
 __all__ = [
     "DEFAULT_PLACEHOLDER_TIMEOUT_MS",
     "PLACED_TIMEOUT_TEXT",
     "WAITING_TIMEOUT_TEXT",
+    "WAIT_TEXT",
     "GangSettings",
     "SwapOffer",
     "SwapWalk",
+    "whole_members",
 ]
 
 DEFAULT_PLACEHOLDER_TIMEOUT_MS: Final = 15 * 60 * 1000
 PLACED_TIMEOUT_TEXT: Final = "releasing allocated placeholders on placeholder timeout"
 WAITING_TIMEOUT_TEXT: Final = "releasing pending placeholders on placeholder timeout"
+WAIT_TEXT: Final = "releasing ask on gang wait timeout"
 _MS_NS: Final = 1_000_000
+_NOT_SEARCHED: Final = (RefusalReason.GANG_INCOMPLETE, RefusalReason.USER_QUOTA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +54,12 @@ class GangSettings:
     timeout_ms: int = DEFAULT_PLACEHOLDER_TIMEOUT_MS
     created_at_ns: int | None = None
     """The application's own creation time: it shortens the timeout."""
+    whole: bool = False
+    """All that the gang needs at first is placed in one result; until then nothing of it is placed."""
+    size: int = 0
+    """How many asks make up a gang that is placed whole without placeholders; 0 for one with them."""
+    wait_ns: int | None = None
+    """How long a gang that is placed whole waits for that, from its first ask on; `None` for any time."""
 
     @property
     def timeout_event(self) -> ApplicationEvent:
@@ -64,10 +78,36 @@ class GangSettings:
         return not is_zero(self.placeholder_ask) and fits(placeholders, self.placeholder_ask)
 
 
+def whole_members(settings: GangSettings, waiting: Iterable[Ask]) -> tuple[Ask, ...]:
+    """Return the asks of a gang that are placed in one result; none while some have not been asked for.
+
+    Args:
+        settings: Of a gang that is placed whole.
+        waiting: The waiting asks of the application, in order.
+    """
+    if settings.size:
+        members = tuple(ask for ask in waiting if not ask.placeholder)
+        return members[: settings.size] if len(members) >= settings.size else ()
+    placeholders = tuple(ask for ask in waiting if ask.placeholder)
+    return placeholders if settings.is_complete(total_of(ask.resource for ask in placeholders)) else ()
+
+
 def count_end(task_groups: TaskGroups, ask: Ask, termination: TerminationType) -> None:
     """Count a placeholder allocation that ended."""
     replaced = termination is TerminationType.PLACEHOLDER_REPLACED
     task_groups.count_end(ask.task_group_name, replaced=replaced)
+
+
+def was_searched(refusals: Iterable[Refusal]) -> bool:
+    """Return whether room in the queues or on nodes was looked for, by what refused a whole gang."""
+    return any(refusal.reason not in _NOT_SEARCHED for refusal in refusals)
+
+
+def watch_wait(core: ApplicationCore, now_ns: int, effects: list[Effect]) -> None:
+    """Begin the time that a gang which is placed whole may wait, with its first ask."""
+    wait_ns = core.gang_settings.wait_ns
+    if wait_ns is not None and core.gang_waits and not core.life.has_timer(TimerKind.GANG):
+        core.life.start_timer(TimerKind.GANG, now_ns + wait_ns, effects)
 
 
 # ----------------------------------------------------------------------------------- replacement

@@ -26,6 +26,7 @@ __all__ = [
     "BACKOFF_DELAY",
     "FAIR_HALF_LIFE",
     "FAIR_WEIGHT",
+    "GANG_PLACING",
     "PREEMPTION_DELAY",
     "PREEMPTION_MIN_RUNTIME",
     "PREEMPTION_MIN_RUNTIME_SCOPE",
@@ -41,6 +42,7 @@ __all__ = [
     "RUNTIME_MAX",
     "RUNTIME_OVERRUN",
     "DisruptionBudget",
+    "GangPlacing",
     "MinRuntimeScope",
     "Overrun",
     "PreemptionPolicy",
@@ -69,6 +71,7 @@ BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
 FAIR_HALF_LIFE: Final = "fair.half-life"
 FAIR_WEIGHT: Final = "fair.weight"
+GANG_PLACING: Final = "gang.placing"
 RUNTIME_DEFAULT: Final = "runtime.default"
 RUNTIME_MAX: Final = "runtime.max"
 RUNTIME_OVERRUN: Final = "runtime.overrun"
@@ -125,6 +128,13 @@ class DisruptionBudget(NamedTuple):
     within_ns: int
 
 
+class GangPlacing(Enum):
+    """How a gang gets its room: all of it in one result, or placeholder by placeholder."""
+
+    WHOLE = "whole"
+    STEPWISE = "stepwise"
+
+
 class Overrun(Enum):
     """What happens to work that has run for its walltime: nothing, or the scheduler has it ended."""
 
@@ -173,6 +183,8 @@ class QueueProperties:
     """Of the use of the queues below, `None` where the past does not count."""
     fair_weight: int | None = None
     runtime: RuntimeSettings = _NO_RUNTIME
+    gang_placing: GangPlacing = GangPlacing.STEPWISE
+    """Of applications that announce placeholders and do not say it themselves."""
 
 
 def _sort_policy(text: str) -> SortPolicy | None:
@@ -211,6 +223,10 @@ def _victims_max(text: str) -> DisruptionBudget | None:
     if within_ns is None or not _UNSIGNED.fullmatch(number) or not 0 < int(number) <= _INT32_MAX:
         return None
     return DisruptionBudget(int(number), within_ns)
+
+
+def _gang_placing(text: str) -> GangPlacing | None:
+    return next((placing for placing in GangPlacing if placing.value == text.lower()), None)
 
 
 def _overrun(text: str) -> Overrun | None:
@@ -260,6 +276,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     QUOTA_PREEMPTION_DELAY: _delay_ns,
     FAIR_HALF_LIFE: _delay_ns,
     FAIR_WEIGHT: _weight,
+    GANG_PLACING: _gang_placing,
     RUNTIME_DEFAULT: _delay_ns,
     RUNTIME_MAX: _delay_ns,
     RUNTIME_OVERRUN: _overrun,
@@ -272,6 +289,7 @@ REFUSED_IF_UNREADABLE: Final = (
     *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX, PREEMPTION_WITHIN),
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
     *(FAIR_HALF_LIFE, FAIR_WEIGHT),
+    GANG_PLACING,
 )
 """Properties that the recorded core does not know: a configuration with a value that is none is refused."""
 
@@ -321,6 +339,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
             max_ns=read(RUNTIME_MAX, _delay_ns, None),
             ends_overruns=read(RUNTIME_OVERRUN, _overrun, Overrun.EXTEND) is Overrun.END,
         ),
+        gang_placing=read(GANG_PLACING, _gang_placing, GangPlacing.STEPWISE),
     )
 
 

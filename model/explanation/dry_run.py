@@ -93,7 +93,7 @@ def dry_run_application(
         limit_group=state.limits.group_of(path, submission.application_id, decision.user) or "",
         rejection="" if refused is None else refused.text,
     )
-    application = make_application(state, submission, decision.user, path)
+    application = make_application(state, submission, decision.user, path, queue.settings.gang_placing)
     entry = ApplicationEntry(
         application, application.application_id, decision.user, queue, application.facts()
     )

@@ -22,6 +22,7 @@ from ..values.refusals import RefusalReason
 from ..values.users import User
 from .asks import AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
+from .gangs import gang_blockers
 from .places import application_place, place_in, queue_places
 from .protections import ProtectionChecker
 from .quotas import application_count_blockers
@@ -116,6 +117,8 @@ def entry_blockers(
     yield from _queue_blockers(leaf)
     if is_starting or entry.facts.state is ApplicationState.ACCEPTED:
         yield from application_count_blockers(state, leaf, entry.application_id, entry.user)
+    if entry.facts.gang_waits:
+        yield from gang_blockers(state, entry)
     until_ns = entry.backoff_until_ns
     if until_ns is not None and until_ns > state.now_ns():
         yield Blocker(

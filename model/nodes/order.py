@@ -26,7 +26,7 @@ from ..resources.comparisons import fit_score
 from ..resources.resource import Resource, add, fits, subtract, weighted_usage
 from .block import NodeBlock, NodeEntry
 
-__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "first_to_reserve", "forget_closed", "node_ids"]
+__all__ = ["DEFAULT_WEIGHTS", "NodeOrder", "first_to_reserve", "forget_closed", "node_ids", "score_of"]
 
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"vcore": 1.0, "memory": 1.0}
 _BLOCK_SPLIT: Final = 192
@@ -217,8 +217,7 @@ class NodeOrder:
     # --------------------------------------------------------------------------------- the order
 
     def _score(self, entry: NodeEntry) -> float:
-        usage = weighted_usage(entry.capacity, entry.available, self._weighted)
-        return usage if self.policy is NodeSortPolicy.FAIR else 1.0 - usage
+        return score_of(self, entry.capacity, entry.available)
 
     def _reinsert(self, entry: NodeEntry) -> None:
         """Find the place of a node anew; one that is cordoned keeps its place until it is no longer."""
@@ -294,6 +293,12 @@ def forget_closed(order: NodeOrder, waiting: Container[Resource]) -> None:
     for resource in [each for each in order.closed if each not in waiting]:
         del order.closed[resource]
     order.closed_max = max(_CLOSED_MIN, 2 * len(order.closed))
+
+
+def score_of(order: NodeOrder, capacity: Resource, available: Resource) -> float:
+    """Return the place of a node in an order, the lowest first."""
+    usage = weighted_usage(capacity, available, order._weighted)  # noqa: SLF001 - of this module
+    return usage if order.policy is NodeSortPolicy.FAIR else 1.0 - usage
 
 
 def node_ids(order: NodeOrder) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ change the answer:
 * It may preempt, no attempt for its size and priority has failed lately, and the walk may make one.
 * One of its sizes that the limits of its user or group had no room for fits them.
 * It has not started, and a place among the running applications is free, or no longer is.
+* It is a gang that is placed whole, which fits the headroom, and a node has gained room since none was found
+  for it.
 * The application itself has changed: then it is placed in the order anew, and rests no longer.
 
 Those that rest are kept by their sizes, so that a walk past thousands of them costs a step for each kind.
@@ -25,6 +27,7 @@ from typing import NamedTuple, final
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
 from .application_entry import ApplicationEntry
+from .gang_sizes import NO_GANG, GangSizes
 
 __all__ = ["Conditions", "PreemptingAsk", "RestKind", "WaitingApplications"]
 
@@ -53,11 +56,17 @@ class RestKind(NamedTuple):
     applications of the user and the group do."""
     holder: tuple[str, str | None] | None = None
     """The user and the group, if their limits hold it; otherwise `None`."""
+    gang: GangSizes | None = None
+    """The sizes of a gang that is placed whole and has no room in the queues or on the nodes."""
 
     @property
     def waits_for_any_change(self) -> bool:
         """Whether more than room in the queues or on a node may give those of this kind something."""
-        return bool(self.preempting) or self.holder is not None
+        return bool(self.preempting) or self.holder is not None or self.gang is not None
+
+
+def _never(_: GangSizes) -> bool:
+    return False
 
 
 class Conditions(NamedTuple):
@@ -75,6 +84,8 @@ class Conditions(NamedTuple):
     user_room: Callable[[ApplicationEntry], Resource | None] | None = None
     """Returns what the limits of the user and the group of an application have room for; `None` tells
     nothing of limits: then all that a limit holds are worth a try."""
+    is_gang_closed: Callable[[GangSizes], bool] = _never
+    """Returns whether it is known that no nodes have room for a gang."""
     may_run: Callable[[ApplicationEntry], tuple[bool, bool]] | None = None
     """Returns whether an application may start, as `RestKind.may_run` says; `None` likewise."""
 
@@ -220,6 +231,8 @@ class WaitingApplications:
         assert conditions is not None, "a walk past those that rest has conditions: please report"
         if kind.holder is not None and self._is_released(kind, conditions):
             return True
+        if kind.gang is not None and kind.gang is not NO_GANG and self._has_gang_room(kind.gang, conditions):
+            return True
         for size in kind.sizes:
             has_way = size not in conditions.closed or (kind.may_reserve and size not in self._unreservable)
             if has_way and fits_undefined_unlimited(conditions.headroom, size):
@@ -228,6 +241,12 @@ class WaitingApplications:
             if conditions.preemption_retry_ns(ask) is None:
                 return True
         return False
+
+    def _has_gang_room(self, gang: GangSizes, conditions: Conditions) -> bool:
+        """Return whether a whole gang may have room in the queues and on the nodes."""
+        return fits_undefined_unlimited(conditions.headroom, gang.total) and not conditions.is_gang_closed(
+            gang
+        )
 
     def _is_released(self, kind: RestKind, conditions: Conditions) -> bool:
         """Return whether limits that held those of a kind no longer do: one stands for all of them."""

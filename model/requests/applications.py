@@ -7,19 +7,17 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..applications.application import Application
-from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from ..applications.state import ApplicationState
 from ..configuration.flags import flag_of
 from ..configuration.names import is_user_name
-from ..configuration.queue_properties import SortPolicy
+from ..configuration.queue_properties import GangPlacing
 from ..errors import LicorneError
 from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
 from ..queues.queue import Queue
-from ..queues.quota import maximum_below_root
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, strictly_greater_than_zero
-from ..resources.texts import describe, negative_text, resource_from_json
+from ..resources.resource import Resource, strictly_greater_than_zero
+from ..resources.texts import resource_from_json
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..state.partition_state import PartitionState
@@ -39,6 +37,7 @@ from ..values.messages import (
 from ..values.object_state import ObjectState
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 from ..values.users import LookedUp, LookUpFailure, User
+from .gang_submissions import gang_refusal, gang_settings
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
 from .quota_reports import quota_of, report_quota
@@ -50,7 +49,6 @@ __all__ = [
     "Refused",
     "add_applications",
     "decide",
-    "gang_refusal",
     "make_application",
     "queue_refusal",
     "quota_tags",
@@ -59,15 +57,12 @@ __all__ = [
 ]
 
 CREATE_FORCE_TAG: Final = "application.create.force"
-APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
 QUOTA_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
 CREATE_IF_MISSING_TAG: Final = "licorne/create-if-missing"
 """With `true` an application that is there already is accepted, and stays as it is."""
-_NO_GANG: Final = GangSettings()
 _UINT64_MAX: Final = 2**64 - 1
-_SECOND_NS: Final = 1_000_000_000
 
 
 def add_applications(
@@ -116,7 +111,7 @@ def _add(
     reason = queue_refusal(submission, queue)
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
-    application = make_application(state, submission, user, queue.path)
+    application = make_application(state, submission, user, queue.path, queue.settings.gang_placing)
     facts = application.facts()  # Nothing else knows it yet.
     state.add_entry(application, state.host.adopt_application(application), facts, queue)
     if not quotas.warnings:
@@ -237,30 +232,6 @@ def queue_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionR
     return too_long or gang_refusal(submission, queue)
 
 
-def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionReason | None:
-    """Return why a queue cannot run the gang of an application, `None` if it can."""
-    wanted = submission.placeholder_ask
-    if is_zero(wanted):
-        return None
-    name = submission.application_id
-    refusal = invalid(negative_text(f"the placeholder ask of application {name}", wanted))
-    if refusal is not None:
-        return refusal
-    if queue.settings.application_sort_policy is not SortPolicy.FIFO:
-        text = (
-            f"queue {queue.path} cannot run application {name} with task group request: unsupported sort type"
-        )
-        return RejectionReason(RejectionCode.NO_QUEUE, text)
-    limit = maximum_below_root(queue)
-    if not fits_undefined_unlimited(limit, wanted):
-        text = (
-            f"queue {queue.path} cannot fit application {name}: task group request {describe(wanted)} "
-            f"larger than max queue allocation {describe(limit)}"
-        )
-        return RejectionReason(RejectionCode.OVER_MAXIMUM, text)
-    return None
-
-
 class QuotaTags(NamedTuple):
     """The settings of a namespace in the tags of an application; `None` for what they do not name.
 
@@ -351,8 +322,12 @@ def make_application(
     submission: ApplicationSubmission,
     user: User,
     queue_path: str,
+    placing: GangPlacing = GangPlacing.STEPWISE,
 ) -> Application:
-    """Make an application of a submission; it is not in the partition yet."""
+    """Make an application of a submission; it is not in the partition yet.
+
+    `placing` is how its queue places gangs that do not say it themselves.
+    """
     limit_ns = timeout_ns(submission.execution_timeout_ms)
     return Application(
         submission.application_id,
@@ -361,23 +336,8 @@ def make_application(
         user=user,
         tags=submission.tags,
         submitted_at_ns=state.now_ns(),
-        gang_settings=_gang_settings(submission, limit_ns),
+        gang_settings=gang_settings(submission, limit_ns, placing),
         running_limit_ns=limit_ns if is_zero(submission.placeholder_ask) else None,
-    )
-
-
-def _gang_settings(submission: ApplicationSubmission, limit_ns: int | None) -> GangSettings:
-    """Return what a submission says about a gang; those that say nothing share one value."""
-    created = submission.tags.get(APPLICATION_CREATION_TAG, "")
-    hard = submission.gang_scheduling_style == "Hard"
-    if limit_ns is None and not (submission.placeholder_ask or hard or created):
-        return _NO_GANG
-    timeout_ms = DEFAULT_PLACEHOLDER_TIMEOUT_MS if limit_ns is None else submission.execution_timeout_ms
-    return GangSettings(
-        placeholder_ask=submission.placeholder_ask or EMPTY,
-        hard=hard,
-        timeout_ms=timeout_ms,
-        created_at_ns=int(created) * _SECOND_NS if re.fullmatch(r"[0-9]{1,10}", created) else None,
     )
 
 

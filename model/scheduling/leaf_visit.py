@@ -31,6 +31,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted, reserve, unreserve
 from ..values.refusals import RefusalReason, refused
 from .first_ask import place_first_of
+from .gang_pass import GangRefused, GangTry, place_gang
 from .required_node import PASSED_OVER, denied_by_rm, refusal_of, try_required_node
 from .resting import (
     LACKS_ROOM,
@@ -209,6 +210,8 @@ class LeafVisit:
         self.sought_node = self.has_own_answer = False
         self.preemption = []
         self.leaf.entries.unreported[entry.application_id] = entry
+        if entry.facts.gang_waits:
+            return self._visit_gang(entry, walk)
         failed: FailedTry | None = None
         while (candidate := self._next(entry, walk, failed)) is not None:
             outcome = self._try(entry, candidate)
@@ -229,6 +232,22 @@ class LeafVisit:
             self.notes_before = state.notes.taken  # The application is not visited again until then.
         self._note_walk(walk)
         self._note_rest(entry, walk)
+        return None
+
+    def _visit_gang(self, entry: ApplicationEntry, walk: AskWalk) -> bool | None:
+        """Place a whole gang in one result, or note what refuses it."""
+        tried = place_gang(self.state, entry, walk)
+        if tried is GangTry.PLACED:
+            return True
+        if tried is GangTry.LATER:
+            self.passed_over = True
+            self.ends_cycle = self.checks is not None and self.checks.ends_cycle
+            return None
+        assert isinstance(tried, GangRefused), "the other outcomes are above"
+        walk.refusals.append(tried.refusal)
+        self._next(entry, walk, None)
+        self._note_walk(walk)
+        self.rests.append((entry, entry.facts, tried.rest))
         return None
 
     def _next(self, entry: ApplicationEntry, walk: AskWalk, failed: FailedTry | None) -> Candidate | None:

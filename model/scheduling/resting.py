@@ -81,7 +81,14 @@ def conditions_in(
         shape = AttemptShape(leaf.path, ask.size, ask.priority, fits, ask.reserved_node)
         return state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
 
-    return Conditions(state.nodes.closed, headroom, state.node_changes, now_ns, preemption_retry_ns)
+    return Conditions(
+        state.nodes.closed,
+        headroom,
+        state.node_changes,
+        now_ns,
+        preemption_retry_ns,
+        is_gang_closed=lambda gang: state.closed_gangs.has(gang, state.nodes.gains),
+    )
 
 
 def with_limits(state: PartitionState, conditions: Conditions) -> Conditions:

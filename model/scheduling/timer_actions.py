@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ..applications.effects import TimerKind
 from ..preemption.quota import preempt_over_quota
+from ..queues.application_entry import wake
 from ..queues.quota_timer import next_due_ns
 from ..queues.ranks import is_reached
 from ..state.applying import apply
@@ -45,6 +47,8 @@ def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
         leave_swap(state, allocation)
     drop_asks(state, entry, answer, timed_out=True)
     apply(state, entry, answer)
+    if action.kind is TimerKind.GANG:  # Its asks may be placed one by one now.
+        wake(entry.queue)
 
 
 def schedule_wakeups(state: PartitionState) -> None:

@@ -25,6 +25,7 @@ from ..predicates.avoided_nodes import AvoidedNodes
 from ..predicates.deferred_checks import DeferredChecks
 from ..predicates.node_checks import ImmediateChecks, NodeChecks
 from ..queues.application_entry import ApplicationEntry, wake
+from ..queues.gang_sizes import ClosedGangs
 from ..queues.queue import Queue
 from ..queues.tree import QueueTree
 from ..resources.combinations import prune
@@ -199,6 +200,7 @@ class PartitionState:
         """Counts what may make a node reservable."""
         self.preemptions = PreemptionLog()
         self.failed_preemptions = FailedAttempts()
+        self.closed_gangs = ClosedGangs()
         self.disruption = DisruptionLog()
         self.quarantine = Quarantine()
         self.node_checks: NodeChecks | None = checks_of(host)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+
 from ..applications.effects import Answer
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
+from ..resources.resource import Resource, total_of
 from ..values.allocation import Allocation, Ask
 from ..values.events import ChangeType
 from ..values.messages import AllocationPlaced
 from .applying import apply, is_starting
-from .charges import drop_reservations, end_claim, report_placed
+from .charges import drop_reservations, end_claim, report_all_placed, report_placed
 from .headroom_reports import report_passed
 from .partition_state import PartitionState
 from .reserved_asks import ReservedAsk
 
 __all__ = [
     "commit",
+    "commit_all",
     "count_accepted",
     "finish_placing",
     "ordinary_reservations",
@@ -53,6 +58,64 @@ def commit(state: PartitionState, entry: ApplicationEntry, ask: Ask, node: NodeE
     group = state.limits.increase(queue.path, entry.application_id, entry.user, resource)
     finish_placing(state, entry, allocation, answer, group)
     return True
+
+
+def commit_all(
+    state: PartitionState, entry: ApplicationEntry, placements: Sequence[tuple[Ask, NodeEntry]]
+) -> bool:
+    """Place asks of one application at once: one charge of its queues with their sum; all of them or none."""
+    total = total_of(ask.resource for ask, _ in placements)
+    if queue_quota.try_charge(entry.queue, total) is not None:
+        return False
+    now_ns = state.now_ns()
+    allocations = [Allocation(ask, node.node_id, now_ns, node.instance_type) for ask, node in placements]
+    available: dict[NodeEntry, Resource] = {}
+    answer = declined = None
+    with ExitStack() as undo:  # Also where a step breaks.
+        undo.callback(queue_quota.release_charge, entry.queue, total)
+        for allocation, (ask, node) in zip(allocations, placements, strict=True):
+            left = node.node.try_add(allocation)
+            if left is None:
+                declined = node
+                break
+            undo.callback(node.node.remove, ask.allocation_key)
+            available[node] = left
+        else:
+            answer = entry.application.allocations.try_place_all(allocations, now_ns)
+        if answer is not None:
+            undo.pop_all()
+    if declined is not None:  # It has less than it was known to have.
+        state.nodes.take(declined, declined.node.facts().available)
+    if answer is None:
+        return False
+    for node, left in available.items():
+        state.nodes.take(node, left)
+    group = state.limits.increase(entry.queue.path, entry.application_id, entry.user, total)
+    _finish_placing_all(state, entry, allocations, answer, group)
+    return True
+
+
+def _finish_placing_all(
+    state: PartitionState,
+    entry: ApplicationEntry,
+    allocations: Sequence[Allocation],
+    answer: Answer,
+    group: str | None,
+) -> None:
+    """Count asks as placed that queues, user, nodes and application have accepted; report them to the RM."""
+    report_all_placed(state, entry, allocations, answer, group)
+    for allocation in allocations:
+        ask = allocation.ask
+        entry.remove_pending(ask)
+        end_claim(state, ask.allocation_key)
+        state.placed.count(ask, entry.queue.path, allocation.bound_at_ns - ask.created_at_ns)
+    if state.node_checks is not None:
+        state.node_checks.forget(keys=[allocation.ask.allocation_key for allocation in allocations])
+    if answer.reservations:
+        drop_reservations(state, answer.reservations)
+    apply(state, entry, answer)
+    for allocation in allocations:
+        state.host.announce(AllocationPlaced(allocation))
 
 
 def finish_placing(

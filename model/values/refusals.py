@@ -24,6 +24,8 @@ class RefusalReason(Enum):
     QUEUE_QUOTA = "Not enough queue quota"  # preemption is tried where allowed, then the next shape
     NO_NODE_FITS = "No node has room"  # a reservation is made once the ask is old enough
     PREDICATES = "Predicates refused every node with room"  # tried again in the next cycle
+    GANG_ROOM = "No room was found for all of the gang"  # until a node, queue, user or group gains room
+    GANG_INCOMPLETE = "Not all of the gang has been asked for"  # until the rest is
     REQUIRED_NODE_UNKNOWN = "The required node is unknown"  # tried again when nodes change
     REQUIRED_NODE_FULL = "The required node has no room"  # the node is reserved for the ask
     WAITS_FOR_PLACEHOLDER = "Waits to replace a placeholder of its task group"  # the placeholder pass

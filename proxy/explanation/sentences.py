@@ -33,6 +33,8 @@ _REGISTER_AGAIN: Final = (
 )
 _CHANGES: Final = {
     RefusalReason.NO_NODE_FITS: "a node must gain room, or one with enough must come",
+    RefusalReason.GANG_ROOM: "nodes must gain room for all of it at once, or nodes with enough must come",
+    RefusalReason.GANG_INCOMPLETE: "the rest of the gang must be asked for",
     RefusalReason.PREDICATES: "the resource manager must agree: it is asked again in every cycle",
     RefusalReason.WAITS_FOR_PLACEHOLDER: "a placeholder must be placed, or all of them must end",
     RefusalReason.NO_CAPACITY: "a node must come",

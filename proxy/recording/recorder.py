@@ -17,15 +17,26 @@ from ...actors.services.log import Log
 from ...model.configuration.schema import PartitionConfig
 from ...model.partition import Partition
 from ...model.requests.applications import (
-    APPLICATION_CREATION_TAG,
     APPLICATIONS_TAG,
     CREATE_FORCE_TAG,
     CREATE_IF_MISSING_TAG,
     GUARANTEED_TAG,
     QUOTA_TAG,
 )
+from ...model.requests.gang_submissions import (
+    APPLICATION_CREATION_TAG,
+    GANG_PLACING_TAG,
+    GANG_SIZE_TAG,
+    GANG_WAIT_TAG,
+)
 from ...model.state.host import PartitionHost
-from ...model.values.allocation import CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, FOREIGN_TAG, REQUIRED_NODE_TAG
+from ...model.values.allocation import (
+    CHECKPOINT_TIME_TAG,
+    CREATION_TIME_TAG,
+    FOREIGN_TAG,
+    REQUIRED_NODE_TAG,
+    WALLTIME_TAG,
+)
 from ...model.values.documents import Document, Json
 from ...model.values.messages import Announcement, short_partition_name
 from ..si.constants import NODE_PARTITION
@@ -314,6 +325,7 @@ class TurnRecorder:
 
 _KEPT_TAGS: Final = frozenset(
     {APPLICATION_CREATION_TAG, CHECKPOINT_TIME_TAG, CREATION_TIME_TAG, FOREIGN_TAG}
+    | {GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG, WALLTIME_TAG}
     | {APPLICATIONS_TAG, CREATE_FORCE_TAG, CREATE_IF_MISSING_TAG, GUARANTEED_TAG, QUOTA_TAG}
 )
 """Tags that steer the scheduler and hold no name: times, flags, quantities."""

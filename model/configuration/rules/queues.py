@@ -12,6 +12,7 @@ from ..problems import RuleFinding
 from ..queue_properties import (
     FAIR_HALF_LIFE,
     FAIR_WEIGHT,
+    GANG_PLACING,
     PREEMPTION_MIN_RUNTIME,
     PREEMPTION_MIN_RUNTIME_SCOPE,
     PREEMPTION_VICTIMS_MAX,
@@ -20,6 +21,7 @@ from ..queue_properties import (
     RUNTIME_DEFAULT,
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
+    GangPlacing,
     MinRuntimeScope,
     Overrun,
     PreemptionWithin,
@@ -40,6 +42,7 @@ __all__ = [
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
     PREEMPTION_WITHIN: tuple(within.value for within in PreemptionWithin),
+    GANG_PLACING: tuple(placing.value for placing in GangPlacing),
     RUNTIME_OVERRUN: tuple(kind.value for kind in Overrun),
 }
 """The values of properties that have few."""

@@ -21,6 +21,7 @@ from ....model.configuration.extra import ExtraConfig, LogLevel
 from ....model.configuration.positions import Position
 from ....model.configuration.queue_properties import (
     DisruptionBudget,
+    GangPlacing,
     MinRuntimeScope,
     PreemptionPolicy,
     PreemptionWithin,
@@ -69,6 +70,7 @@ _ENUMS: Final[tuple[type[Enum], ...]] = (
     ApplicationState,
     AskStatus,
     BrokenKind,
+    GangPlacing,
     LogLevel,
     ManagerState,
     MinRuntimeScope,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from licorne.model.configuration.queue_properties import (
     PROPERTIES,
     DisruptionBudget,
+    GangPlacing,
     MinRuntimeScope,
     PreemptionPolicy,
     PreemptionWithin,
@@ -66,6 +67,7 @@ def test_every_property_is_read() -> None:
         "quota.preemption.delay": "500ms",
         "fair.half-life": "7d",
         "fair.weight": "3",
+        "gang.placing": "whole",
         "runtime.default": "30m",
         "runtime.max": "1d",
         "runtime.overrun": "end",
@@ -88,6 +90,7 @@ def test_every_property_is_read() -> None:
         quota_preemption_delay_ns=SECOND // 2,
         fair_half_life_ns=7 * 86_400 * SECOND,
         fair_weight=3,
+        gang_placing=GangPlacing.WHOLE,
         runtime=RuntimeSettings(default_ns=1800 * SECOND, max_ns=86_400 * SECOND, ends_overruns=True),
     )
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.model.nodes.gang_room import NodeRoom, assign, slots
 from licorne.model.resources.resource import Resource
-from licorne.model.scheduling.gang_room import NodeRoom, assign, slots
 
 
 class Row(NamedTuple):

@@ -16,8 +16,9 @@ from typing import NamedTuple, TypeAlias
 
 from ..resources.combinations import prune
 from ..resources.resource import Resource, fits, subtract, total_of
+from .order import NodeOrder, score_of
 
-__all__ = ["MayRun", "NodeRoom", "Score", "assign", "slots"]
+__all__ = ["MayRun", "NodeRoom", "Score", "assign", "plan_on", "slots", "usable_rooms"]
 
 Score: TypeAlias = Callable[[str, Resource], float]
 """The place of a node in the order, the lowest first, by its id and what it has available."""
@@ -33,6 +34,24 @@ class NodeRoom(NamedTuple):
     available: Resource
     key: tuple[float, str] = (0.0, "")
     """Its place in the order of nodes, the lowest first; equal ones stay in the order of the sequence."""
+
+
+def usable_rooms(nodes: NodeOrder) -> list[NodeRoom]:
+    """Return what the nodes have available that asks without a reservation may be placed on, in order."""
+    return [NodeRoom(node.node_id, node.available, node.key) for node in nodes if node.usable]
+
+
+def plan_on(
+    nodes: NodeOrder, sizes: Sequence[Resource], may_run: MayRun | None = None
+) -> tuple[str, ...] | None:
+    """Return a node for each member as `assign` does, on the nodes of now, in their order."""
+
+    def score(node_id: str, available: Resource) -> float:
+        node = nodes.get(node_id)
+        assert node is not None, f"node {node_id} has gone during a search: please report"
+        return score_of(nodes, node.capacity, available)
+
+    return assign(sizes, usable_rooms(nodes), score=score, may_run=may_run)
 
 
 def assign(

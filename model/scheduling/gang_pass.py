@@ -1,0 +1,171 @@
+"""The visit of a gang that is placed whole: all of its members get nodes in one result, or nothing changes.
+
+Until then it holds nothing: no quota, no node, no reservation, and it preempts nothing. Members are given
+nodes by `licorne.model.nodes.gang_room`, and placed by `licorne.model.state.placing.commit_all`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, NamedTuple, final
+
+from ..applications.ask_walk import AskWalk
+from ..applications.gang import whole_members
+from ..nodes.gang_room import plan_on
+from ..predicates.node_checks import Pending
+from ..queues.application_entry import ApplicationEntry
+from ..queues.gang_sizes import NO_GANG, GangSizes
+from ..queues.waiting import RestKind
+from ..resources.resource import Resource, fits_undefined_unlimited
+from ..state.partition_state import PartitionState
+from ..state.placing import commit_all
+from ..values.allocation import Ask
+from ..values.refusals import Refusal, RefusalReason
+from .required_node import denied_by_rm
+from .resting import Rest, holder_of
+
+__all__ = ["PLANS_MAX", "GangRefused", "GangTry", "place_gang"]
+
+PLANS_MAX: Final = 8
+"""How often a plan is made anew in one cycle that a node or the application has refused."""
+
+
+class GangTry(Enum):
+    """What became of a gang that was not refused."""
+
+    PLACED = "all of it was placed"
+    LATER = "it is tried again in the next cycle: the RM has not answered, or a node had less than was known"
+
+
+class GangRefused(NamedTuple):
+    """Why a gang was refused, and what may change that; without a rest it is tried in the next visit."""
+
+    refusal: Refusal
+    rest: Rest | None
+
+
+def place_gang(state: PartitionState, entry: ApplicationEntry, walk: AskWalk) -> GangTry | GangRefused:
+    """Place a whole gang, or nothing of it.
+
+    Args:
+        state: The partition.
+        entry: Its application.
+        walk: What the queues, and the user with his group, have room for.
+    """
+    records = entry.application.asks.waiting()
+    members = whole_members(entry.application.gang_settings, [record.ask for record in records])
+    if not members:
+        refusal = Refusal(reason=RefusalReason.GANG_INCOMPLETE, subject=entry.application_id)
+        return GangRefused(refusal, _rest(gang=NO_GANG))
+    if any(ask.allocation_key in walk.keys_of_others for ask in members):
+        return GangTry.LATER
+    sizes = GangSizes.of(members)
+    total, first = sizes.total, members[0].allocation_key
+    if not fits_undefined_unlimited(walk.user_headroom, total):
+        rest = Rest(
+            RestKind((), may_reserve=False, over_limit=(total,), holder=holder_of(state, entry)), None
+        )
+        reason, room = RefusalReason.USER_QUOTA, walk.user_headroom
+        return GangRefused(_refusal(reason, walk.user_name, first, total, room), rest)
+    if not fits_undefined_unlimited(walk.queue_headroom, total):
+        reason, room = RefusalReason.QUEUE_QUOTA, walk.queue_headroom
+        return GangRefused(_refusal(reason, walk.queue_path, first, total, room), _rest(gang=sizes))
+    return _place_on_nodes(state, entry, members, sizes)
+
+
+def _rest(gang: GangSizes) -> Rest:
+    return Rest(RestKind((), may_reserve=False, gang=gang), None)
+
+
+def _refusal(
+    reason: RefusalReason, subject: str, key: str, asked: Resource, available: Resource | None
+) -> Refusal:
+    return Refusal(reason=reason, subject=subject, allocation_key=key, asked=asked, available=available)
+
+
+def _place_on_nodes(
+    state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask], sizes: GangSizes
+) -> GangTry | GangRefused:
+    refusal = _refusal(RefusalReason.GANG_ROOM, "", members[0].allocation_key, sizes.total, None)
+    refused = GangRefused(refusal, _rest(gang=sizes))
+    if state.closed_gangs.has(sizes, state.nodes.gains):
+        return refused
+    for _ in range(PLANS_MAX):
+        search = _Search(state, members)
+        plan = search.plan()
+        if plan is None and not search.denied:
+            state.closed_gangs.note(sizes, state.nodes.gains)
+            return refused
+        if plan is None:
+            for_class = all(ask.predicate_class for ask in members)
+            denied = denied_by_rm(members[0], "", search.denied, state.now_ns(), for_class=for_class)
+            return GangRefused(denied, None)
+        if search.asks_about(plan):
+            return GangTry.LATER
+        nodes = [state.nodes.get(node_id) for node_id in plan]
+        placements = [(ask, node) for ask, node in zip(members, nodes, strict=True) if node is not None]
+        if commit_all(state, entry, placements):
+            return GangTry.PLACED
+    return GangTry.LATER
+
+
+@final
+class _Search:
+    """One search for the nodes of all members, with what the RM's predicates say of it.
+
+    They are asked about a pair when the search comes to it, and only if there is room for all: a plan that
+    is made first and asked about as a whole comes to the same first nodes in each cycle, and where they are
+    refused never beyond them.
+    """
+
+    def __init__(self, state: PartitionState, members: Sequence[Ask]) -> None:
+        self._state = state
+        self._members = members
+        self._sizes = [ask.resource for ask in members]
+        self._pending: set[tuple[int, str]] = set()
+        self.denied = ""
+        """Why the RM refused the last pair that it did, the empty text if it refused none."""
+
+    def plan(self) -> tuple[str, ...] | None:
+        """Return a node for each member, `None` if no room was found."""
+        nodes = self._state.nodes
+        needs_node = any(ask.required_node for ask in self._members)
+        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None)
+        if plan is None or self._state.node_checks is None:
+            return plan
+        return plan_on(nodes, self._sizes, self._is_allowed)
+
+    def asks_about(self, plan: Sequence[str]) -> bool:
+        """Ask the RM about the pairs of a plan that it has not answered yet; return whether there are any.
+
+        One question is asked for an ask, or for all of a class.
+        """
+        checks = self._state.node_checks
+        if checks is None:
+            return False
+        unknown: dict[str, tuple[Ask, dict[str, None]]] = {}
+        for member, node_id in enumerate(plan):
+            if (member, node_id) in self._pending:
+                ask = self._members[member]
+                about = unknown.setdefault(ask.predicate_class or ask.allocation_key, (ask, {}))
+                about[1][node_id] = None
+        for ask, node_ids in unknown.values():
+            checks.ask_about(ask, tuple(node_ids), allocate=True)
+        return bool(unknown)
+
+    def _needs(self, member: int, node_id: str) -> bool:
+        """Return whether a member may run on a node, as far as its ask names the one it needs."""
+        return self._members[member].required_node in {"", node_id}
+
+    def _is_allowed(self, member: int, node_id: str) -> bool:
+        """Return whether the RM allows a pair, or has not answered yet."""
+        checks = self._state.node_checks
+        if checks is None or not self._needs(member, node_id):
+            return checks is None
+        refusal = checks.refuse(self._members[member], node_id, allocate=True)
+        if isinstance(refusal, Pending):
+            self._pending.add((member, node_id))
+        elif refusal is not None:
+            self.denied = refusal
+        return refusal is None or isinstance(refusal, Pending)
