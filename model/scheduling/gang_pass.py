@@ -92,7 +92,7 @@ def _place_on_nodes(
     if state.closed_gangs.has(sizes, state.nodes.gains):
         return refused
     for _ in range(PLANS_MAX):
-        search = _Search(state, members)
+        search = _MemberSearch(state, members)
         plan = search.plan()
         if plan is None and not search.denied:
             state.closed_gangs.note(sizes, state.nodes.gains)
@@ -111,7 +111,7 @@ def _place_on_nodes(
 
 
 @final
-class _Search:
+class _MemberSearch:
     """One search for the nodes of all members, with what the RM's predicates say of it.
 
     They are asked about a pair when the search comes to it, and only if there is room for all: a plan that

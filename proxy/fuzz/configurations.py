@@ -69,6 +69,8 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     most = dice.choice([0.0, 0.0, 0.3])
     for document in documents:
         _let_use_count(document["queues"], dice, most)
+        if most:
+            _place_gangs_whole(document["queues"], dice)
     dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
     for document in documents:
         _let_preempt_within(document["queues"], dice)
@@ -127,6 +129,18 @@ def _let_preempt_within(queues: Json, rng: random.Random) -> None:
             properties["preemption.within"] = rng.choice(["lower-priority", "lower-priority", "never"])
             properties["preemption.delay"] = rng.choice(["1s", "10ms"])
         _let_preempt_within(queue.get("queues", []), rng)
+
+
+def _place_gangs_whole(queues: Json, rng: random.Random) -> None:
+    """Let some queues, with those below, place gangs whole."""
+    assert isinstance(queues, list), "it is made here"
+    for queue in queues:
+        assert isinstance(queue, dict), "likewise"
+        if rng.random() < 0.5:
+            properties = queue.setdefault("properties", {})
+            assert isinstance(properties, dict), "likewise"
+            properties["gang.placing"] = rng.choice(["whole", "stepwise"])
+        _place_gangs_whole(queue.get("queues", []), rng)
 
 
 def _rules(rng: random.Random) -> list[Json]:

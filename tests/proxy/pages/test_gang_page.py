@@ -34,6 +34,6 @@ def test_an_example_does_what_the_page_says(example: Example, engine: EngineName
     assert example.done == replayed(example, in_short, engine)
 
 
-def test_the_page_has_three_examples() -> None:
+def test_the_page_has_four_examples() -> None:
     """An example that is not found would not be tested."""
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
