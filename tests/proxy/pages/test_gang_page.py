@@ -27,7 +27,7 @@ def in_short(row: Row) -> Row:
     return short
 
 
-@pytest.mark.parametrize("engine", ["direct", "actors"])
+@pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_does_what_the_page_says(example: Example, engine: EngineName) -> None:
     """Every placement, release and state, at the line that causes it, and no others."""
