@@ -22,6 +22,8 @@ _Default = TypeVar("_Default")
 __all__ = [
     "APPLICATION_SORT_POLICY",
     "APPLICATION_SORT_PRIORITY",
+    "BACKFILL_ORDER",
+    "BACKFILL_RESERVATIONS",
     "BACKOFF",
     "BACKOFF_DELAY",
     "FAIR_HALF_LIFE",
@@ -41,6 +43,8 @@ __all__ = [
     "RUNTIME_DEFAULT",
     "RUNTIME_MAX",
     "RUNTIME_OVERRUN",
+    "BackfillOrder",
+    "BackfillSettings",
     "DisruptionBudget",
     "GangPlacing",
     "MinRuntimeScope",
@@ -72,6 +76,8 @@ QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
 FAIR_HALF_LIFE: Final = "fair.half-life"
 FAIR_WEIGHT: Final = "fair.weight"
 GANG_PLACING: Final = "gang.placing"
+BACKFILL_RESERVATIONS: Final = "backfill.reservations"
+BACKFILL_ORDER: Final = "backfill.order"
 RUNTIME_DEFAULT: Final = "runtime.default"
 RUNTIME_MAX: Final = "runtime.max"
 RUNTIME_OVERRUN: Final = "runtime.overrun"
@@ -79,6 +85,7 @@ RUNTIME_OVERRUN: Final = "runtime.overrun"
 _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 _WEIGHT_MAX: Final = 1_000_000
+_RESERVATIONS_MAX: Final = 1000
 _UINT64_MAX: Final = 2**64 - 1
 _DEFAULT_DELAY_NS: Final = 30 * 10**9
 _SIGNED: Final = re.compile(r"[-+]?[0-9]{1,40}")
@@ -135,6 +142,21 @@ class GangPlacing(Enum):
     STEPWISE = "stepwise"
 
 
+class BackfillOrder(Enum):
+    """In which order jobs are tried that may start before others: as they wait, or the shortest first."""
+
+    QUEUE = "queue"
+    SHORTEST = "shortest"
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillSettings:
+    """How many of the first jobs below a queue are promised a start, and the order of those behind them."""
+
+    reservations: int
+    order: BackfillOrder
+
+
 class Overrun(Enum):
     """What happens to work that has run for its walltime: nothing, or the scheduler has it ended."""
 
@@ -185,6 +207,8 @@ class QueueProperties:
     runtime: RuntimeSettings = _NO_RUNTIME
     gang_placing: GangPlacing = GangPlacing.STEPWISE
     """Of applications that announce placeholders and do not say it themselves."""
+    backfill: BackfillSettings | None = None
+    """`None` where nothing is promised and nothing waits for a promise."""
 
 
 def _sort_policy(text: str) -> SortPolicy | None:
@@ -233,6 +257,21 @@ def _overrun(text: str) -> Overrun | None:
     return next((kind for kind in Overrun if kind.value == text.lower()), None)
 
 
+def _reservations(text: str) -> int | None:
+    number = int(text) if _UNSIGNED.fullmatch(text) else -1
+    return number if 0 <= number <= _RESERVATIONS_MAX else None
+
+
+def _backfill_order(text: str) -> BackfillOrder | None:
+    return next((order for order in BackfillOrder if order.value == text.lower()), None)
+
+
+def _backfill(properties: Mapping[str, str]) -> BackfillSettings | None:
+    count = _reservations(properties.get(BACKFILL_RESERVATIONS, ""))
+    order = _backfill_order(properties.get(BACKFILL_ORDER, ""))
+    return BackfillSettings(count, order or BackfillOrder.QUEUE) if count else None
+
+
 def _offset(text: str) -> int | None:
     number = int(text) if _SIGNED.fullmatch(text) else None
     return number if number is not None and _INT32_MIN <= number <= _INT32_MAX else None
@@ -277,6 +316,8 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     FAIR_HALF_LIFE: _delay_ns,
     FAIR_WEIGHT: _weight,
     GANG_PLACING: _gang_placing,
+    BACKFILL_RESERVATIONS: _reservations,
+    BACKFILL_ORDER: _backfill_order,
     RUNTIME_DEFAULT: _delay_ns,
     RUNTIME_MAX: _delay_ns,
     RUNTIME_OVERRUN: _overrun,
@@ -290,6 +331,7 @@ REFUSED_IF_UNREADABLE: Final = (
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
     *(FAIR_HALF_LIFE, FAIR_WEIGHT),
     GANG_PLACING,
+    *(BACKFILL_RESERVATIONS, BACKFILL_ORDER),
 )
 """Properties that the recorded core does not know: a configuration with a value that is none is refused."""
 
@@ -340,6 +382,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
             ends_overruns=read(RUNTIME_OVERRUN, _overrun, Overrun.EXTEND) is Overrun.END,
         ),
         gang_placing=read(GANG_PLACING, _gang_placing, GangPlacing.STEPWISE),
+        backfill=None if is_leaf else _backfill(properties),
     )
 
 
@@ -347,14 +390,17 @@ _LEAF_DEFAULTS: Final = QueueProperties()
 _PARENT_DEFAULTS: Final = QueueProperties(application_sort_policy=SortPolicy.FAIR)
 
 
+_NOT_INHERITED: Final = (FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER)
+
+
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of a queue in the configuration: those of its parent under its own.
 
     What belongs to the parent alone is inherited with its default value: the priority policy, the priority
-    offset, and the preemption policy unless that is `disabled`. The weight is not inherited. Everything else
-    is as it is, unknown properties too.
+    offset, and the preemption policy unless that is `disabled`. The weight and backfilling are not inherited.
+    Everything else is as it is, unknown properties too.
     """
-    inherited = {name: _inherited(name, text) for name, text in parent.items() if name != FAIR_WEIGHT}
+    inherited = {name: _inherited(name, text) for name, text in parent.items() if name not in _NOT_INHERITED}
     return inherited | dict(own)
 
 

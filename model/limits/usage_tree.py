@@ -286,6 +286,14 @@ class UsageTree:
             if not fits_undefined_unlimited(subtract_only_existing(most, used), resource)
         )
 
+    def limited_levels(self, queue_path: str) -> Iterator[tuple[str, Limit, Resource]]:
+        """Walk the levels of a queue that limit the holder, from the root down; changes nothing.
+
+        Yields:
+            The path of the level, the limit, and what the holder uses there.
+        """
+        return ((path, limit, usage) for path, limit, usage, _ in self._limited_levels(queue_path))
+
     def application_blockers(
         self, queue_path: str, application_id: str
     ) -> tuple[ApplicationLimitBlocker, ...]:

@@ -11,14 +11,14 @@ overwrote each other's limits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
 from ..configuration.schema import QueueConfig
 from ..marks import Marks
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, Resource, add, component_wise_min, fits_undefined_unlimited, subtract
+from ..resources.resource import EMPTY, Resource, add, component_wise_min, fits_undefined_unlimited, subtract, subtract_only_existing
 from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.users import User
@@ -33,7 +33,7 @@ from .usage_tree import (
     usage_rows,
 )
 
-__all__ = ["Link", "SavedLimits", "UserAccount", "UserLimits", "holder_names", "usage_views"]
+__all__ = ["Link", "SavedLimits", "UserAccount", "UserLimits", "holder_names", "rooms_of_levels", "usage_views"]
 
 
 @final
@@ -410,6 +410,22 @@ class UserLimits:
                     link.usage = EMPTY
                 elif running:
                     self._groups[link.group].increase(link.queue_path, application_id, link.usage)
+
+
+def rooms_of_levels(
+    limits: UserLimits, queue_path: str, application_id: str, user: User
+) -> Iterator[tuple[str, str, str, Resource]]:
+    """Walk the limits of an application's user and group that count use: what each leaves; changes nothing.
+
+    Yields:
+        Whether it is of a `user` or a `group`, which, in which queue, and what is left of each limited type.
+    """
+    if not limits.is_limited:
+        return
+    for tree in limits._holders(queue_path, application_id, user):  # noqa: SLF001 - of this module
+        for path, limit, usage in tree.limited_levels(queue_path):
+            if limit.max_resources:
+                yield tree.kind, tree.name, path, subtract_only_existing(limit.max_resources, usage)
 
 
 def _is_kept(account: UserAccount) -> bool:

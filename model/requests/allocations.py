@@ -338,6 +338,7 @@ def _resize_allocation(
     state.limits.decrease(path, entry.application_id, entry.user, before, remove_application=False)
     group = state.limits.increase(path, entry.application_id, entry.user, after)
     state.events.note_usage(before, after, path, entry.user.name, group)
+    state.ends.forget()
     state.changes += 1
     apply(state, entry, answer)
     return None

@@ -43,7 +43,7 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
     """Place the first ask of the first leaf that no other thread has claimed."""
     if is_idle(state) or state.node_checks is not None:
         return ConcurrentOutcome.ALONE
-    if state.reservations or state.claims.by_key or state.placed.placeholders:
+    if state.reservations or state.claims.by_key or state.placed.placeholders or state.ends.is_on:
         return ConcurrentOutcome.ALONE
     now_ns = state.now_ns()
     awake, stamp = state.tree.root.awake, wake_stamp(state)

@@ -24,6 +24,7 @@ from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
 from .first_ask import place_first
 from .leaf_visit import LeafVisit
+from .planned_walk import PlannedWalk
 from .placeholder_pass import replace_placeholder
 from .reserved_pass import place_reserved
 from .resting import retries_of_resting
@@ -116,10 +117,15 @@ def _regular(state: PartitionState) -> CycleOutcome:
     skipped: list[Queue] = []
     stamp = None
     outcome = CycleOutcome.NOTHING
+    planned = PlannedWalk(state, now_ns) if state.ends.is_on else None
     for leaf in _leaves(state, now_ns):
         if order_began_ns is not None:
             times.add(TimedPart.QUEUE_ORDER, order_began_ns)
             order_began_ns = None
+        if planned is not None and (placed := planned.visit(leaf)) is not None:
+            if placed or planned.ends_cycle:
+                return CycleOutcome.RESULT if placed else CycleOutcome.NOTHING
+            continue
         if may_skip(state, leaf, now_ns):
             stamp = stamp or wake_stamp(state)
             skipped.append(leaf)
@@ -133,6 +139,8 @@ def _regular(state: PartitionState) -> CycleOutcome:
             outcome = CycleOutcome.RESULT if result else CycleOutcome.PREPARED
         if result is not None or visit.ends_cycle:
             break
+    if planned is not None and outcome is CycleOutcome.NOTHING and planned.finish():
+        return CycleOutcome.RESULT
     if stamp is not None and stamp == wake_stamp(state):  # Nothing has changed since the first was skipped.
         state.tree.root.awake.sleep(skipped, stamp)
     return outcome

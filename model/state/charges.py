@@ -90,6 +90,8 @@ def report_placed(
     state: PartitionState, entry: ApplicationEntry, allocation: Allocation, answer: Answer, group: str | None
 ) -> None:
     """Set in an answer, before anything else, the fact that an allocation was placed."""
+    if state.ends.is_on:
+        state.ends.add(entry, allocation, group)
     if state.events.sink.report is not None:
         # Not by its constructor, which is slower: a function in Python that calls this one.
         path, user = entry.queue.path, entry.user.name
@@ -106,6 +108,9 @@ def report_all_placed(
     group: str | None,
 ) -> None:
     """Set in an answer, before anything else, a fact for each allocation that was placed."""
+    if state.ends.is_on:
+        for allocation in allocations:
+            state.ends.add(entry, allocation, group)
     if state.events.sink.report is not None:
         path, user, rm_id = entry.queue.path, entry.user.name, state.rm_id
         records = 3 if group is None else 4
@@ -168,6 +173,8 @@ def uncount(
         entry.queue.path, entry.application_id, entry.user, resource, remove_application=ended
     )
     state.placed.uncount(allocation.ask, entry.queue.path)
+    if state.ends.is_on:
+        state.ends.remove(allocation.ask)
     state.changes += 1
     return group
 

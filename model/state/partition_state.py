@@ -39,6 +39,7 @@ from .claims import PreemptionClaims
 from .cycle_times import CycleTimes
 from .disruption import DisruptionLog
 from .event_rates import EventRates
+from .expected_ends import ExpectedEnds
 from .expiries import Expiries
 from .host import ApplicationTimer, PartitionHost
 from .partition_timers import PartitionTimers
@@ -208,6 +209,9 @@ class PartitionState:
         self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.claims = PreemptionClaims()
+        self.ends = ExpectedEnds()
+        """What runs, with when it is expected to end: kept where a queue backfills."""
+        self.ends.switch(is_on=_backfills(self.tree))
         self._serial = 0
 
     # -------------------------------------------------------------------------------------- settings
@@ -335,6 +339,7 @@ class PartitionState:
     def reorder(self) -> None:
         """Bring all orders up to date with a configuration, and have every leaf visited again."""
         self.tree.limits_changed()
+        self.ends.switch(is_on=_backfills(self.tree))
         for queue in self.tree:
             queue.entries.rebuild()
             self.tree.refresh(queue)
@@ -353,6 +358,11 @@ class PartitionState:
         self.tree.limits_changed()
         self.changes += 1
         self.node_changes += 1
+
+
+def _backfills(tree: QueueTree) -> bool:
+    """Return whether a queue promises starts."""
+    return any(queue.settings.backfill is not None for queue in tree)
 
 
 def checks_of(host: PartitionHost) -> NodeChecks | None:

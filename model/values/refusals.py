@@ -28,6 +28,7 @@ class RefusalReason(Enum):
     GANG_INCOMPLETE = "Not all of the gang has been asked for"  # until the rest is
     REQUIRED_NODE_UNKNOWN = "The required node is unknown"  # tried again when nodes change
     REQUIRED_NODE_FULL = "The required node has no room"  # the node is reserved for the ask
+    WOULD_DELAY = "It would delay a job that is promised a start"  # until the promise moves, or a node gains
     WAITS_FOR_PLACEHOLDER = "Waits to replace a placeholder of its task group"  # the placeholder pass
     PROTECTED = "What could be preempted is protected for now"  # tried again when the first of it is not
     QUEUE_APPLICATIONS = "The queue runs its maximum of applications"  # until one of them ends

@@ -10,6 +10,8 @@ from ..building import parse_resource
 from ..names import QUEUE_NAME_RULE, is_queue_name
 from ..problems import RuleFinding
 from ..queue_properties import (
+    BACKFILL_ORDER,
+    BACKFILL_RESERVATIONS,
     FAIR_HALF_LIFE,
     FAIR_WEIGHT,
     GANG_PLACING,
@@ -21,6 +23,7 @@ from ..queue_properties import (
     RUNTIME_DEFAULT,
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
+    BackfillOrder,
     GangPlacing,
     MinRuntimeScope,
     Overrun,
@@ -43,6 +46,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
     PREEMPTION_WITHIN: tuple(within.value for within in PreemptionWithin),
     GANG_PLACING: tuple(placing.value for placing in GangPlacing),
+    BACKFILL_ORDER: tuple(order.value for order in BackfillOrder),
     RUNTIME_OVERRUN: tuple(kind.value for kind in Overrun),
 }
 """The values of properties that have few."""
@@ -52,6 +56,7 @@ _FORMS: Final[Mapping[str, str]] = {
     RUNTIME_DEFAULT: "a duration above zero, such as '90m'",
     RUNTIME_MAX: "a duration above zero, such as '90m'",
     FAIR_HALF_LIFE: "a duration above zero, such as '7d'",
+    BACKFILL_RESERVATIONS: "a number from 0 to 1000",
     FAIR_WEIGHT: "a number from 1 to 1000000",
 }
 

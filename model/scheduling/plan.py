@@ -1,0 +1,378 @@
+"""Plans: when the next jobs can start, from when the work that runs is expected to end.
+
+A *job* is a multiset of sizes that start together; a single ask is a job of one size. It needs a node for each
+size, and room under each of its *limits*: the maxima of the queues on its path, and the limits of its user and
+its group. For each node and each limit a plan has a *profile*, which says how much room there is from which
+moment on. It is made when it is first asked for, so that a plan costs what is asked of it.
+
+A plan knows no clock, no queue tree and no node: it is made of values and answers the same each time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, final
+
+from ..resources.combinations import prune
+from ..resources.resource import Resource, add, fits, fits_undefined_unlimited, subtract
+from ..state.expected_ends import RunningWork, corrected_end_ns
+
+__all__ = ["JobInPlan", "LimitKey", "NoPlan", "Plan", "Promise"]
+
+Fits: TypeAlias = "Callable[[Resource, Resource], bool]"
+
+
+class LimitKey(NamedTuple):
+    """A limit that work counts against: of a queue, or of a user or a group in a queue and below it."""
+
+    kind: str
+    """`queue`, `user` or `group`."""
+    holder: str
+    """The user or the group; empty for a queue."""
+    path: str
+    """The queue."""
+
+    def counts(self, work: RunningWork | JobInPlan) -> bool:
+        """Return whether work counts against this limit."""
+        if self.path not in work.levels:
+            return False
+        return self.kind == "queue" or self.holder == (work.user if self.kind == "user" else work.group)
+
+
+class JobInPlan(NamedTuple):
+    """A job, as a plan sees it."""
+
+    key: str
+    """What identifies it, for people: the key of its ask."""
+    sizes: tuple[Resource, ...]
+    walltime_ns: int | None
+    """Without one it never ends."""
+    levels: tuple[str, ...]
+    """The paths of its queue and of those above."""
+    user: str
+    group: str | None
+    limits: Mapping[LimitKey, Resource]
+    """Its limits, each with what it leaves now; a type that is not there is not limited."""
+
+    @property
+    def total(self) -> Resource:
+        """What it takes of its limits."""
+        total = self.sizes[0]
+        for size in self.sizes[1:]:
+            total = add(total, size)
+        return total
+
+
+class Promise(NamedTuple):
+    """When a job can start, and where: if work ends when it is expected to, it can."""
+
+    job: JobInPlan
+    start_ns: int
+    node_ids: tuple[str, ...]
+    """A node for each size."""
+
+    @property
+    def end_ns(self) -> int | None:
+        """When the job is expected to end, `None` for never."""
+        return None if self.job.walltime_ns is None else self.start_ns + self.job.walltime_ns
+
+
+class NoPlan(NamedTuple):
+    """That a job has no expected start."""
+
+    reason: str
+
+
+@final
+class _Profile:
+    """How much room there is, from each moment to the next one; it never changes."""
+
+    __slots__ = ("_fits", "_rooms", "_times")
+
+    def __init__(self, times: list[int], rooms: list[Resource], fits_in: Fits) -> None:
+        self._times = times
+        self._rooms = rooms
+        self._fits = fits_in
+
+    @staticmethod
+    def of(
+        now_ns: int, room: Resource, changes: Iterable[tuple[int, Resource, int]], *, is_limit: bool
+    ) -> _Profile:
+        """Return the profile of room that changes: each change with its moment, and 1 for more or -1."""
+        sums: dict[int, Resource] = {}
+        for at_ns, size, sign in changes:
+            part = _limited(size, room) if is_limit else size
+            before = sums.get(at_ns)
+            sums[at_ns] = add(before, part) if sign > 0 else subtract(before, part)
+        times, rooms = [now_ns], [room]
+        for at_ns in sorted(sums):
+            after = add(rooms[-1], sums[at_ns])
+            if at_ns <= now_ns:
+                rooms[-1] = after
+            else:
+                times.append(at_ns)
+                rooms.append(after)
+        return _Profile(times, rooms, fits_undefined_unlimited if is_limit else fits)
+
+    def less(self, size: Resource, begin_ns: int, end_ns: int | None) -> _Profile:
+        """Return the profile with something taken from one moment to another, `None` for ever."""
+        times, rooms = self._times.copy(), self._rooms.copy()
+        part = _limited(size, rooms[0]) if self._fits is fits_undefined_unlimited else size
+        first = _cut(times, rooms, begin_ns)
+        last = len(times) if end_ns is None else _cut(times, rooms, end_ns)
+        rooms[first:last] = [subtract(room, part) for room in rooms[first:last]]
+        return _Profile(times, rooms, self._fits)
+
+    def first_fit_ns(self, size: Resource, from_ns: int, length_ns: int | None) -> int | None:
+        """Return the first moment from which there is room for so long, `None` if there is none."""
+        times, rooms, has_room = self._times, self._rooms, self._fits
+        count = len(times)
+        index = max(0, bisect_right(times, from_ns) - 1)
+        while True:
+            while index < count and not has_room(rooms[index], size):
+                index += 1
+            if index == count:
+                return None
+            start_ns = max(from_ns, times[index])
+            end_ns = None if length_ns is None else start_ns + length_ns
+            index += 1
+            while index < count and (end_ns is None or times[index] < end_ns):
+                if not has_room(rooms[index], size):
+                    break
+                index += 1
+            else:
+                return start_ns
+
+    def least(self, from_ns: int, length_ns: int | None) -> Resource:
+        """Return the most that there is room for from a moment on, for so long."""
+        index = max(0, bisect_right(self._times, from_ns) - 1)
+        room = self._rooms[index]
+        for at_ns, other in zip(self._times[index + 1 :], self._rooms[index + 1 :], strict=True):
+            if length_ns is not None and at_ns >= from_ns + length_ns:
+                break
+            room = Resource({name: min(most, other.get(name)) for name, most in room.items()})
+        return room
+
+    def times_from(self, from_ns: int) -> list[int]:
+        """Return the moments after this one at which the room changes."""
+        return self._times[bisect_right(self._times, from_ns) :]
+
+
+def _limited(size: Resource, room: Resource) -> Resource:
+    """Return what counts against a limit: the types that it has."""
+    return Resource({name: quantity for name, quantity in size.items() if room.has(name)})
+
+
+def _cut(times: list[int], rooms: list[Resource], at_ns: int) -> int:
+    """Have a step of a profile begin at a moment; return its index."""
+    index = bisect_right(times, at_ns) - 1
+    if index < 0:
+        return 0
+    if times[index] != at_ns:
+        index += 1
+        times.insert(index, at_ns)
+        rooms.insert(index, rooms[index - 1])
+    return index
+
+
+_NO_WORK: Final[tuple[RunningWork, ...]] = ()
+
+
+@final
+class Plan:
+    """What is expected to happen: work ends, and jobs with a promise start and end.
+
+    Args:
+        now_ns: The time.
+        nodes: The nodes that asks may be placed on, in their order, with what each has available.
+        running: All that runs in the partition.
+    """
+
+    __slots__ = ("_limits", "_nodes", "_on_nodes", "_profiles", "_running", "_taken", "now_ns")
+
+    def __init__(self, now_ns: int, nodes: Mapping[str, Resource], running: Sequence[RunningWork]) -> None:
+        self.now_ns = now_ns
+        self._nodes = nodes
+        self._running = running
+        self._on_nodes: dict[str, list[RunningWork]] | None = None
+        self._profiles: dict[str, _Profile] = {}
+        self._limits: dict[LimitKey, _Profile] = {}
+        self._taken: list[Promise] = []
+
+    def copy(self) -> Plan:
+        """Return a plan that is changed without changing this one."""
+        plan = Plan(self.now_ns, self._nodes, self._running)
+        plan._on_nodes = self._on_nodes  # noqa: SLF001 - of the same class
+        plan._profiles = self._profiles.copy()  # noqa: SLF001 - same
+        plan._limits = self._limits.copy()  # noqa: SLF001 - same
+        plan._taken = self._taken.copy()  # noqa: SLF001 - same
+        return plan
+
+    def take(self, promise: Promise) -> None:
+        """Have a job start as promised."""
+        job, begin_ns, end_ns = promise.job, promise.start_ns, promise.end_ns
+        for size, node_id in zip(job.sizes, promise.node_ids, strict=True):
+            self._profiles[node_id] = self._node(node_id).less(size, begin_ns, end_ns)
+        total = job.total
+        for key, profile in self._limits.items():
+            if key.counts(job):
+                self._limits[key] = profile.less(total, begin_ns, end_ns)
+        self._taken.append(promise)
+
+    def earliest(self, job: JobInPlan) -> Promise | NoPlan:
+        """Return the first moment from which a job fits for its whole walltime, and nodes for it."""
+        start_ns = self.now_ns
+        while True:
+            moved_ns = self._limits_from(job, start_ns)
+            if isinstance(moved_ns, NoPlan):
+                return moved_ns
+            found = self._nodes_from(job, moved_ns)
+            if isinstance(found, NoPlan):
+                return found
+            at_ns, node_ids = found
+            if at_ns == moved_ns:
+                return Promise(job, at_ns, node_ids)
+            start_ns = at_ns
+
+    def exceeded_limit(self, job: JobInPlan) -> LimitKey | None:
+        """Return a limit under which a job does not fit from now on for its whole walltime."""
+        total = job.total
+        for key, room in job.limits.items():
+            profile = self._limit(key, room)
+            if profile.first_fit_ns(total, self.now_ns, job.walltime_ns) != self.now_ns:
+                return key
+        return None
+
+    def fits_on(self, job: JobInPlan, node_id: str) -> bool:
+        """Return whether a job of one size fits on a node from now on for its whole walltime."""
+        found_ns = self._node(node_id).first_fit_ns(job.sizes[0], self.now_ns, job.walltime_ns)
+        return found_ns == self.now_ns
+
+    def room_at(self, node_id: str, at_ns: int) -> Resource:
+        """Return what a node has left at a moment."""
+        return prune(self._node(node_id).least(at_ns, 1))
+
+    # ------------------------------------------------------------------------------------- limits
+
+    def _limits_from(self, job: JobInPlan, start_ns: int) -> int | NoPlan:
+        """Return the first moment from which a job fits under all of its limits."""
+        total = job.total
+        while True:
+            before_ns = start_ns
+            for key, room in job.limits.items():
+                found_ns = self._limit(key, room).first_fit_ns(total, start_ns, job.walltime_ns)
+                if found_ns is None:
+                    return self._never_under(key)
+                start_ns = found_ns
+            if start_ns == before_ns:
+                return start_ns
+
+    def _limit(self, key: LimitKey, room: Resource) -> _Profile:
+        profile = self._limits.get(key)
+        if profile is None:
+            changes = [
+                (end_ns, work.resource, 1)
+                for work in self._running
+                if key.counts(work) and (end_ns := self._end_ns(work)) is not None
+            ]
+            profile = _Profile.of(self.now_ns, room, changes, is_limit=True)
+            for promise in self._taken:
+                if key.counts(promise.job):
+                    profile = profile.less(promise.job.total, promise.start_ns, promise.end_ns)
+            self._limits[key] = profile
+        return profile
+
+    def _never_under(self, key: LimitKey) -> NoPlan:
+        endless = sum(key.counts(work) and work.walltime_ns is None for work in self._running)
+        holder = key.path if key.kind == "queue" else f"{key.kind} {key.holder} in {key.path}"
+        if endless:
+            return NoPlan(f"{_allocations(endless)} under the limit of {holder} {_have(endless)} no walltime")
+        return NoPlan(f"it does not fit under the limit of {holder} after all that runs there")
+
+    # -------------------------------------------------------------------------------------- nodes
+
+    def _end_ns(self, work: RunningWork) -> int | None:
+        return corrected_end_ns(work.begun_ns, work.walltime_ns, self.now_ns)
+
+    def _on_node(self, node_id: str) -> Sequence[RunningWork]:
+        if self._on_nodes is None:
+            self._on_nodes = {}
+            for work in self._running:
+                self._on_nodes.setdefault(work.node_id, []).append(work)
+        return self._on_nodes.get(node_id, _NO_WORK)
+
+    def _node(self, node_id: str) -> _Profile:
+        profile = self._profiles.get(node_id)
+        if profile is None:
+            changes = [
+                (end_ns, work.resource, 1)
+                for work in self._on_node(node_id)
+                if (end_ns := self._end_ns(work)) is not None
+            ]
+            room = self._nodes[node_id]
+            profile = self._profiles[node_id] = _Profile.of(self.now_ns, room, changes, is_limit=False)
+        return profile
+
+    def _nodes_from(self, job: JobInPlan, start_ns: int) -> tuple[int, tuple[str, ...]] | NoPlan:
+        """Return the first moment from which nodes have room for a job, and the nodes."""
+        if len(job.sizes) > 1:
+            return self._nodes_of_many(job, start_ns)
+        size, first_ns = job.sizes[0], None
+        chosen: list[str] = []
+        for node_id in self._nodes:
+            found_ns = self._node(node_id).first_fit_ns(size, start_ns, job.walltime_ns)
+            if found_ns is None or (first_ns is not None and found_ns > first_ns):
+                continue
+            if found_ns == first_ns:
+                chosen.append(node_id)
+            else:
+                first_ns, chosen = found_ns, [node_id]
+        if first_ns is None:
+            return self._never_on_nodes()
+        at_ns = first_ns
+        return at_ns, (min(chosen, key=lambda node_id: self._runs_after(node_id, at_ns)),)
+
+    def _runs_after(self, node_id: str, at_ns: int) -> int:
+        """Return how many allocations of a node are expected to run after a moment."""
+        ends = [self._end_ns(work) for work in self._on_node(node_id)]
+        return sum(end_ns is None or end_ns > at_ns for end_ns in ends)
+
+    def _nodes_of_many(self, job: JobInPlan, start_ns: int) -> tuple[int, tuple[str, ...]] | NoPlan:
+        moments = [start_ns]
+        for node_id in self._nodes:
+            for at_ns in self._node(node_id).times_from(start_ns):
+                insort(moments, at_ns)
+        for at_ns in dict.fromkeys(moments):
+            rooms = {node_id: self._node(node_id).least(at_ns, job.walltime_ns) for node_id in self._nodes}
+            node_ids = _distributed(job.sizes, rooms)
+            if node_ids is not None:
+                return at_ns, node_ids
+        return self._never_on_nodes()
+
+    def _never_on_nodes(self) -> NoPlan:
+        endless = sum(work.walltime_ns is None for work in self._running)
+        if endless:
+            return NoPlan(f"{_allocations(endless)} on its nodes {_have(endless)} no walltime")
+        return NoPlan("no node has room for it after all that runs there")
+
+
+def _distributed(sizes: Sequence[Resource], rooms: dict[str, Resource]) -> tuple[str, ...] | None:
+    """Return a node for each size, the largest sizes first, each on the first node with room."""
+    found = [""] * len(sizes)
+    for index in sorted(range(len(sizes)), key=lambda index: (-sum(sizes[index].values()), index)):
+        size = sizes[index]
+        node_id = next((each for each, room in rooms.items() if fits(room, size)), None)
+        if node_id is None:
+            return None
+        rooms[node_id] = subtract(rooms[node_id], size)
+        found[index] = node_id
+    return tuple(found)
+
+
+def _allocations(count: int) -> str:
+    return "1 allocation" if count == 1 else f"{count} allocations"
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"

@@ -1,0 +1,261 @@
+"""The walk of the leaves below queues with backfilling, in the regular pass of a cycle.
+
+The leaves, applications and asks are walked in the order of all walks, and none of them rests by itself: what
+may start depends on the jobs before it. Instead all that is below one queue with backfilling rests together,
+after a walk without result, until something is placed or gains room, an ask comes, or work is expected to end
+that does not.
+
+No node is reserved here, and none preempts for a guarantee: a promise takes the place of both. An ask that
+needs its node is tried as everywhere (`licorne.model.scheduling.required_node`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import NamedTuple, final
+
+from ..applications.ask_walk import Candidate, CandidateKind, FailedTry
+from ..applications.next_tries import TryingPass
+from ..applications.state import ApplicationState
+from ..nodes.block import NodeEntry
+from ..queues import quota as queue_quota
+from ..queues.application_entry import ApplicationEntry, SkipUntil
+from ..queues.queue import Queue
+from ..resources.resource import Resource, fits_undefined_unlimited
+from ..state.charges import user_headroom
+from ..state.event_rates import report_unschedulable
+from ..state.expected_ends import RestingPlan
+from ..state.headroom_reports import set_runnable
+from ..state.partition_state import PartitionState
+from ..state.placing import commit, count_accepted
+from ..values.allocation import Ask
+from ..values.refusals import RefusalReason
+from .planned_jobs import JobOwner, PlannedJobs, backfilling_queue, job_of
+from .required_node import try_required_node
+from .resting import may_run
+
+__all__ = ["PlannedWalk"]
+
+_ASKS_MAX = 1 << 40
+_LATER_NS = 1_000_000_000
+"""How long what the RM's predicates refused waits for the next try."""
+
+
+class _Waiting(NamedTuple):
+    """An ask behind those with promises, that is tried by its walltime."""
+
+    rank: tuple[float, int, int]
+    entry: ApplicationEntry
+    ask: Ask
+
+
+@final
+class _Scope:
+    """One queue with backfilling, in one walk."""
+
+    def __init__(self, state: PartitionState, queue: Queue) -> None:
+        settings = queue.settings.backfill
+        assert settings is not None, "the caller has looked"
+        self.queue = queue
+        self.jobs = PlannedJobs(state, settings)
+        self.visited: list[Queue] = []
+        self.later: list[_Waiting] = []
+        self.refused: set[tuple[str, Resource, int | None]] = set()
+        """What has been refused since the last promise: an application, a size, and a walltime."""
+        self.is_unclear = False
+        """The RM's predicates have refused an ask, or are being asked: there is no rest."""
+
+
+@final
+class PlannedWalk:
+    """One walk: `visit` for each leaf in order, then `finish`. Each says whether the cycle has its result."""
+
+    def __init__(self, state: PartitionState, now_ns: int) -> None:
+        self._state = state
+        self._now_ns = now_ns
+        self._scopes: dict[Queue, _Scope | None] = {}
+        """`None` for a queue all of whose leaves rest."""
+        self.ends_cycle = False
+        """The RM has been asked, and what comes behind has to wait for the answer."""
+
+    def visit(self, leaf: Queue) -> bool | None:
+        """Visit a leaf.
+
+        Returns:
+            `None` if it is not below a queue with backfilling; otherwise whether something was placed.
+        """
+        queue = backfilling_queue(leaf)
+        if queue is None:
+            return None
+        if queue not in self._scopes:
+            self._scopes[queue] = None if self._rests(queue) else _Scope(self._state, queue)
+        scope = self._scopes[queue]
+        if scope is None:
+            return False
+        scope.visited.append(leaf)
+        for entry in list(leaf.entries.waiting):
+            if not self._may_run(entry):
+                continue
+            for ask in self._asks(entry):
+                if self._try(scope, entry, ask) or self.ends_cycle:
+                    return not self.ends_cycle
+        return False
+
+    def finish(self) -> bool:
+        """Try the jobs that are tried by their walltimes; return whether one was placed."""
+        for scope in self._scopes.values():
+            if scope is None:
+                continue
+            scope.later.sort(key=itemgetter(0))
+            for waiting in scope.later:
+                if self._try_behind(scope, waiting.entry, waiting.ask) or self.ends_cycle:
+                    return not self.ends_cycle
+        for scope in self._scopes.values():
+            if scope is not None:
+                self._rest(scope)
+        return False
+
+    # ------------------------------------------------------------------------------------ resting
+
+    def _stamp(self) -> tuple[int, ...]:
+        state = self._state
+        return state.changes, state.node_changes, state.nodes.gains, state.placed.allocations
+
+    def _rests(self, queue: Queue) -> bool:
+        rest = self._state.ends.rests.get(queue.path)
+        if rest is None or rest.stamp != self._stamp():
+            return False
+        if rest.until_ns is not None and rest.until_ns <= self._now_ns:
+            return False
+        leaves = [leaf for leaf in self._state.tree if leaf.is_leaf and queue in leaf.above]
+        return all(not leaf.pending or leaf.entries.skip_until is not None for leaf in leaves)
+
+    def _rest(self, scope: _Scope) -> None:
+        """Have what is below a queue rest until the result may be another one."""
+        state = self._state
+        until_ns = scope.jobs.next_correction_ns() if scope.jobs.promises else None
+        if scope.is_unclear:
+            state.ends.rests.pop(scope.queue.path, None)
+            until_ns = self._now_ns + _LATER_NS
+        else:
+            state.ends.rests[scope.queue.path] = RestingPlan(self._stamp(), until_ns)
+        for leaf in scope.visited:
+            leaf.entries.skip_until = SkipUntil(
+                until_ns=until_ns,
+                mixed=True,
+                denied=scope.is_unclear,
+                barred=(),
+                changes=state.changes,
+                node_changes=state.node_changes,
+                gains=state.nodes.gains,
+            )
+
+    # ------------------------------------------------------------------------------- applications
+
+    def _may_run(self, entry: ApplicationEntry) -> bool:
+        if entry.facts.state is not ApplicationState.ACCEPTED:
+            return True
+        in_queue, by_user = may_run(self._state, entry)
+        set_runnable(self._state, entry, in_queue=in_queue, by_user=by_user)
+        return entry.runnable_in_queue and entry.runnable_by_user
+
+    def _asks(self, entry: ApplicationEntry) -> Iterator[Ask]:
+        """Walk the asks of an application that this pass may place; one alone is known without a question."""
+        first = entry.facts.first
+        if first is not None and first.resource == entry.facts.pending:
+            yield first
+            return
+        for tried in entry.application.asks.first_waiting(_ASKS_MAX):
+            if tried.trying_pass is TryingPass.REGULAR:
+                yield tried.ask
+
+    # --------------------------------------------------------------------------------------- asks
+
+    def _try(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Place an ask, or promise it a start, or leave it for later; return whether the cycle has a result."""
+        if ask.required_node:
+            return self._try_required(scope, entry, ask)
+        jobs = scope.jobs
+        if jobs.is_full and jobs.shortest_first:
+            walltime_ns = job_of(self._state, JobOwner.of(entry), ask).walltime_ns
+            rank = (float("inf") if walltime_ns is None else walltime_ns, ask.created_at_ns, len(scope.later))
+            scope.later.append(_Waiting(rank, entry, ask))
+            return False
+        return self._try_behind(scope, entry, ask)
+
+    def _try_behind(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Place an ask that delays no promise; otherwise promise it a start if it may have one."""
+        state, jobs = self._state, scope.jobs
+        has_room = self._has_room(entry, ask)
+        if jobs.is_full and not has_room:
+            return False
+        job = job_of(state, JobOwner.of(entry), ask)
+        shape = entry.application_id, ask.resource, job.walltime_ns
+        if shape in scope.refused:
+            return False
+        if has_room:
+            standing = jobs.standing(job)
+            if standing.may_start:
+                return self._place(scope, entry, ask, standing.without)
+            state.notes.note(
+                entry.application, ask.allocation_key, RefusalReason.WOULD_DELAY.value, self._now_ns
+            )
+        if jobs.promise(job) is None:
+            scope.refused.add(shape)
+        return False
+
+    def _has_room(self, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Return whether an ask fits its queues, the limits of its user and a node."""
+        state, size = self._state, ask.resource
+        return (
+            state.nodes.first_fit(size) is not None
+            and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
+            and fits_undefined_unlimited(user_headroom(state, entry), size)
+        )
+
+    def _place(self, scope: _Scope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
+        """Place an ask on the first node that the RM allows, other than those where it would delay a promise."""
+        node = self._node_for(scope, entry, ask, without)
+        if node is None or not commit(self._state, entry, ask, node):
+            return False
+        count_accepted(entry)
+        return True
+
+    def _node_for(
+        self, scope: _Scope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]
+    ) -> NodeEntry | None:
+        state, checks = self._state, self._state.node_checks
+        if checks is None:
+            fitting = state.nodes.fitting(ask.resource)
+            return next((node for node in fitting if node.node_id not in without), None)
+        if ask.allocation_key in checks.keys_to_skip():
+            scope.is_unclear = True
+            return None
+        search = checks.first_allowed(ask, state.nodes, without=without)
+        if search.refusals:
+            report_unschedulable(state, ask, search.refusals)
+        for reason, times in search.refusals.items():
+            state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
+        scope.is_unclear = scope.is_unclear or search.pending or search.node is None
+        self.ends_cycle = search.pending and checks.ends_cycle
+        node = search.node
+        return None if node is None or node.node_id in without else node
+
+    def _try_required(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Try an ask that needs its node; it may be reserved for it."""
+        state = self._state
+        room = queue_quota.headroom_without_root(entry.queue)
+        within = fits_undefined_unlimited(room, ask.resource) and fits_undefined_unlimited(
+            user_headroom(state, entry), ask.resource
+        )
+        if not within:
+            return False
+        candidate = Candidate(ask, CandidateKind.REQUIRED_NODE, "", triggered_preemption=False, preemption_checked_ns=None)
+        outcome = try_required_node(state, entry, candidate, self._now_ns)
+        if not isinstance(outcome, FailedTry):
+            count_accepted(entry)
+            return True
+        scope.is_unclear = scope.is_unclear or outcome.passed_over
+        self.ends_cycle = outcome.passed_over and state.node_checks is not None and state.node_checks.ends_cycle
+        return False

@@ -1,0 +1,138 @@
+"""When the allocations of a partition are expected to end: what starts are planned by.
+
+An allocation is expected to end when it has run for its walltime. One that runs longer is expected to end a
+little later, by steps that grow, each time that it has not: the correction of Tsafrir, Etsion and Feitelson
+(2007). One without a walltime never ends in a plan.
+
+Nothing is kept while no queue backfills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, final
+
+from ..applications.walltimes import walltime_of
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
+from ..resources.resource import Resource
+from ..values.allocation import Allocation, Ask
+
+__all__ = ["ExpectedEnds", "RestingPlan", "RunningWork", "assumed_walltime_ns", "corrected_end_ns"]
+
+_MINUTE_NS: Final = 60 * 1_000_000_000
+_CORRECTIONS_NS: Final = tuple(
+    minutes * _MINUTE_NS for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000)
+)
+"""How much longer than its walltime an allocation is expected to run, step by step."""
+
+
+class RunningWork(NamedTuple):
+    """An allocation that runs: what it gives back when it ends, and to whom."""
+
+    allocation_key: str
+    resource: Resource
+    node_id: str
+    levels: tuple[str, ...]
+    """The paths of its queue and of those above."""
+    user: str
+    group: str | None
+    """The group that it counts against."""
+    begun_ns: int
+    walltime_ns: int | None
+
+
+class RestingPlan(NamedTuple):
+    """That a queue with backfilling was walked without result, and when the next walk may have one."""
+
+    stamp: tuple[int, ...]
+    """The counts of what may change the result."""
+    until_ns: int | None
+    """When time alone may."""
+
+
+@final
+class ExpectedEnds:
+    """The allocations that run in a partition, with their walltimes. Owned by the partition."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        """Some queue backfills."""
+        self.rests: dict[str, RestingPlan] = {}
+        """Queues with backfilling, by path, that were walked without result."""
+        self._running: dict[str, RunningWork] = {}
+        self._is_stale = True
+
+    def switch(self, *, is_on: bool) -> None:
+        """Begin or cease to keep what runs: the configuration is another one."""
+        self.is_on = is_on
+        self.rests.clear()
+        self.forget()
+
+    def forget(self) -> None:
+        """Find all that runs anew before it is used next."""
+        self._running.clear()
+        self._is_stale = True
+
+    def add(self, entry: ApplicationEntry, allocation: Allocation, group: str | None) -> None:
+        """Note an allocation that runs from now on."""
+        if not self._is_stale:
+            self._running[allocation.ask.allocation_key] = _work(entry, allocation, group)
+
+    def remove(self, ask: Ask) -> None:
+        """Note that an allocation has ended; after a placeholder another one may run in its place."""
+        if ask.placeholder:
+            self.forget()
+        else:
+            self._running.pop(ask.allocation_key, None)
+
+    def running(
+        self, held: Callable[[], Iterator[tuple[ApplicationEntry, Allocation, str | None]]]
+    ) -> tuple[RunningWork, ...]:
+        """Return all that runs; `held` walks over it if it has to be found anew."""
+        if self._is_stale:
+            works = [_work(*row) for row in held()]
+            self._running = {work.allocation_key: work for work in works}
+            self._is_stale = False
+        return tuple(self._running.values())
+
+
+def _work(entry: ApplicationEntry, allocation: Allocation, group: str | None) -> RunningWork:
+    return RunningWork(
+        allocation.ask.allocation_key,
+        allocation.ask.resource,
+        allocation.node_id,
+        tuple(level.path for level in entry.queue.above),
+        entry.user.name,
+        group,
+        allocation.bound_at_ns,
+        assumed_walltime_ns(allocation.ask, entry.application.tags, entry.queue),
+    )
+
+
+def assumed_walltime_ns(ask: Ask, tags: Mapping[str, str], leaf: Queue) -> int | None:
+    """Return the walltime of an ask: its own, that of its application's tags, or what its queue assumes."""
+    own = walltime_of(ask.tags)
+    if own is None:
+        own = walltime_of(tags)
+    return leaf.settings.runtime.assumed_ns if own is None else own
+
+
+def corrected_end_ns(begun_ns: int, walltime_ns: int | None, now_ns: int) -> int | None:
+    """Return when work is expected to end that has not ended yet: a time after now.
+
+    Args:
+        begun_ns: When it has begun.
+        walltime_ns: Its walltime; without one it never ends.
+        now_ns: The time.
+    """
+    if walltime_ns is None:
+        return None
+    end_ns = begun_ns + walltime_ns
+    if end_ns > now_ns:
+        return end_ns
+    for more_ns in _CORRECTIONS_NS:
+        if end_ns + more_ns > now_ns:
+            return end_ns + more_ns
+    last_ns = _CORRECTIONS_NS[-1]
+    return end_ns + ((now_ns - end_ns) // last_ns + 1) * last_ns

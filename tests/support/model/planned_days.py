@@ -1,0 +1,127 @@
+"""Days of jobs on one pool: when they start by the rule of backfilling, and when a partition starts them.
+
+The rule is written here a second time, as plainly as it can be: a plan is a list with the free room of each
+second, and whatever is to be known is counted in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from support.model.harness import Harness, a_resource
+
+__all__ = ["PooledJob", "starts_by_rule", "starts_in_partition"]
+
+_HORIZON: Final = 1600
+
+
+@dataclass(frozen=True)
+class PooledJob:
+    """A job that takes some of the pool: when it is submitted, how long it runs, and its walltime, in seconds."""
+
+    submitted: int
+    size: int
+    runs: int
+    walltime: int
+
+
+def _first_fit(free: list[int], job: PooledJob) -> int:
+    start = 0
+    while min(free[start : start + job.walltime]) < job.size:
+        start += 1
+    return start
+
+
+def _less(free: list[int], job: PooledJob, start: int) -> list[int]:
+    end = start + job.walltime
+    return [*free[:start], *(room - job.size for room in free[start:end]), *free[end:]]
+
+
+def _promises(free: list[int], jobs: list[PooledJob]) -> list[int]:
+    starts = []
+    for job in jobs:
+        starts.append(_first_fit(free, job))
+        free = _less(free, job, starts[-1])
+    return starts
+
+
+def _next_start(free: list[int], waiting: list[PooledJob], depth: int, *, shortest: bool) -> PooledJob | None:
+    """Return the first job that may start now, `None` if none may."""
+    promised: list[PooledJob] = []
+    for index, job in enumerate(waiting):
+        if len(promised) == depth and shortest:
+            waiting = sorted(waiting[index:], key=lambda job: (job.walltime, job.submitted))
+            break
+        if free[0] >= job.size:
+            with_it = _promises(_less(free, job, 0), promised)
+            if all(new <= old for new, old in zip(with_it, _promises(free, promised), strict=True)):
+                return job
+        if len(promised) < depth:
+            promised.append(job)
+    else:
+        return None
+    before = _promises(free, promised)
+    for job in waiting:
+        if free[0] >= job.size:
+            with_it = _promises(_less(free, job, 0), promised)
+            if all(new <= old for new, old in zip(with_it, before, strict=True)):
+                return job
+    return None
+
+
+def _next_moment(jobs: list[PooledJob], ends: dict[PooledJob, int], now: int) -> int:
+    """Return when the next job is submitted or ends."""
+    return min(moment for moment in (*(job.submitted for job in jobs), *ends.values()) if moment > now)
+
+
+def starts_by_rule(jobs: list[PooledJob], pool: int, depth: int, *, shortest: bool = False) -> list[int]:
+    """Return when each job starts if so many have promises; jobs are in the order of their submission."""
+    started: dict[PooledJob, int] = {}
+    now = 0
+    while len(started) < len(jobs):
+        free = [pool] * _HORIZON
+        for job, start in started.items():
+            if start + job.runs > now:
+                for second in range(start + job.walltime - now):
+                    free[second] -= job.size
+        waiting = [job for job in jobs if job.submitted <= now and job not in started]
+        chosen = _next_start(free, waiting, depth, shortest=shortest)
+        if chosen is None:
+            now = _next_moment(jobs, {job: start + job.runs for job, start in started.items()}, now)
+        else:
+            started[chosen] = now
+    return [started[job] for job in jobs]
+
+
+def starts_in_partition(jobs: list[PooledJob], pool: int, depth: int, *, shortest: bool = False) -> list[int]:
+    """Return when a partition with one node starts the jobs, each an application with one ask."""
+    order = "shortest" if shortest else "queue"
+    properties = f'{{backfill.reservations: "{depth}", backfill.order: {order}}}'
+    harness = Harness(root=f"properties: {properties}")
+    harness.nodes("n1", capacity=a_resource(vcore=pool))
+    began = harness.clock.now_ns()
+    ends: dict[int, int] = {}
+    names = {f"j{index:03}": index for index in range(len(jobs))}
+    now = 0
+    while len(ends) < len(jobs):
+        for name, index in names.items():
+            if ends.get(index) == now:
+                harness.release(name, application_id=name)
+        for name, index in names.items():
+            if jobs[index].submitted == now:
+                harness.submit(name)
+                tags = {"walltime": f"{jobs[index].walltime}s"}
+                size = a_resource(vcore=jobs[index].size)
+                assert harness.ask(name, application_id=name, resource=size, tags=tags) == ()
+        harness.run_until_idle()
+        for name, index in names.items():
+            entry = harness.state.entries.get(name)
+            if index not in ends and entry is not None and entry.facts.first is None:
+                ends[index] = now + jobs[index].runs
+        assert harness.clock.now_ns() - began == now * 1_000_000_000
+        if len(ends) < len(jobs):
+            following = _next_moment(jobs, {jobs[index]: end for index, end in ends.items()}, now)
+            harness.advance(following - now)
+            now = following
+    return [ends[index] - job.runs for index, job in enumerate(jobs)]
