@@ -2,13 +2,15 @@
 
 Nothing here changes anything, and nothing here decides: each refusal comes from the check that the
 scheduling cycle makes, applied to every level, limit and node instead of up to the first that refuses. It
-may import `model.preemption`, `model.state` and the rooms below; `model.scheduling` stands beside it.
+may import `model.planning`, `model.preemption`, `model.state` and the rooms below; `model.scheduling` stands
+beside it.
 """
 
 from __future__ import annotations
 
 from ..applications.report import Noted, TaskGroupCounts
 from .blockers import Blocker, Lack, SubjectKind
+from .expected_starts import ExpectedStart
 from .node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
 from .places import Place
 from .values import AskExplanation, AskStatus, Explanation, Gang
@@ -17,6 +19,7 @@ __all__ = [
     "AskExplanation",
     "AskStatus",
     "Blocker",
+    "ExpectedStart",
     "Explanation",
     "Gang",
     "Lack",

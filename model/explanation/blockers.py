@@ -69,6 +69,8 @@ class Blocker:
     until_ns: int | None = None
     setting: str = ""
     """The key that limits resources in the configuration; empty if none does, or from an older scheduler."""
+    change: str = ""
+    """What would take it away, where the reason alone does not say; else empty."""
 
 
 def lacks_of(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ..applications.report import ApplicationReport, WaitingAsk
 from ..applications.state import ApplicationState
 from ..placement.requests import RuleOutcome
+from ..planning.planned_jobs import JobOwner
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue, stand_in_for
 from ..requests.allocations import ask_of, submission_refusal
@@ -24,6 +25,7 @@ from ..values.messages import AllocationSubmission, ApplicationSubmission
 from ..values.users import User
 from .asks import AskChecker
 from .blockers import Blocker
+from .expected_starts import StartChecker
 from .explain import described, entry_blockers
 from .places import Place, application_place, place_in
 from .protections import ProtectionChecker
@@ -157,11 +159,13 @@ def _checked(
 ) -> AskExplanation:
     checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
     obstacles = ProtectionChecker(state, entry).add_to(waiting, checker.check_waiting(waiting, report))
+    delay, expected_start = StartChecker(state, JobOwner.of(entry)).check(waiting.ask)
     return replace(
         described(waiting.ask, AskStatus.WAITING),
         place=_place_among(waiting.ask, report),
-        blockers=obstacles.blockers,
+        blockers=obstacles.blockers if delay is None else (*obstacles.blockers, delay),
         nodes=obstacles.nodes,
+        expected_start=expected_start,
     )
 
 

@@ -10,6 +10,7 @@ from ..applications.report import ApplicationReport, Noted
 from ..applications.state import ApplicationState
 from ..configuration.queue_properties import BACKOFF
 from ..placement.requests import RuleOutcome
+from ..planning.planned_jobs import JobOwner
 from ..preemption.guarantee.decision import NoPreemption
 from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
@@ -22,6 +23,7 @@ from ..values.refusals import RefusalReason
 from ..values.users import User
 from .asks import AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
+from .expected_starts import StartChecker
 from .gangs import gang_blockers
 from .places import application_place, place_in, queue_places
 from .protections import ProtectionChecker
@@ -218,11 +220,13 @@ def _waiting(
 ) -> Iterator[AskExplanation]:
     checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
     protection = ProtectionChecker(state, entry)
+    starts = StartChecker(state, JobOwner.of(entry))
     keys = report.waiting_keys
     places = {key: index for index, key in enumerate(keys)}
     for waiting in report.waiting:
         ask = waiting.ask
         obstacles = protection.add_to(waiting, checker.check_waiting(waiting, report))
+        delay, expected_start = starts.check(ask)
         yield AskExplanation(
             allocation_key=ask.allocation_key,
             status=AskStatus.WAITING,
@@ -234,8 +238,9 @@ def _waiting(
             required_node=ask.required_node,
             reserved_node=waiting.reserved_node,
             place=place_in(keys, places[ask.allocation_key], entry.application_id, _ASK_ORDER),
-            blockers=obstacles.blockers,
+            blockers=obstacles.blockers if delay is None else (*obstacles.blockers, delay),
             nodes=obstacles.nodes,
+            expected_start=expected_start,
             noted=tuple(_with_shortage(state, entry.queue, ask, noted) for noted in waiting.noted),
         )
 

@@ -12,6 +12,7 @@ from ..resources.resource import Resource
 from ..state.preemption_log import PreemptionRecord
 from ..values.users import User
 from .blockers import Blocker
+from .expected_starts import ExpectedStart
 from .node_summary import NodeSummary
 from .places import Place
 
@@ -60,6 +61,8 @@ class AskExplanation:
     blockers: tuple[Blocker, ...] = ()
     nodes: NodeSummary | None = None
     noted: tuple[Noted, ...] = ()
+    expected_start: ExpectedStart | None = None
+    """When it is expected to start; `None` where the queues do not backfill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

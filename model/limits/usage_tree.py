@@ -286,14 +286,6 @@ class UsageTree:
             if not fits_undefined_unlimited(subtract_only_existing(most, used), resource)
         )
 
-    def limited_levels(self, queue_path: str) -> Iterator[tuple[str, Limit, Resource]]:
-        """Walk the levels of a queue that limit the holder, from the root down; changes nothing.
-
-        Yields:
-            The path of the level, the limit, and what the holder uses there.
-        """
-        return ((path, limit, usage) for path, limit, usage, _ in self._limited_levels(queue_path))
-
     def application_blockers(
         self, queue_path: str, application_id: str
     ) -> tuple[ApplicationLimitBlocker, ...]:
@@ -374,6 +366,17 @@ class UsageTree:
             f"{resource!r} of application {application_id} in {queue_path} is more than "
             f"{self.kind} {self.name} uses there: please report"
         )
+
+
+def rooms_of(tree: UsageTree, queue_path: str) -> Iterator[tuple[str, str, str, Resource]]:
+    """Walk the limits of a holder on a path, from the root down: what each leaves; changes nothing.
+
+    Yields:
+        Whether it is of a `user` or a `group`, which, in which queue, and what is left of each limited type.
+    """
+    for path, limit, usage, _ in tree._limited_levels(queue_path):  # noqa: SLF001 - of this module
+        if limit.max_resources:
+            yield tree.kind, tree.name, path, subtract_only_existing(limit.max_resources, usage)
 
 
 def usage_rows(tree: UsageTree) -> tuple[UsageRow, ...]:

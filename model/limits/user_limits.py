@@ -18,7 +18,14 @@ from typing import Final, final
 from ..configuration.schema import QueueConfig
 from ..marks import Marks
 from ..resources.comparisons import equals
-from ..resources.resource import EMPTY, Resource, add, component_wise_min, fits_undefined_unlimited, subtract, subtract_only_existing
+from ..resources.resource import (
+    EMPTY,
+    Resource,
+    add,
+    component_wise_min,
+    fits_undefined_unlimited,
+    subtract,
+)
 from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.users import User
@@ -30,10 +37,19 @@ from .usage_tree import (
     LimitBlocker,
     UsageTree,
     UsageView,
+    rooms_of,
     usage_rows,
 )
 
-__all__ = ["Link", "SavedLimits", "UserAccount", "UserLimits", "holder_names", "rooms_of_levels", "usage_views"]
+__all__ = [
+    "Link",
+    "SavedLimits",
+    "UserAccount",
+    "UserLimits",
+    "holder_names",
+    "rooms_of_levels",
+    "usage_views",
+]
 
 
 @final
@@ -415,17 +431,9 @@ class UserLimits:
 def rooms_of_levels(
     limits: UserLimits, queue_path: str, application_id: str, user: User
 ) -> Iterator[tuple[str, str, str, Resource]]:
-    """Walk the limits of an application's user and group that count use: what each leaves; changes nothing.
-
-    Yields:
-        Whether it is of a `user` or a `group`, which, in which queue, and what is left of each limited type.
-    """
-    if not limits.is_limited:
-        return
-    for tree in limits._holders(queue_path, application_id, user):  # noqa: SLF001 - of this module
-        for path, limit, usage in tree.limited_levels(queue_path):
-            if limit.max_resources:
-                yield tree.kind, tree.name, path, subtract_only_existing(limit.max_resources, usage)
+    """Walk what the limits of an application's user and group leave, see `rooms_of`; changes nothing."""
+    holders = limits._holders(queue_path, application_id, user) if limits.is_limited else ()  # noqa: SLF001
+    return (room for tree in holders for room in rooms_of(tree, queue_path))
 
 
 def _is_kept(account: UserAccount) -> bool:

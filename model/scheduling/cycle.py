@@ -24,8 +24,8 @@ from ..state.partition_state import PartitionState
 from ..values.object_state import ObjectState
 from .first_ask import place_first
 from .leaf_visit import LeafVisit
-from .planned_walk import PlannedWalk
 from .placeholder_pass import replace_placeholder
+from .planned_walk import PlannedWalk
 from .reserved_pass import place_reserved
 from .resting import retries_of_resting
 
@@ -117,33 +117,39 @@ def _regular(state: PartitionState) -> CycleOutcome:
     skipped: list[Queue] = []
     stamp = None
     outcome = CycleOutcome.NOTHING
-    planned = PlannedWalk(state, now_ns) if state.ends.is_on else None
+    planned = PlannedWalk(state, now_ns)
     for leaf in _leaves(state, now_ns):
         if order_began_ns is not None:
             times.add(TimedPart.QUEUE_ORDER, order_began_ns)
             order_began_ns = None
-        if planned is not None and (placed := planned.visit(leaf)) is not None:
-            if placed or planned.ends_cycle:
-                return CycleOutcome.RESULT if placed else CycleOutcome.NOTHING
+        if planned.visits(leaf):
+            if planned.is_over:
+                break
             continue
         if may_skip(state, leaf, now_ns):
             stamp = stamp or wake_stamp(state)
             skipped.append(leaf)
             continue
-        if place_first(state, leaf, now_ns):
-            outcome = CycleOutcome.RESULT
+        tried = _outcome_of(state, leaf, now_ns)
+        if tried is not None:
+            outcome = tried
             break
-        visit = LeafVisit(state, leaf, now_ns)
-        result = visit.run()
-        if result is not None:
-            outcome = CycleOutcome.RESULT if result else CycleOutcome.PREPARED
-        if result is not None or visit.ends_cycle:
-            break
-    if planned is not None and outcome is CycleOutcome.NOTHING and planned.finish():
-        return CycleOutcome.RESULT
+    if outcome is CycleOutcome.NOTHING and planned.finish():
+        outcome = CycleOutcome.RESULT
     if stamp is not None and stamp == wake_stamp(state):  # Nothing has changed since the first was skipped.
         state.tree.root.awake.sleep(skipped, stamp)
     return outcome
+
+
+def _outcome_of(state: PartitionState, leaf: Queue, now_ns: int) -> CycleOutcome | None:
+    """Try a leaf; return how that ends the cycle, `None` if it does not end it."""
+    if place_first(state, leaf, now_ns):
+        return CycleOutcome.RESULT
+    visit = LeafVisit(state, leaf, now_ns)
+    result = visit.run()
+    if result is not None:
+        return CycleOutcome.RESULT if result else CycleOutcome.PREPARED
+    return CycleOutcome.NOTHING if visit.ends_cycle else None
 
 
 def _leaves(state: PartitionState, now_ns: int) -> Iterator[Queue]:

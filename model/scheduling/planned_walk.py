@@ -19,6 +19,7 @@ from ..applications.ask_walk import Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
+from ..planning.planned_jobs import JobOwner, PlannedJobs, backfilling_queue, job_of
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, SkipUntil
 from ..queues.queue import Queue
@@ -31,7 +32,6 @@ from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
-from .planned_jobs import JobOwner, PlannedJobs, backfilling_queue, job_of
 from .required_node import try_required_node
 from .resting import may_run
 
@@ -42,7 +42,7 @@ _LATER_NS = 1_000_000_000
 """How long what the RM's predicates refused waits for the next try."""
 
 
-class _Waiting(NamedTuple):
+class _WaitingJob(NamedTuple):
     """An ask behind those with promises, that is tried by its walltime."""
 
     rank: tuple[float, int, int]
@@ -55,65 +55,90 @@ class _Scope:
     """One queue with backfilling, in one walk."""
 
     def __init__(self, state: PartitionState, queue: Queue) -> None:
-        settings = queue.settings.backfill
-        assert settings is not None, "the caller has looked"
         self.queue = queue
-        self.jobs = PlannedJobs(state, settings)
+        self._state = state
+        self._jobs: PlannedJobs | None = None
         self.visited: list[Queue] = []
-        self.later: list[_Waiting] = []
+        self.later: list[_WaitingJob] = []
         self.refused: set[tuple[str, Resource, int | None]] = set()
         """What has been refused since the last promise: an application, a size, and a walltime."""
         self.is_unclear = False
         """The RM's predicates have refused an ask, or are being asked: there is no rest."""
 
+    @property
+    def has_promises(self) -> bool:
+        """Whether a job was refused that others may not delay."""
+        return self._jobs is not None and bool(self._jobs.promises)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many jobs have promises as are to have one."""
+        return self._jobs is not None and self._jobs.is_full
+
+    @property
+    def jobs(self) -> PlannedJobs:
+        """The plan; it is made when a job is refused, as most walks end before."""
+        if self._jobs is None:
+            settings = self.queue.settings.backfill
+            assert settings is not None, "the caller has looked"
+            self._jobs = PlannedJobs(self._state, settings)
+        return self._jobs
+
 
 @final
 class PlannedWalk:
-    """One walk: `visit` for each leaf in order, then `finish`. Each says whether the cycle has its result."""
+    """One walk: `visits` for each leaf in order, then `finish`."""
 
     def __init__(self, state: PartitionState, now_ns: int) -> None:
         self._state = state
         self._now_ns = now_ns
         self._scopes: dict[Queue, _Scope | None] = {}
         """`None` for a queue all of whose leaves rest."""
+        self.has_result = False
+        """Something was placed, or a node reserved."""
         self.ends_cycle = False
         """The RM has been asked, and what comes behind has to wait for the answer."""
 
-    def visit(self, leaf: Queue) -> bool | None:
-        """Visit a leaf.
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is visited in this cycle."""
+        return self.has_result or self.ends_cycle
 
-        Returns:
-            `None` if it is not below a queue with backfilling; otherwise whether something was placed.
-        """
-        queue = backfilling_queue(leaf)
+    def visits(self, leaf: Queue) -> bool:
+        """Visit a leaf if it is below a queue with backfilling; return whether it is."""
+        queue = backfilling_queue(leaf) if self._state.ends.is_on else None
         if queue is None:
-            return None
+            return False
         if queue not in self._scopes:
             self._scopes[queue] = None if self._rests(queue) else _Scope(self._state, queue)
         scope = self._scopes[queue]
-        if scope is None:
-            return False
+        if scope is not None:
+            self._visit(scope, leaf)
+        return True
+
+    def _visit(self, scope: _Scope, leaf: Queue) -> None:
         scope.visited.append(leaf)
         for entry in list(leaf.entries.waiting):
             if not self._may_run(entry):
                 continue
             for ask in self._asks(entry):
-                if self._try(scope, entry, ask) or self.ends_cycle:
-                    return not self.ends_cycle
-        return False
+                self.has_result = self._try(scope, entry, ask)
+                if self.is_over:
+                    return
 
     def finish(self) -> bool:
-        """Try the jobs that are tried by their walltimes; return whether one was placed."""
-        for scope in self._scopes.values():
-            if scope is None:
-                continue
+        """Try the jobs that are tried by their walltimes; return whether the cycle has a result."""
+        if self.is_over:
+            return self.has_result
+        scopes = [scope for scope in self._scopes.values() if scope is not None]
+        for scope in scopes:
             scope.later.sort(key=itemgetter(0))
             for waiting in scope.later:
-                if self._try_behind(scope, waiting.entry, waiting.ask) or self.ends_cycle:
-                    return not self.ends_cycle
-        for scope in self._scopes.values():
-            if scope is not None:
-                self._rest(scope)
+                self.has_result = self._try_behind(scope, waiting.entry, waiting.ask)
+                if self.is_over:
+                    return self.has_result
+        for scope in scopes:
+            self._rest(scope)
         return False
 
     # ------------------------------------------------------------------------------------ resting
@@ -134,7 +159,7 @@ class PlannedWalk:
     def _rest(self, scope: _Scope) -> None:
         """Have what is below a queue rest until the result may be another one."""
         state = self._state
-        until_ns = scope.jobs.next_correction_ns() if scope.jobs.promises else None
+        until_ns = scope.jobs.next_correction_ns() if scope.has_promises else None
         if scope.is_unclear:
             state.ends.rests.pop(scope.queue.path, None)
             until_ns = self._now_ns + _LATER_NS
@@ -173,23 +198,25 @@ class PlannedWalk:
     # --------------------------------------------------------------------------------------- asks
 
     def _try(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
-        """Place an ask, or promise it a start, or leave it for later; return whether the cycle has a result."""
+        """Place an ask, promise it a start or leave it for later; return whether the cycle has a result."""
         if ask.required_node:
             return self._try_required(scope, entry, ask)
-        jobs = scope.jobs
-        if jobs.is_full and jobs.shortest_first:
+        if scope.is_full and scope.jobs.shortest_first:
             walltime_ns = job_of(self._state, JobOwner.of(entry), ask).walltime_ns
             rank = (float("inf") if walltime_ns is None else walltime_ns, ask.created_at_ns, len(scope.later))
-            scope.later.append(_Waiting(rank, entry, ask))
+            scope.later.append(_WaitingJob(rank, entry, ask))
             return False
         return self._try_behind(scope, entry, ask)
 
     def _try_behind(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Place an ask that delays no promise; otherwise promise it a start if it may have one."""
-        state, jobs = self._state, scope.jobs
+        state = self._state
         has_room = self._has_room(entry, ask)
-        if jobs.is_full and not has_room:
+        if scope.is_full and not has_room:
             return False
+        if has_room and not scope.has_promises:
+            return self._place(scope, entry, ask, frozenset())
+        jobs = scope.jobs
         job = job_of(state, JobOwner.of(entry), ask)
         shape = entry.application_id, ask.resource, job.walltime_ns
         if shape in scope.refused:
@@ -215,7 +242,7 @@ class PlannedWalk:
         )
 
     def _place(self, scope: _Scope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
-        """Place an ask on the first node that the RM allows, other than those where it would delay a promise."""
+        """Place an ask on the first node that the RM allows and where it delays no promise."""
         node = self._node_for(scope, entry, ask, without)
         if node is None or not commit(self._state, entry, ask, node):
             return False
@@ -251,11 +278,15 @@ class PlannedWalk:
         )
         if not within:
             return False
-        candidate = Candidate(ask, CandidateKind.REQUIRED_NODE, "", triggered_preemption=False, preemption_checked_ns=None)
+        candidate = Candidate(
+            ask, CandidateKind.REQUIRED_NODE, "", triggered_preemption=False, preemption_checked_ns=None
+        )
         outcome = try_required_node(state, entry, candidate, self._now_ns)
         if not isinstance(outcome, FailedTry):
             count_accepted(entry)
             return True
         scope.is_unclear = scope.is_unclear or outcome.passed_over
-        self.ends_cycle = outcome.passed_over and state.node_checks is not None and state.node_checks.ends_cycle
+        self.ends_cycle = (
+            outcome.passed_over and state.node_checks is not None and state.node_checks.ends_cycle
+        )
         return False

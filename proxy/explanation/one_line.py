@@ -13,7 +13,7 @@ from .sentences import sentence
 __all__ = ["LINE_CHARACTERS_MAX", "explanation_line"]
 
 LINE_CHARACTERS_MAX: Final = 1_024
-_COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED)
+_COUNTED: Final = (RefusalReason.WAITS_FOR_PLACEHOLDER, RefusalReason.PROTECTED, RefusalReason.WOULD_DELAY)
 """Whose details are counts."""
 _CUT: Final = "..."
 _TURN: Final = "it is placed when its turn comes"

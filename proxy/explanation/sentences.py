@@ -82,6 +82,8 @@ def sentence(blocker: Blocker) -> str:
         return f"the resource manager refuses {where}"
     if reason is RefusalReason.WAITS_FOR_PLACEHOLDER:
         return f"it waits to replace a placeholder of task group {subject}"
+    if reason is RefusalReason.WOULD_DELAY:
+        return f"it would delay application {subject}, which is promised a start"
     text = reason.value[0].lower() + reason.value[1:]
     return f"{kind} {subject}: {text}" if subject else text
 
@@ -154,6 +156,8 @@ def _other_change(blocker: Blocker, now_ns: int) -> str:
         case RefusalReason.PROTECTED:
             assert blocker.until_ns is not None, "protection has an end: please report"
             return f"nothing: preemption is tried again {_in_time(blocker.until_ns - now_ns)}"
+        case RefusalReason.WOULD_DELAY:
+            return blocker.change
         case RefusalReason.QUEUE_STOPPED:
             return f"queue {blocker.subject} must be started"
         case RefusalReason.QUEUE_KIND:

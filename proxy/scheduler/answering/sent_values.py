@@ -20,6 +20,8 @@ from ....model.applications.state import ApplicationState
 from ....model.configuration.extra import ExtraConfig, LogLevel
 from ....model.configuration.positions import Position
 from ....model.configuration.queue_properties import (
+    BackfillOrder,
+    BackfillSettings,
     DisruptionBudget,
     GangPlacing,
     MinRuntimeScope,
@@ -33,6 +35,7 @@ from ....model.configuration.queue_properties import (
 from ....model.errors import LicorneError
 from ....model.explanation.blockers import Blocker, Lack, SubjectKind
 from ....model.explanation.dry_run import DryRun
+from ....model.explanation.expected_starts import ExpectedStart
 from ....model.explanation.next_asks import NextAsk, NextAsks
 from ....model.explanation.node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
 from ....model.explanation.places import Place
@@ -69,6 +72,7 @@ VALUE_VERSION: Final = 1
 _ENUMS: Final[tuple[type[Enum], ...]] = (
     ApplicationState,
     AskStatus,
+    BackfillOrder,
     BrokenKind,
     GangPlacing,
     LogLevel,
@@ -89,6 +93,7 @@ _ENUMS: Final[tuple[type[Enum], ...]] = (
 _VALUES: Final[tuple[type, ...]] = (
     Ask,
     AskExplanation,
+    BackfillSettings,
     Blocker,
     DisruptionBudget,
     DryRun,
@@ -110,6 +115,7 @@ _VALUES: Final[tuple[type, ...]] = (
     NodeTally,
     NodeView,
     Noted,
+    ExpectedStart,
     PartitionFigures,
     Place,
     Position,

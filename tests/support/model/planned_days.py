@@ -18,7 +18,7 @@ _HORIZON: Final = 1600
 
 @dataclass(frozen=True)
 class PooledJob:
-    """A job that takes some of the pool: when it is submitted, how long it runs, and its walltime, in seconds."""
+    """A job: when it is submitted, what it takes of the pool, how long it runs, and its walltime."""
 
     submitted: int
     size: int

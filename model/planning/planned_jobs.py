@@ -1,9 +1,9 @@
-"""Jobs below a queue with backfilling, one after the other: which may start now, and which are promised a start.
+"""Jobs below a queue with backfilling: which may start now, and which are promised a start.
 
 The order is strict: a job that is refused for room, or for a maximum that others fill, is promised the first
-moment at which it fits, if fewer jobs than `backfill.reservations` have a promise. Any job behind it may start
-only if each of these jobs can still start as early as it was promised. A job that only the work of its own
-user holds back is promised nothing, and nothing waits for it.
+moment at which it fits, if fewer jobs than `backfill.reservations` have a promise. Any job behind it may
+start only if each of these jobs can still start as early as it was promised. A job that only the work of its
+own user holds back is promised nothing, and nothing waits for it.
 
 Nothing of this is kept: the promises are found anew each time. While work ends no later than expected they do
 not move back.
@@ -23,7 +23,7 @@ from ..state.expected_ends import RunningWork, assumed_walltime_ns, corrected_en
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.users import User
-from .plan import JobInPlan, LimitKey, NoPlan, Plan, Promise
+from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
 
 __all__ = ["JobOwner", "PlannedJobs", "Standing", "backfilling_queue", "job_of", "running_work"]
 
@@ -54,9 +54,6 @@ class Standing(NamedTuple):
     """The limit under which both do not fit; `None`: the node of the promise."""
 
 
-_REFUSED = Standing(may_start=False)
-
-
 def backfilling_queue(leaf: Queue) -> Queue | None:
     """Return the nearest queue above a leaf that backfills, `None` if none does."""
     for level in leaf.above[1:]:
@@ -70,15 +67,15 @@ def job_of(state: PartitionState, owner: JobOwner, ask: Ask) -> JobInPlan:
     leaf, user = owner.leaf, owner.user
     limits: dict[LimitKey, Resource] = {}
     for level in leaf.above[:-1]:  # The root's maximum is what the nodes have.
-        if level.maximum is not None:
-            room = level.room()
-            limits[LimitKey("queue", "", level.path)] = Resource(
-                {name: quantity for name, quantity in room.items() if level.maximum.has(name)}
-            )
+        left = level.room()
+        if level.maximum is not None and left is not None:
+            limited = {name: quantity for name, quantity in left.items() if level.maximum.has(name)}
+            limits[LimitKey("queue", "", level.path)] = Resource(limited)
     for kind, holder, path, room in rooms_of_levels(state.limits, leaf.path, owner.application_id, user):
         limits[LimitKey(kind, holder, path)] = room
     return JobInPlan(
         ask.allocation_key,
+        owner.application_id,
         (ask.resource,),
         assumed_walltime_ns(ask, owner.tags, leaf),
         tuple(level.path for level in leaf.above),
@@ -114,7 +111,7 @@ class PlannedJobs:
         self._running = running_work(state)
         nodes = {node.node_id: node.available for node in state.nodes if node.usable}
         self._node_ids: Collection[str] = nodes
-        self._plan = Plan(state.now_ns(), nodes, self._running)
+        self._plan = StartPlan(state.now_ns(), nodes, self._running)
         """What runs, and what is promised."""
         self._bare = self._plan.copy()
         """What runs."""
@@ -122,7 +119,7 @@ class PlannedJobs:
         self._own: dict[LimitKey, bool] = {}
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StartPlan:
         """What runs, and what is promised, ends as expected."""
         return self._plan
 
@@ -165,9 +162,7 @@ class PlannedJobs:
         )
 
     def _is_own(self, key: LimitKey, job: JobInPlan) -> bool:
-        return key.kind == "user" or all(
-            work.user == job.user for work in self._running if key.counts(work)
-        )
+        return key.kind == "user" or all(work.user == job.user for work in self._running if key.counts(work))
 
     def standing(self, job: JobInPlan) -> Standing:
         """Return whether a job that has room now may start now, and on which nodes it may not."""
@@ -192,9 +187,7 @@ class PlannedJobs:
 
     def _fits_elsewhere(self, job: JobInPlan, delaying: Collection[str]) -> bool:
         now = job._replace(walltime_ns=1)
-        return any(
-            self._bare.fits_on(now, node_id) for node_id in self._node_ids if node_id not in delaying
-        )
+        return any(self._bare.fits_on(now, node_id) for node_id in self._node_ids if node_id not in delaying)
 
     def _delayed_by(self, job: JobInPlan, node_id: str, limit: LimitKey | None) -> Promise | None:
         """Return the first promise that is not kept if a job starts on a node now, `None` if all are."""

@@ -1,9 +1,9 @@
 """Plans: when the next jobs can start, from when the work that runs is expected to end.
 
-A *job* is a multiset of sizes that start together; a single ask is a job of one size. It needs a node for each
-size, and room under each of its *limits*: the maxima of the queues on its path, and the limits of its user and
-its group. For each node and each limit a plan has a *profile*, which says how much room there is from which
-moment on. It is made when it is first asked for, so that a plan costs what is asked of it.
+A *job* is a multiset of sizes that start together; a single ask is a job of one size. It needs a node for
+each size, and room under each of its *limits*: the maxima of the queues on its path, and the limits of its
+user and its group. For each node and each limit a plan has a *profile*, which says how much room there is
+from which moment on. It is made when it is first asked for, so that a plan costs what is asked of it.
 
 A plan knows no clock, no queue tree and no node: it is made of values and answers the same each time.
 """
@@ -18,7 +18,7 @@ from ..resources.combinations import prune
 from ..resources.resource import Resource, add, fits, fits_undefined_unlimited, subtract
 from ..state.expected_ends import RunningWork, corrected_end_ns
 
-__all__ = ["JobInPlan", "LimitKey", "NoPlan", "Plan", "Promise"]
+__all__ = ["JobInPlan", "LimitKey", "NoPlan", "Promise", "StartPlan"]
 
 Fits: TypeAlias = "Callable[[Resource, Resource], bool]"
 
@@ -44,7 +44,8 @@ class JobInPlan(NamedTuple):
     """A job, as a plan sees it."""
 
     key: str
-    """What identifies it, for people: the key of its ask."""
+    """The key of its ask."""
+    application_id: str
     sizes: tuple[Resource, ...]
     walltime_ns: int | None
     """Without one it never ends."""
@@ -180,7 +181,7 @@ _NO_WORK: Final[tuple[RunningWork, ...]] = ()
 
 
 @final
-class Plan:
+class StartPlan:
     """What is expected to happen: work ends, and jobs with a promise start and end.
 
     Args:
@@ -200,13 +201,13 @@ class Plan:
         self._limits: dict[LimitKey, _Profile] = {}
         self._taken: list[Promise] = []
 
-    def copy(self) -> Plan:
+    def copy(self) -> StartPlan:
         """Return a plan that is changed without changing this one."""
-        plan = Plan(self.now_ns, self._nodes, self._running)
-        plan._on_nodes = self._on_nodes  # noqa: SLF001 - of the same class
-        plan._profiles = self._profiles.copy()  # noqa: SLF001 - same
-        plan._limits = self._limits.copy()  # noqa: SLF001 - same
-        plan._taken = self._taken.copy()  # noqa: SLF001 - same
+        plan = StartPlan(self.now_ns, self._nodes, self._running)
+        plan._on_nodes = self._on_nodes
+        plan._profiles = self._profiles.copy()
+        plan._limits = self._limits.copy()
+        plan._taken = self._taken.copy()
         return plan
 
     def take(self, promise: Promise) -> None:

@@ -1,0 +1,169 @@
+"""When asks below a queue with backfilling are expected to start, and which of them wait for a promise.
+
+The jobs before an ask are planned one after the other, each for its whole walltime: as many as the queue says
+have promises, the others are planned to say when an ask is expected to start, and may start earlier or later.
+An ask that does not exist yet is planned behind all that waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, final
+
+from ..configuration.durations import short_duration_text
+from ..configuration.queue_properties import BACKFILL_RESERVATIONS
+from ..planning.plan import JobInPlan, NoPlan, Promise
+from ..planning.planned_jobs import JobOwner, PlannedJobs, Standing, backfilling_queue, job_of
+from ..queues.queue import Queue
+from ..queues.ranks import ranked_leaves
+from ..resources.quantity_texts import resource_text
+from ..resources.resource import Resource, fits_undefined_unlimited
+from ..state.partition_state import PartitionState
+from ..values.allocation import Ask
+from ..values.refusals import RefusalReason
+from .blockers import Blocker, SubjectKind
+
+__all__ = ["ExpectedStart", "StartChecker"]
+
+_JOBS_MAX: Final = 500
+"""How many jobs are planned for an answer: behind them nothing is said about starts."""
+_DEEP: Final = f"{_JOBS_MAX} jobs or more wait before it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedStart:
+    """When a waiting ask is expected to start, if all that runs ends when it is expected to.
+
+    `start_ns` is `None` if that cannot be said: `reason` says why. `is_promised` says that no job behind it
+    may start if it would delay it.
+    """
+
+    start_ns: int | None = None
+    node_id: str = ""
+    is_promised: bool = False
+    reason: str = ""
+
+
+class _StartAnswer(NamedTuple):
+    blocker: Blocker | None
+    expected_start: ExpectedStart
+
+
+@final
+class StartChecker:
+    """Answers for the asks of one application.
+
+    Args:
+        state: The partition; nothing of it is changed.
+        owner: The application; its queue may be a preview of one that does not exist.
+    """
+
+    def __init__(self, state: PartitionState, owner: JobOwner) -> None:
+        self._state = state
+        self._owner = owner
+        self._queue = backfilling_queue(owner.leaf)
+        self._answers: dict[str, _StartAnswer] | None = None
+
+    def check(self, ask: Ask) -> tuple[Blocker | None, ExpectedStart | None]:
+        """Return what an ask that fits now would delay, and when it is expected to start.
+
+        Both are `None` where the queues do not backfill, and for an ask that needs its node.
+        """
+        queue = self._queue
+        settings = None if queue is None else queue.settings.backfill
+        if queue is None or settings is None or ask.required_node:
+            return None, None
+        if self._answers is None:
+            self._answers = {}
+            self._jobs = PlannedJobs(self._state, settings)
+            self._planned_starts = self._jobs.plan.copy()
+            self._planned = 0
+            self._walk(queue)
+        answer = self._answers.get(ask.allocation_key)
+        if answer is None:
+            answer = self._answer(job_of(self._state, self._owner, ask), queue)
+        return answer.blocker, answer.expected_start
+
+    def _walk(self, queue: Queue) -> None:
+        """StartPlan what waits, in order, and keep the answers for the asks of the application."""
+        assert self._answers is not None, "the caller has made them"
+        own = self._owner.application_id
+        for owner, ask in self._waiting(queue):
+            if self._planned >= _JOBS_MAX and owner.application_id != own:
+                continue
+            answer = self._answer(job_of(self._state, owner, ask), queue)
+            if owner.application_id == own:
+                self._answers[ask.allocation_key] = answer
+
+    def _waiting(self, queue: Queue) -> Iterator[tuple[JobOwner, Ask]]:
+        for leaf in ranked_leaves(self._state.tree, queue):
+            for entry in leaf.entries.ranked(leaf):
+                owner = JobOwner.of(entry)
+                for record in entry.application.asks.waiting():
+                    if not record.ask.required_node:
+                        yield owner, record.ask
+
+    def _answer(self, job: JobInPlan, queue: Queue) -> _StartAnswer:
+        """StartPlan a job behind those before it, and say what is known of it."""
+        if self._planned >= _JOBS_MAX:
+            return _StartAnswer(None, ExpectedStart(reason=_DEEP))
+        self._planned += 1
+        blocker = None
+        if self._fits_now(job):
+            standing = self._jobs.standing(job)
+            if standing.delays is not None:
+                blocker = self._delays(job, standing, standing.delays, queue)
+        promised = isinstance(self._jobs.promise(job), Promise)
+        found = self._planned_starts.earliest(job)
+        if isinstance(found, NoPlan):
+            return _StartAnswer(blocker, ExpectedStart(reason=found.reason))
+        self._planned_starts.take(found)
+        return _StartAnswer(
+            blocker, ExpectedStart(start_ns=found.start_ns, node_id=found.node_ids[0], is_promised=promised)
+        )
+
+    def _fits_now(self, job: JobInPlan) -> bool:
+        return all(fits_undefined_unlimited(room, job.total) for room in job.limits.values()) and any(
+            node.has_room(job.total) for node in self._state.nodes
+        )
+
+    def _delays(self, job: JobInPlan, standing: Standing, promise: Promise, queue: Queue) -> Blocker:
+        """Return that a job which fits now would delay another one."""
+        now_ns, other = self._state.now_ns(), promise.job
+        left_ns = promise.start_ns - now_ns
+        node_id = promise.node_ids[0]
+        if job.walltime_ns is None:
+            ends = "it has no walltime, so that it may run when"
+        else:
+            over_ns = job.walltime_ns - left_ns
+            ends = (
+                f"it would end in {short_duration_text(job.walltime_ns)}, "
+                f"{short_duration_text(over_ns)} after"
+            )
+        limit = standing.limit
+        both = ""
+        if limit is not None:
+            holder = limit.path if limit.kind == "queue" else f"{limit.kind} {limit.holder} in {limit.path}"
+            both = f"; the limit of {holder} does not hold both"
+        return Blocker(
+            reason=RefusalReason.WOULD_DELAY,
+            kind=SubjectKind.APPLICATION,
+            subject=other.application_id,
+            detail=(f"{ends} {other.key} is to get {node_id} in {short_duration_text(left_ns)}{both}"),
+            position=queue.positions.get(f"properties.{BACKFILL_RESERVATIONS}"),
+            change=self._change(job, promise, limited=limit is not None),
+        )
+
+    def _change(self, job: JobInPlan, promise: Promise, *, limited: bool) -> str:
+        """Return what would let a job start before the promise."""
+        longest = short_duration_text(promise.start_ns - self._state.now_ns())
+        instead = "" if job.walltime_ns is None else f" instead of {short_duration_text(job.walltime_ns)}"
+        change = f"a walltime of at most {longest}{instead}"
+        if limited:
+            return change
+        left = self._jobs.plan.room_at(promise.node_ids[0], promise.start_ns)
+        rest = Resource({name: min(asked, left.get(name)) for name, asked in job.total.items()})
+        if any(quantity <= 0 for quantity in rest.values()):
+            return change
+        return f"{change}, or at most {resource_text(rest)}"

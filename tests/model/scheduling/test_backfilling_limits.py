@@ -1,0 +1,139 @@
+"""Backfilling with maxima of queues and limits of users: what a promise waits for, and what may start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from support.model.harness import Harness, a_resource
+
+from licorne.model.explanation.expected_starts import ExpectedStart
+from licorne.model.explanation.explain import explain
+from licorne.model.values.refusals import RefusalReason
+
+QUEUES = """
+- name: q
+  resources: {max: {vcore: 6}}
+- name: o
+"""
+ROOT = """
+properties: {backfill.reservations: "1"}
+limits: [{limit: one user, users: [ada], maxresources: {vcore: 6}}]
+"""
+
+
+def a_partition() -> Harness:
+    """Return a node of ten, of which `q` has its six until second 100, and ada waits for six of it."""
+    harness = Harness(QUEUES, root=ROOT)
+    harness.nodes("n1", capacity=a_resource(vcore=10_000))
+    send(harness, "r1", "root.q", "eve", size=6, walltime="100s")
+    harness.advance(1)
+    send(harness, "h", "root.q", "ada", size=6, walltime="100s", priority=1)
+    return harness
+
+
+def send(
+    harness: Harness, name: str, queue: str, user: str, *, size: int, walltime: str, priority: int = 0
+) -> None:
+    """Submit a job, an application with one ask, and run cycles."""
+    harness.submit(name, queue, user=user)
+    tags = {"walltime": walltime} if walltime else {}
+    size_of = a_resource(vcore=size * 1000)
+    assert harness.ask(name, application_id=name, resource=size_of, tags=tags, priority=priority) == ()
+    harness.run_until_idle()
+
+
+def is_placed(harness: Harness, name: str) -> bool:
+    """Return whether a job runs."""
+    return not harness.state.entries[name].facts.pending
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A job behind the one of ada, and whether it starts."""
+
+    queue: str
+    user: str
+    size: int
+    walltime: str
+    starts: bool
+
+
+CASES = {
+    "it leaves room on the node": Behind("root.o", "eve", 4, "500s", starts=True),
+    "the maximum of its queue is full": Behind("root.q", "eve", 1, "50s", starts=False),
+    "ada would use more than she may": Behind("root.o", "ada", 2, "500s", starts=False),
+    "it gives back in time what ada may use": Behind("root.o", "ada", 2, "99s", starts=True),
+    "it never ends and leaves room": Behind("root.o", "eve", 2, "", starts=True),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_promise_keeps_room_under_each_limit(case: Behind) -> None:
+    """A job starts before one with a promise if neither a node nor a limit that both have is short then."""
+    harness = a_partition()
+    send(harness, "b", case.queue, case.user, size=case.size, walltime=case.walltime)
+    assert (False, case.starts) == (is_placed(harness, "h"), is_placed(harness, "b"))
+
+
+def expected_start_of(harness: Harness, name: str) -> ExpectedStart | None:
+    """Return when the ask of a job is expected to start."""
+    explanation = explain(harness.state, name)
+    assert explanation is not None
+    return explanation.waiting[0].expected_start
+
+
+def test_an_explanation_has_the_expected_starts() -> None:
+    """What is held by its own queue is expected to start when the job with the promise ends."""
+    harness = a_partition()
+    send(harness, "c", "root.q", "eve", size=1, walltime="50s")
+    began_ns = harness.clock.now_ns() - 1_000_000_000
+    expected = (
+        ExpectedStart(start_ns=began_ns + 100_000_000_000, node_id="n1", is_promised=True),
+        ExpectedStart(start_ns=began_ns + 200_000_000_000, node_id="n1"),
+    )
+    assert expected == (expected_start_of(harness, "h"), expected_start_of(harness, "c"))
+
+
+def test_an_explanation_says_what_would_be_delayed() -> None:
+    """The blocker names the promise, the limit that does not hold both, and a walltime that is fine."""
+    harness = a_partition()
+    send(harness, "d", "root.o", "ada", size=2, walltime="500s")
+    explanation = explain(harness.state, "d")
+    assert explanation is not None
+    both = "the limit of user ada in root does not hold both"
+    (blocker,) = explanation.waiting[0].blockers
+    expected = (
+        RefusalReason.WOULD_DELAY,
+        "h",
+        "it would end in 8m20s, 6m41s after h is to get n1 in 1m39s; " + both,
+        "a walltime of at most 1m39s instead of 8m20s",
+    )
+    assert expected == (blocker.reason, blocker.subject, blocker.detail, blocker.change)
+
+
+def test_a_plan_that_waits_for_endless_work_has_no_time() -> None:
+    """Work without a walltime never ends in a plan: what waits for it has no expected start, and says so."""
+    harness = Harness(root='properties: {backfill.reservations: "1"}')
+    harness.nodes("n1", capacity=a_resource(vcore=10_000))
+    send(harness, "r", "root.leaf", "eve", size=6, walltime="")
+    send(harness, "h", "root.leaf", "eve", size=6, walltime="10s")
+    send(harness, "b", "root.leaf", "eve", size=4, walltime="10s")
+    expected = (ExpectedStart(reason="1 allocation on its nodes has no walltime"), True)
+    assert expected == (expected_start_of(harness, "h"), is_placed(harness, "b"))
+
+
+def test_overrun_work_is_expected_to_end_later() -> None:
+    """What runs longer than its walltime moves the promise, and what was refused for it is tried then."""
+    harness = Harness(root='properties: {backfill.reservations: "1"}')
+    harness.nodes("n1", capacity=a_resource(vcore=10_000))
+    send(harness, "a", "root.leaf", "eve", size=6, walltime="10s")
+    send(harness, "b", "root.leaf", "eve", size=7, walltime="10s")
+    send(harness, "c", "root.leaf", "eve", size=4, walltime="60s")
+    send(harness, "d", "root.leaf", "eve", size=4, walltime="61s")
+    harness.partition.schedule_wakeups()
+    placed = []
+    for seconds in (9, 1):
+        harness.wait(seconds)
+        placed.append((is_placed(harness, "c"), is_placed(harness, "d")))
+    assert [(False, False), (True, False)] == placed
