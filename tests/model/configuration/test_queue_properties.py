@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from licorne.model.configuration.queue_properties import (
     PROPERTIES,
+    BackfillOrder,
+    BackfillSettings,
     DisruptionBudget,
     GangPlacing,
     MinRuntimeScope,
@@ -65,6 +67,8 @@ def test_every_property_is_read() -> None:
         "application.unschedasks.backoff": "7",
         "application.unschedasks.backoff.delay": "2s",
         "quota.preemption.delay": "500ms",
+        "backfill.reservations": "2",
+        "backfill.order": "shortest",
         "fair.half-life": "7d",
         "fair.weight": "3",
         "gang.placing": "whole",
@@ -93,6 +97,19 @@ def test_every_property_is_read() -> None:
         gang_placing=GangPlacing.WHOLE,
         runtime=RuntimeSettings(default_ns=1800 * SECOND, max_ns=86_400 * SECOND, ends_overruns=True),
     )
+
+
+def test_a_parent_alone_promises_starts() -> None:
+    """A leaf does not, whatever it says, nor does a parent that promises none; and no child inherits it."""
+    properties = {"backfill.reservations": "2", "backfill.order": "shortest"}
+    found = [
+        evaluate(properties, is_leaf=False).backfill,
+        evaluate(properties, is_leaf=True).backfill,
+        evaluate(properties | {"backfill.reservations": "0"}, is_leaf=False).backfill,
+        evaluate({"backfill.order": "shortest"}, is_leaf=False).backfill,
+    ]
+    assert [BackfillSettings(2, BackfillOrder.SHORTEST), None, None, None] == found
+    assert {} == inherit(properties, {})
 
 
 def test_a_parent_does_not_use_the_properties_of_leaves() -> None:

@@ -134,6 +134,17 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
         )
         for text in ("0s", "-1h", "week")
     },
+    **{
+        f"a number of promises of {text!r} is refused": (
+            below_root(f"- {{name: a, parent: true, properties: {{backfill.reservations: §{text}}}}}"),
+            f"backfill.reservations is {text!r}, and must be a number from 0 to 1000",
+        )
+        for text in ("-1", "1001", "all", "1.5")
+    },
+    "an order of backfilling is one of two": (
+        below_root("- {name: a, parent: true, properties: {backfill.order: §shortes}}"),
+        "backfill.order is 'shortes', and must be 'queue' or 'shortest'; did you mean 'shortest'?",
+    ),
     "all entries of a resource are read": (
         below_root("- {name: a, resources: {guaranteed: {memory: §x, vcore: 1, pods: §-1}}}"),
         "invalid quantity: 'x'",
