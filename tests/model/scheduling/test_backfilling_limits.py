@@ -10,6 +10,7 @@ from support.model.harness import Harness, a_resource
 from licorne.model.explanation.expected_starts import ExpectedStart
 from licorne.model.explanation.explain import explain
 from licorne.model.values.refusals import RefusalReason
+from licorne.proxy.explanation.text import lines_of
 
 QUEUES = """
 - name: q
@@ -137,3 +138,37 @@ def test_overrun_work_is_expected_to_end_later() -> None:
         harness.wait(seconds)
         placed.append((is_placed(harness, "c"), is_placed(harness, "d")))
     assert [(False, False), (True, False)] == placed
+
+
+def test_a_reload_begins_and_ends_backfilling() -> None:
+    """What waits is decided by the new configuration at once, also with what ran before it."""
+    harness = Harness()
+    harness.nodes("n1", capacity=a_resource(vcore=10_000))
+    send(harness, "a", "root.leaf", "eve", size=6, walltime="100s")
+    harness.reload("- name: leaf", root='properties: {backfill.reservations: "1"}')
+    send(harness, "b", "root.leaf", "eve", size=8, walltime="100s")
+    send(harness, "c", "root.leaf", "eve", size=4, walltime="101s")
+    before = is_placed(harness, "c")
+    harness.reload("- name: leaf")
+    harness.run_until_idle()
+    assert (False, True) == (before, is_placed(harness, "c"))
+
+
+def test_an_explanation_says_it_in_words() -> None:
+    """What it would delay, what would have to change, and when it is expected to start."""
+    harness = Harness(root='properties: {backfill.reservations: "1"}')
+    harness.nodes("n1", capacity=a_resource(vcore=10_000))
+    send(harness, "a", "root.leaf", "eve", size=6, walltime="100s")
+    send(harness, "b", "root.leaf", "eve", size=8, walltime="100s")
+    send(harness, "c", "root.leaf", "eve", size=4, walltime="150s")
+    explanation = explain(harness.state, "c")
+    assert explanation is not None
+    lines = [line.text for line in lines_of(explanation, lambda _: "queues.yaml:5")]
+    expected = [
+        "it would delay application b, which is promised a start: it would end in 2m30s, 50s after b is to "
+        "get n1 in 1m40s (queues.yaml:5)",
+        "to change: a walltime of at most 1m40s instead of 2m30s, or at most vcore 2",
+        "nodes: 1 of 1 with room, first n1",
+        "expected to start on n1 in 3m20s",
+    ]
+    assert expected == lines[lines.index(expected[0]) :][:4] if expected[0] in lines else lines
