@@ -50,8 +50,8 @@ CASES = {
     ),
     "all sizes of a job start together": (
         a_plan({"n1": 3, "n2": 1}, work("n2", 2, 20), work("n1", 1, 30)),
-        job(2, 2, 3),
-        (30, ("n1", "n1", "n2")),
+        job(1, 2, 3),
+        (20, ("n2", "n2", "n1")),
     ),
 }
 
