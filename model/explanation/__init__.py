@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from ..applications.report import Noted, TaskGroupCounts
 from .blockers import Blocker, Lack, SubjectKind
-from .expected_starts import ExpectedStart
 from .node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
 from .places import Place
+from .planned_starts import PlannedStart
 from .values import AskExplanation, AskStatus, Explanation, Gang
 
 __all__ = [
     "AskExplanation",
     "AskStatus",
     "Blocker",
-    "ExpectedStart",
     "Explanation",
     "Gang",
     "Lack",
@@ -29,6 +28,7 @@ __all__ = [
     "NodeTally",
     "Noted",
     "Place",
+    "PlannedStart",
     "SubjectKind",
     "TaskGroupCounts",
 ]

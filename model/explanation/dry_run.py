@@ -25,9 +25,9 @@ from ..values.messages import AllocationSubmission, ApplicationSubmission
 from ..values.users import User
 from .asks import AskChecker
 from .blockers import Blocker
-from .expected_starts import StartChecker
 from .explain import described, entry_blockers
 from .places import Place, application_place, place_in
+from .planned_starts import StartChecker
 from .protections import ProtectionChecker
 from .values import AskExplanation, AskStatus
 
@@ -159,13 +159,13 @@ def _checked(
 ) -> AskExplanation:
     checker = AskChecker(state, entry.queue, entry.application_id, entry.user)
     obstacles = ProtectionChecker(state, entry).add_to(waiting, checker.check_waiting(waiting, report))
-    delay, expected_start = StartChecker(state, JobOwner.of(entry)).check(waiting.ask)
+    delay, planned_start = StartChecker(state, JobOwner.of(entry)).check(waiting.ask)
     return replace(
         described(waiting.ask, AskStatus.WAITING),
         place=_place_among(waiting.ask, report),
         blockers=obstacles.blockers if delay is None else (*obstacles.blockers, delay),
         nodes=obstacles.nodes,
-        expected_start=expected_start,
+        planned_start=planned_start,
     )
 
 

@@ -23,9 +23,9 @@ from ..values.refusals import RefusalReason
 from ..values.users import User
 from .asks import AskChecker, not_entitled
 from .blockers import Blocker, SubjectKind
-from .expected_starts import StartChecker
 from .gangs import gang_blockers
 from .places import application_place, place_in, queue_places
+from .planned_starts import StartChecker
 from .protections import ProtectionChecker
 from .quotas import application_count_blockers
 from .values import AskExplanation, AskStatus, Explanation, Gang
@@ -226,7 +226,7 @@ def _waiting(
     for waiting in report.waiting:
         ask = waiting.ask
         obstacles = protection.add_to(waiting, checker.check_waiting(waiting, report))
-        delay, expected_start = starts.check(ask)
+        delay, planned_start = starts.check(ask)
         yield AskExplanation(
             allocation_key=ask.allocation_key,
             status=AskStatus.WAITING,
@@ -240,7 +240,7 @@ def _waiting(
             place=place_in(keys, places[ask.allocation_key], entry.application_id, _ASK_ORDER),
             blockers=obstacles.blockers if delay is None else (*obstacles.blockers, delay),
             nodes=obstacles.nodes,
-            expected_start=expected_start,
+            planned_start=planned_start,
             noted=tuple(_with_shortage(state, entry.queue, ask, noted) for noted in waiting.noted),
         )
 

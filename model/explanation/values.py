@@ -12,9 +12,9 @@ from ..resources.resource import Resource
 from ..state.preemption_log import PreemptionRecord
 from ..values.users import User
 from .blockers import Blocker
-from .expected_starts import ExpectedStart
 from .node_summary import NodeSummary
 from .places import Place
+from .planned_starts import PlannedStart
 
 __all__ = ["AskExplanation", "AskStatus", "Explanation", "Gang"]
 
@@ -61,7 +61,7 @@ class AskExplanation:
     blockers: tuple[Blocker, ...] = ()
     nodes: NodeSummary | None = None
     noted: tuple[Noted, ...] = ()
-    expected_start: ExpectedStart | None = None
+    planned_start: PlannedStart | None = None
     """When it is expected to start; `None` where the queues do not backfill."""
 
 

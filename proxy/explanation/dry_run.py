@@ -15,7 +15,7 @@ from ..documents.explanations import DryRunAnswerDocument, DryRunDocument
 from ..si import si_pb2 as si
 from .documents import blocker_document, nodes_document, place_document, rule_document
 from .sentences import Where, place_line
-from .text import TextLine, blocker_lines, expected_start_lines, node_lines, rule_lines
+from .text import TextLine, blocker_lines, node_lines, planned_start_lines, rule_lines
 
 __all__ = ["dry_run_document", "dry_run_lines", "new_application", "new_ask"]
 
@@ -48,7 +48,7 @@ def dry_run_lines(run: DryRun, where: Where) -> Iterator[TextLine]:
         yield TextLine(f"node: {run.node_id}", 1, "green")
     if ask.nodes is not None:
         yield from node_lines(ask.nodes, 1)
-    yield from expected_start_lines(ask.expected_start, run.time_ns, 1)
+    yield from planned_start_lines(ask.planned_start, run.time_ns, 1)
 
 
 def dry_run_document(run: DryRun, where: Where) -> DryRunDocument:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ...model.configuration.durations import short_duration_text
-from ...model.explanation import AskExplanation, AskStatus, Blocker, ExpectedStart, Explanation, NodeSummary
+from ...model.explanation import AskExplanation, AskStatus, Blocker, Explanation, NodeSummary, PlannedStart
 from ...model.placement import RuleOutcome
 from ...model.resources.quantity_texts import resource_text
 from ...model.state.preemption_log import PreemptionRecord
@@ -28,11 +28,11 @@ __all__ = [
     "answer_of",
     "ask_headline",
     "blocker_lines",
-    "expected_start_lines",
     "headline",
     "lines_of",
     "node_lines",
     "other_asks",
+    "planned_start_lines",
     "preemption_headline",
     "rule_lines",
 ]
@@ -113,16 +113,16 @@ def node_lines(nodes: NodeSummary, depth: int) -> Iterator[TextLine]:
         yield TextLine(miss_line(nodes.nearest), depth)
 
 
-def expected_start_lines(expected_start: ExpectedStart | None, now_ns: int, depth: int) -> Iterator[TextLine]:
+def planned_start_lines(planned_start: PlannedStart | None, now_ns: int, depth: int) -> Iterator[TextLine]:
     """Write when an ask is expected to start, where that is planned."""
-    if expected_start is None:
+    if planned_start is None:
         return
-    if expected_start.start_ns is None:
-        yield TextLine(f"no expected start: {expected_start.reason}", depth)
+    if planned_start.start_ns is None:
+        yield TextLine(f"no expected start: {planned_start.reason}", depth)
         return
-    when = short_duration_text(expected_start.start_ns - now_ns)
-    start = "promised a start" if expected_start.is_promised else "expected to start"
-    yield TextLine(f"{start} on {expected_start.node_id} in {when}", depth)
+    when = short_duration_text(planned_start.start_ns - now_ns)
+    start = "promised a start" if planned_start.is_promised else "expected to start"
+    yield TextLine(f"{start} on {planned_start.node_id} in {when}", depth)
 
 
 def _gang_lines(explanation: Explanation) -> Iterator[TextLine]:
@@ -158,7 +158,7 @@ def _waiting_lines(explanation: Explanation, where: Where) -> Iterator[TextLine]
         yield from blocker_lines(ask.blockers, where, explanation.time_ns, 1)
         if ask.nodes is not None:
             yield from node_lines(ask.nodes, 1)
-        yield from expected_start_lines(ask.expected_start, explanation.time_ns, 1)
+        yield from planned_start_lines(ask.planned_start, explanation.time_ns, 1)
         for noted in ask.noted:
             times = "once" if noted.count == 1 else f"{noted.count} times"
             ago = short_duration_text(explanation.time_ns - noted.last_ns)
@@ -172,7 +172,7 @@ def answer_of(ask: AskExplanation) -> tuple[object, ...]:
     The first of those with equal answers is the one that is tried for all of them.
     """
     shape = (ask.resource, ask.priority, ask.placeholder, ask.task_group_name, ask.required_node)
-    return (*shape, ask.reserved_node, ask.blockers, ask.nodes, ask.expected_start)
+    return (*shape, ask.reserved_node, ask.blockers, ask.nodes, ask.planned_start)
 
 
 def ask_headline(asks: Sequence[AskExplanation], explanation: Explanation) -> str:

@@ -35,10 +35,10 @@ from ....model.configuration.queue_properties import (
 from ....model.errors import LicorneError
 from ....model.explanation.blockers import Blocker, Lack, SubjectKind
 from ....model.explanation.dry_run import DryRun
-from ....model.explanation.expected_starts import ExpectedStart
 from ....model.explanation.next_asks import NextAsk, NextAsks
 from ....model.explanation.node_summary import NearMiss, NodeObstacle, NodeSummary, NodeTally
 from ....model.explanation.places import Place
+from ....model.explanation.planned_starts import PlannedStart
 from ....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang
 from ....model.explanation.victims import Prospect
 from ....model.placement.requests import RuleOutcome
@@ -115,7 +115,7 @@ _VALUES: Final[tuple[type, ...]] = (
     NodeTally,
     NodeView,
     Noted,
-    ExpectedStart,
+    PlannedStart,
     PartitionFigures,
     Place,
     Position,

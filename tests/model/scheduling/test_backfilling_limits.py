@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 from support.model.harness import Harness, a_resource
 
-from licorne.model.explanation.expected_starts import ExpectedStart
 from licorne.model.explanation.explain import explain
+from licorne.model.explanation.planned_starts import PlannedStart
 from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.explanation.text import lines_of
 
@@ -77,23 +77,23 @@ def test_a_promise_keeps_room_under_each_limit(case: Behind) -> None:
     assert (False, case.starts) == (is_placed(harness, "h"), is_placed(harness, "b"))
 
 
-def expected_start_of(harness: Harness, name: str) -> ExpectedStart | None:
+def planned_start_of(harness: Harness, name: str) -> PlannedStart | None:
     """Return when the ask of a job is expected to start."""
     explanation = explain(harness.state, name)
     assert explanation is not None
-    return explanation.waiting[0].expected_start
+    return explanation.waiting[0].planned_start
 
 
-def test_an_explanation_has_the_expected_starts() -> None:
+def test_an_explanation_has_the_planned_starts() -> None:
     """What is held by its own queue is expected to start when the job with the promise ends."""
     harness = a_partition()
     send(harness, "c", "root.q", "eve", size=1, walltime="50s")
     began_ns = harness.clock.now_ns() - 1_000_000_000
     expected = (
-        ExpectedStart(start_ns=began_ns + 100_000_000_000, node_id="n1", is_promised=True),
-        ExpectedStart(start_ns=began_ns + 200_000_000_000, node_id="n1"),
+        PlannedStart(start_ns=began_ns + 100_000_000_000, node_id="n1", is_promised=True),
+        PlannedStart(start_ns=began_ns + 200_000_000_000, node_id="n1"),
     )
-    assert expected == (expected_start_of(harness, "h"), expected_start_of(harness, "c"))
+    assert expected == (planned_start_of(harness, "h"), planned_start_of(harness, "c"))
 
 
 def test_an_explanation_says_what_would_be_delayed() -> None:
@@ -120,8 +120,8 @@ def test_a_plan_that_waits_for_endless_work_has_no_time() -> None:
     send(harness, "r", "root.leaf", "eve", size=6, walltime="")
     send(harness, "h", "root.leaf", "eve", size=6, walltime="10s")
     send(harness, "b", "root.leaf", "eve", size=4, walltime="10s")
-    expected = (ExpectedStart(reason="1 allocation on its nodes has no walltime"), True)
-    assert expected == (expected_start_of(harness, "h"), is_placed(harness, "b"))
+    expected = (PlannedStart(reason="1 allocation on its nodes has no walltime"), True)
+    assert expected == (planned_start_of(harness, "h"), is_placed(harness, "b"))
 
 
 def test_overrun_work_is_expected_to_end_later() -> None:

@@ -24,7 +24,7 @@ from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .blockers import Blocker, SubjectKind
 
-__all__ = ["ExpectedStart", "StartChecker"]
+__all__ = ["PlannedStart", "StartChecker"]
 
 _JOBS_MAX: Final = 500
 """How many jobs are planned for an answer: behind them nothing is said about starts."""
@@ -32,7 +32,7 @@ _DEEP: Final = f"{_JOBS_MAX} jobs or more wait before it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedStart:
+class PlannedStart:
     """When a waiting ask is expected to start, if all that runs ends when it is expected to.
 
     `start_ns` is `None` if that cannot be said: `reason` says why. `is_promised` says that no job behind it
@@ -47,7 +47,7 @@ class ExpectedStart:
 
 class _StartAnswer(NamedTuple):
     blocker: Blocker | None
-    expected_start: ExpectedStart
+    planned_start: PlannedStart
 
 
 @final
@@ -65,7 +65,7 @@ class StartChecker:
         self._queue = backfilling_queue(owner.leaf)
         self._answers: dict[str, _StartAnswer] | None = None
 
-    def check(self, ask: Ask) -> tuple[Blocker | None, ExpectedStart | None]:
+    def check(self, ask: Ask) -> tuple[Blocker | None, PlannedStart | None]:
         """Return what an ask that fits now would delay, and when it is expected to start.
 
         Both are `None` where the queues do not backfill, and for an ask that needs its node.
@@ -83,7 +83,7 @@ class StartChecker:
         answer = self._answers.get(ask.allocation_key)
         if answer is None:
             answer = self._answer(job_of(self._state, self._owner, ask), queue)
-        return answer.blocker, answer.expected_start
+        return answer.blocker, answer.planned_start
 
     def _walk(self, queue: Queue) -> None:
         """StartPlan what waits, in order, and keep the answers for the asks of the application."""
@@ -107,7 +107,7 @@ class StartChecker:
     def _answer(self, job: JobInPlan, queue: Queue) -> _StartAnswer:
         """StartPlan a job behind those before it, and say what is known of it."""
         if self._planned >= _JOBS_MAX:
-            return _StartAnswer(None, ExpectedStart(reason=_DEEP))
+            return _StartAnswer(None, PlannedStart(reason=_DEEP))
         self._planned += 1
         blocker = None
         if self._fits_now(job):
@@ -117,10 +117,10 @@ class StartChecker:
         promised = isinstance(self._jobs.promise(job), Promise)
         found = self._planned_starts.earliest(job)
         if isinstance(found, NoPlan):
-            return _StartAnswer(blocker, ExpectedStart(reason=found.reason))
+            return _StartAnswer(blocker, PlannedStart(reason=found.reason))
         self._planned_starts.take(found)
         return _StartAnswer(
-            blocker, ExpectedStart(start_ns=found.start_ns, node_id=found.node_ids[0], is_promised=promised)
+            blocker, PlannedStart(start_ns=found.start_ns, node_id=found.node_ids[0], is_promised=promised)
         )
 
     def _fits_now(self, job: JobInPlan) -> bool:
