@@ -56,7 +56,7 @@ LEFT_NAMES: Final = {
     "lawful|unlawful": "keeps_guarantees",
     "lets?_go": "release, drop, stop",
     "letters?": "envelope, message",
-    "planned_start": "prefetched",
+    "outlook": "prefetched",
     "ow(e|ed|es)": "entitled, deferred error",
     "seats?|unseat": "entry, remove_entry",
     "sketch(es)?": "preview",
