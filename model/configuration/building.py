@@ -179,6 +179,7 @@ def _limit(document: YamlLimit, findings: list[RuleFinding]) -> LimitConfig:
             {key: parse_resource(written, positions, key, findings) for key, written in texts.items()}
         ),
         max_applications=document.maxapplications,
+        weight=document.weight,
         resource_texts=MappingProxyType(texts),
         position=document.position,
         positions=MappingProxyType(positions),

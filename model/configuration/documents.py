@@ -225,6 +225,7 @@ class YamlLimit(YamlNode):
     groups: _TextList = ()
     maxresources: _Texts = {}
     maxapplications: _Count = 0
+    weight: _Text = ""
 
 
 class YamlChildTemplate(YamlNode):

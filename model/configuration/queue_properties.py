@@ -26,6 +26,7 @@ __all__ = [
     "BACKFILL_RESERVATIONS",
     "BACKOFF",
     "BACKOFF_DELAY",
+    "FAIR_COUNT",
     "FAIR_HALF_LIFE",
     "FAIR_WEIGHT",
     "GANG_PLACING",
@@ -46,6 +47,7 @@ __all__ = [
     "BackfillOrder",
     "BackfillSettings",
     "DisruptionBudget",
+    "FairCount",
     "GangPlacing",
     "MinRuntimeScope",
     "Overrun",
@@ -57,6 +59,7 @@ __all__ = [
     "SortPolicy",
     "evaluate",
     "inherit",
+    "read_weight",
     "reads",
 ]
 
@@ -73,6 +76,7 @@ PREEMPTION_WITHIN: Final = "preemption.within"
 BACKOFF: Final = "application.unschedasks.backoff"
 BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
+FAIR_COUNT: Final = "fair.count"
 FAIR_HALF_LIFE: Final = "fair.half-life"
 FAIR_WEIGHT: Final = "fair.weight"
 GANG_PLACING: Final = "gang.placing"
@@ -97,6 +101,15 @@ class SortPolicy(Enum):
 
     FIFO = "fifo"
     FAIR = "fair"
+    USERS = "users"
+    """The user first who has used less, then in the order of submission; of leaves alone."""
+
+
+class FairCount(Enum):
+    """What of a queue's use orders it among its siblings: what is above its guarantee, or all of it."""
+
+    ABOVE_GUARANTEE = "above-guarantee"
+    ALL = "all"
 
 
 class PriorityPolicy(Enum):
@@ -202,7 +215,9 @@ class QueueProperties:
     backoff_delay_ns: int = _DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
     fair_half_life_ns: int | None = None
-    """Of the use of the queues below, `None` where the past does not count."""
+    """Of the use of the queues below, or of the users of a leaf; `None` where the past does not count."""
+    fair_count: FairCount = FairCount.ABOVE_GUARANTEE
+    """What counts of the queues below."""
     fair_weight: int | None = None
     runtime: RuntimeSettings = _NO_RUNTIME
     gang_placing: GangPlacing = GangPlacing.STEPWISE
@@ -218,6 +233,7 @@ def _sort_policy(text: str) -> SortPolicy | None:
         "fifo": SortPolicy.FIFO,
         "stateaware": SortPolicy.FIFO,
         "fair": SortPolicy.FAIR,
+        "users": SortPolicy.USERS,
     }.get(text)
 
 
@@ -282,7 +298,12 @@ def _backoff_count(text: str) -> int | None:
     return number if number is not None and number <= _UINT64_MAX else None
 
 
-def _weight(text: str) -> int | None:
+def _fair_count(text: str) -> FairCount | None:
+    return next((count for count in FairCount if count.value == text.lower()), None)
+
+
+def read_weight(text: str) -> int | None:
+    """Return a weight of a queue or a user, `None` for a text that is none."""
     number = int(text) if _UNSIGNED.fullmatch(text) else 0
     return number if 0 < number <= _WEIGHT_MAX else None
 
@@ -313,8 +334,9 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     BACKOFF: _backoff_count,
     BACKOFF_DELAY: _delay_ns,
     QUOTA_PREEMPTION_DELAY: _delay_ns,
+    FAIR_COUNT: _fair_count,
     FAIR_HALF_LIFE: _delay_ns,
-    FAIR_WEIGHT: _weight,
+    FAIR_WEIGHT: read_weight,
     GANG_PLACING: _gang_placing,
     BACKFILL_RESERVATIONS: _reservations,
     BACKFILL_ORDER: _backfill_order,
@@ -329,7 +351,7 @@ PROPERTIES: Final = tuple(_READERS)
 REFUSED_IF_UNREADABLE: Final = (
     *(PREEMPTION_MIN_RUNTIME, PREEMPTION_MIN_RUNTIME_SCOPE, PREEMPTION_VICTIMS_MAX, PREEMPTION_WITHIN),
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
-    *(FAIR_HALF_LIFE, FAIR_WEIGHT),
+    *(FAIR_COUNT, FAIR_HALF_LIFE, FAIR_WEIGHT),
     GANG_PLACING,
     *(BACKFILL_RESERVATIONS, BACKFILL_ORDER),
 )
@@ -375,7 +397,8 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
         backoff_delay_ns=read(BACKOFF_DELAY, _delay_ns, _DEFAULT_DELAY_NS),
         quota_preemption_delay_ns=read(QUOTA_PREEMPTION_DELAY, _delay_ns, 0),
         fair_half_life_ns=read(FAIR_HALF_LIFE, _delay_ns, None),
-        fair_weight=read(FAIR_WEIGHT, _weight, None),
+        fair_count=read(FAIR_COUNT, _fair_count, FairCount.ABOVE_GUARANTEE),
+        fair_weight=read(FAIR_WEIGHT, read_weight, None),
         runtime=RuntimeSettings(
             default_ns=read(RUNTIME_DEFAULT, _delay_ns, None),
             max_ns=read(RUNTIME_MAX, _delay_ns, None),

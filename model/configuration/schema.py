@@ -60,8 +60,9 @@ class LimitConfig:
     """What named users and groups may use in a queue; `*` in a list stands for everyone else.
 
     `resources` are the limits by the keys of `LIMIT_KINDS`, those without quantities left out;
-    0 applications is no limit to their number. `positions` knows `limit`, `users`, `users[0]`, `groups`,
-    `groups[0]`, `maxresources`, `maxresources.<type>` and `maxapplications`, as far as they are in the file.
+    0 applications is no limit to their number. `weight` is that of each of the users in a leaf that orders
+    them, as it was written. `positions` knows `limit`, `users`, `users[0]`, `groups`, `groups[0]`,
+    `maxresources`, `maxresources.<type>`, `maxapplications` and `weight`, as far as they are in the file.
     """
 
     description: str = ""
@@ -69,6 +70,7 @@ class LimitConfig:
     groups: tuple[str, ...] = ()
     resources: Mapping[str, Resource] = field(default_factory=_no_resources)
     max_applications: int = 0
+    weight: str = ""
     resource_texts: Mapping[str, Mapping[str, str]] = field(default_factory=_no_texts, compare=False)
     position: Position = field(default=NOWHERE, compare=False)
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
@@ -76,6 +78,11 @@ class LimitConfig:
     def resource(self, kind: LimitKind) -> Resource:
         """Return the limit of a kind, `EMPTY` for none."""
         return self.resources.get(kind.key, EMPTY)
+
+    @property
+    def only_weighs(self) -> bool:
+        """Whether it gives a weight, and limits nothing."""
+        return bool(self.weight) and not (self.max_applications or self.resource_texts or self.resources)
 
     def texts(self, kind: LimitKind) -> Mapping[str, str]:
         """Return the limit of a kind as it was written."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from ..configuration.queue_properties import (
     APPLICATION_SORT_PRIORITY,
     FAIR_HALF_LIFE,
     FAIR_WEIGHT,
+    FairCount,
     SortPolicy,
 )
 from ..queues.application_entry import ApplicationEntry
@@ -21,6 +22,7 @@ from ..queues.quota import fair_maximum
 from ..queues.ranks import ranked_children
 from ..queues.tree import QueueTree
 from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
+from ..queues.users import LeafUsers
 from ..resources.quantity_texts import quantity_text
 from ..resources.resource import Resource
 
@@ -70,15 +72,18 @@ def application_place(leaf: Queue, entry: ApplicationEntry, *, is_new: bool = Fa
         entry: The application.
         is_new: It is not in the leaf, and the place is the one that it would have.
     """
-    ranked = leaf.entries.ranked(leaf, entry) if is_new else leaf.entries.ranked(leaf)
+    ranked = list(leaf.entries.ranked(leaf, entry) if is_new else leaf.entries.ranked(leaf))
     names = [other.application_id for other in ranked]
     if entry.application_id not in names:
         return None
     index = names.index(entry.application_id)
+    order = _order_of_applications(leaf)
+    if leaf.settings.application_sort_policy is SortPolicy.USERS:
+        order = f"{order}: {_users_text(leaf, entry, ranked)}"
     settings = (APPLICATION_SORT_POLICY, APPLICATION_SORT_PRIORITY)
     found = [leaf.positions.get(f"properties.{name}") for name in settings]
     position = next((position for position in found if position is not None), None)
-    return place_in(names, index, leaf.path, _order_of_applications(leaf), position)
+    return place_in(names, index, leaf.path, order, position)
 
 
 def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
@@ -101,8 +106,13 @@ def queue_places(tree: QueueTree, leaf: Queue) -> tuple[Place, ...]:
 
 
 def _order_of_applications(leaf: Queue) -> str:
-    fair = leaf.settings.application_sort_policy is SortPolicy.FAIR
-    rule = "the smaller share of the queue's guarantee" if fair else "the earlier submission"
+    rule = "the earlier submission"
+    if leaf.settings.application_sort_policy is SortPolicy.FAIR:
+        rule = "the smaller share of the queue's guarantee"
+    elif leaf.settings.application_sort_policy is SortPolicy.USERS:
+        half_life_ns = leaf.settings.fair_half_life_ns
+        mean = "use" if half_life_ns is None else "mean use"
+        rule = f"the user with the smaller {mean} by weight{_half_life(half_life_ns)}, then {rule}"
     if leaf.settings.priority_sorting:
         return f"the higher priority first, then {rule}"
     return f"{rule} first, then the higher priority"
@@ -111,19 +121,44 @@ def _order_of_applications(leaf: Queue) -> str:
 def _order_of_queues(parent: Queue) -> str:
     rule = "the smaller share of the guarantee"
     half_life_ns = parent.settings.fair_half_life_ns
+    beyond = "" if parent.settings.fair_count is FairCount.ALL else " above it"
     if half_life_ns is not None:
-        rule = (
-            f"below the guarantee, then the smaller mean use above it by weight, {_half_life(half_life_ns)}"
-        )
+        rule = f"below the guarantee, then the smaller mean use{beyond} by weight{_half_life(half_life_ns)}"
     elif parent.weighs_use:
-        rule = "below the guarantee, then the smaller use above it by weight"
+        rule = f"below the guarantee, then the smaller use{beyond} by weight"
     if parent.settings.priority_sorting:
         return f"the higher priority first, then {rule}"
     return f"{rule} first, then the higher priority"
 
 
-def _half_life(half_life_ns: int) -> str:
-    return f"half-life {short_duration_text(half_life_ns)}"
+def _half_life(half_life_ns: int | None) -> str:
+    return "" if half_life_ns is None else f", half-life {short_duration_text(half_life_ns)}"
+
+
+def _users_text(leaf: Queue, entry: ApplicationEntry, ranked: Sequence[ApplicationEntry]) -> str:
+    """Return what a user has used and, to compare, the user just before them, else the one just after."""
+    users = leaf.entries.users
+    assert users is not None, f"{leaf.path} does not order its users: please report"
+    own = entry.user.name
+    names = list(dict.fromkeys(other.user.name for other in ranked))
+    index = names.index(own)
+    others = names[index - 1 : index] if index else names[1:2]
+    return "; ".join(_user_text(leaf, users, name) for name in (own, *others))
+
+
+def _user_text(leaf: Queue, users: LeafUsers, name: str) -> str:
+    used = "uses" if leaf.settings.fair_half_life_ns is None else "used on average"
+    amounts = _amounts(users.seen(name).mean(leaf.now_ns()))
+    share = f"{users.key_now(name)[0]:.4f} of {leaf.path}"
+    return f"{name} {used} {amounts}, weight {users.weight_of(name)}: {share}"
+
+
+def _amounts(means: Mapping[str, float]) -> str:
+    rounded = {name: round(mean) for name, mean in sorted(means.items())}
+    return (
+        ", ".join(f"{name} {quantity_text(name, mean)}" for name, mean in rounded.items() if mean)
+        or "nothing"
+    )
 
 
 def _uses_text(parent: Queue, level: Queue, ranked: Sequence[Queue]) -> str:
@@ -138,12 +173,12 @@ def _uses_text(parent: Queue, level: Queue, ranked: Sequence[Queue]) -> str:
 def _use_text(parent: Queue, child: Queue, limits: Resource | None, now_ns: int) -> str:
     if is_below_guarantee(child):
         return f"{child.path} is below its guarantee"
-    means = {name: round(mean) for name, mean in sorted(mean_use(child, now_ns).items())}
-    amounts = ", ".join(f"{name} {quantity_text(name, mean)}" for name, mean in means.items() if mean)
+    amounts = _amounts(mean_use(child, now_ns))
     used = "uses" if child.decayed is None else "used on average"
-    beyond = "" if child.guaranteed is None else " above its guarantee"
+    counts_all = child.guaranteed is None or parent.settings.fair_count is FairCount.ALL
+    beyond = "" if counts_all else " above its guarantee"
     share = f"{use_rank(child, limits, now_ns):.4f} of {parent.path}"
-    return f"{child.path} {used} {amounts or 'nothing'}{beyond}, weight {weight_of(child)}: {share}"
+    return f"{child.path} {used} {amounts}{beyond}, weight {weight_of(child)}: {share}"
 
 
 def _setting_of_use(parent: Queue) -> Position | None:

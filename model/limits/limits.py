@@ -110,10 +110,12 @@ class Limits:
 
     @staticmethod
     def of(root: QueueConfig) -> Limits:
-        """Read the limits of a queue and all queues below it."""
-        return Limits(
-            {path: QueueLimits.of(queue.limits) for path, queue in _with_paths(root, "") if queue.limits}
+        """Read the limits of a queue and all queues below it, without those that only give a weight."""
+        limiting = (
+            (path, [limit for limit in queue.limits if not limit.only_weighs])
+            for path, queue in _with_paths(root, "")
         )
+        return Limits({path: QueueLimits.of(limits) for path, limits in limiting if limits})
 
     def limit_of(self, kind: HolderKind, name: str, queue_path: str) -> tuple[Limit | None, bool]:
         """Return what limits a holder at a queue, and whether it is the wildcard that does.

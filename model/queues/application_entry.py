@@ -13,11 +13,12 @@ from ..values.users import User
 
 if TYPE_CHECKING:
     from .queue import Queue
+    from .users import UserPlace
     from .waiting import PreemptingAsk, RestKind
 
 __all__ = ["ApplicationEntry", "EntryKey", "SkipUntil", "wake"]
 
-EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str, ...]"
+EntryKey: TypeAlias = "tuple[int | tuple[float, ...] | str | UserPlace, ...]"
 
 
 @final

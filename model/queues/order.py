@@ -19,6 +19,7 @@ from ..resources.shares import fair_share, shares
 from ..values.ordered_list import OrderedList
 from .application_entry import ApplicationEntry, EntryKey, SkipUntil
 from .priorities import PriorityCounts
+from .users import LeafUsers, ranked_by_users, user_place_of
 from .waiting import WaitingApplications
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ class ApplicationOrder:
         """Applications that have reservations."""
         self.unreported: dict[str, ApplicationEntry] = {}
         """Applications that may have an ask to be reported to an autoscaler."""
+        self.users: LeafUsers | None = None
+        """The users of the leaf, where it orders them."""
 
     def __len__(self) -> int:
         return len(self.by_id) + len(self.suspended)
@@ -169,11 +172,13 @@ class ApplicationOrder:
     @property
     def waiting(self) -> WaitingApplications:
         """Those with something waiting, each at its place."""
-        if self._stale:
+        if self._stale or self.users is not None:
             self._find_places()
         return self._waiting
 
     def _find_places(self) -> None:
+        if self.users is not None:
+            self._waiting.move_users(self.users.find_places())
         for entry in self._stale.values():
             self._place(entry)
         self._stale.clear()
@@ -190,9 +195,16 @@ class ApplicationOrder:
     def add(self, entry: ApplicationEntry) -> None:
         """Add an application; `refresh` finds its place."""
         self.by_id[entry.application_id] = entry
+        if self.users is not None:
+            self.users.enter(entry)
 
     def remove(self, entry: ApplicationEntry) -> None:
         """Remove an application."""
+        self._take_out(entry)
+        if self.users is not None:
+            self.users.leave(entry)
+
+    def _take_out(self, entry: ApplicationEntry) -> None:
         del self.by_id[entry.application_id]
         self._stale.pop(entry.application_id, None)
         self._unplace(entry)
@@ -208,6 +220,10 @@ class ApplicationOrder:
             queue: The leaf.
             others: Applications that are not here, ranked as if they were.
         """
+        if self.users is not None:
+            some = (*self.by_id.values(), *others)
+            waiting = [entry for entry in some if is_any_positive(entry.facts.pending)]
+            return ranked_by_users(queue, waiting)
         changed = {entry.application_id: entry for entry in (*self._stale.values(), *others)}
         kept = ((entry.order, entry) for entry in self._waiting if entry.application_id not in changed)
         moved = sorted(
@@ -220,12 +236,14 @@ class ApplicationOrder:
 
     def suspend(self, entry: ApplicationEntry) -> None:
         """Keep an application out of all orders."""
-        self.remove(entry)
+        self._take_out(entry)
         self.suspended[entry.application_id] = entry
 
     def drop_suspended(self, entry: ApplicationEntry) -> None:
         """Drop a suspended application."""
         del self.suspended[entry.application_id]
+        if self.users is not None:
+            self.users.leave(entry)
 
     def max_priority(self) -> int:
         """Return the highest priority of all waiting asks, the lowest possible one if nothing waits."""
@@ -236,6 +254,8 @@ class ApplicationOrder:
         facts = entry.facts
         name = entry.application_id
         self._priorities.note(name, facts.max_priority)
+        if self.users is not None:
+            self.users.count(entry)
         held = facts.placeholder_allocated
         if held is not EMPTY or self.placeholder_entries:  # Most have none: this is that object then.
             _keep(self.placeholder_entries, entry, present=bool(held))
@@ -263,7 +283,10 @@ class ApplicationOrder:
 
     def rebuild(self) -> None:
         """Order everything anew: the policy of the queue may have changed."""
-        self._waiting = WaitingApplications()  # Anew: what this may be undoing broke off at any point.
+        by_users = self.users is not None
+        self._waiting = WaitingApplications(
+            by_users=by_users
+        )  # Anew: what this may be undoing broke off at any point.
         for entry in self.by_id.values():
             entry.order = ()
             entry.rests_for = entry.rests_until_ns = None
@@ -300,6 +323,9 @@ def _entry_key(entry: ApplicationEntry, queue: Queue) -> EntryKey:
         if settings.priority_sorting:
             return (priority, usage, facts.submitted_at_ns, entry.application_id)
         return (usage, priority, facts.submitted_at_ns, entry.application_id)
+    if settings.application_sort_policy is SortPolicy.USERS:
+        level = priority if settings.priority_sorting else 0
+        return (level, user_place_of(entry), facts.submitted_at_ns, priority, entry.application_id)
     if settings.priority_sorting:
         return (priority, facts.submitted_at_ns, entry.application_id)
     return (facts.submitted_at_ns, priority, entry.application_id)

@@ -17,7 +17,7 @@ from ..configuration.queue_properties import PriorityPolicy, QueueProperties, ev
 from ..marks import Marks
 from ..resources.combinations import prune
 from ..resources.comparisons import is_zero
-from ..resources.decayed_use import DecayedUse, above, raised_to
+from ..resources.decayed_use import DecayedUse, raised_to
 from ..resources.quantities import INT32_MAX, INT32_MIN
 from ..resources.resource import (
     EMPTY,
@@ -35,6 +35,7 @@ from .awake_leaves import AwakeLeaves
 from .order import ApplicationOrder, ChildOrder, OrderStamp
 from .priorities import PriorityCounts
 from .template import QueueTemplate
+from .use_order import DepartedUse, counted_use
 
 __all__ = ["Queue", "stand_in_for"]
 
@@ -44,6 +45,7 @@ _TAKEN_OVER: Final = (
     *("maximum", "max_applications", "positions", "allocated", "pending", "preempting", "held"),
     *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
     *("quota_preemption_due_ns", "awake", "_claimed", "now_ns", "decayed", "weighs_use"),
+    *("departed", "user_weights"),
 )
 """What a stand-in has of its queue besides what it is made with."""
 
@@ -126,7 +128,11 @@ class Queue:
         self.now_ns: Callable[[], int] = _at_no_time if parent is None else parent.now_ns
         """The time of the partition; the tree sets that of the root."""
         self.decayed: DecayedUse | None = None
-        """What it has used above its guarantee, where its parent has a half-life (`use_order`)."""
+        """What it has used, as far as it counts, where its parent has a half-life (`use_order`)."""
+        self.departed: DepartedUse = DepartedUse() if parent is None else parent.departed
+        """What is kept of queues and users of the whole tree that are gone."""
+        self.user_weights: Mapping[str, int] = {}
+        """The weights of users in a leaf that orders them."""
         self.weighs_use = False
         """Its children are ordered by what they use or have used above their guarantees."""
         self._claimed = False
@@ -327,8 +333,8 @@ class Queue:
 
 
 def _remember(queue: Queue, use: DecayedUse) -> None:
-    """Count what is above the guarantee from now on."""
-    queue.decayed = raised_to(use, above(queue.allocated, queue.guaranteed), queue.now_ns())
+    """Count what is in use from now on."""
+    queue.decayed = raised_to(use, counted_use(queue), queue.now_ns())
 
 
 def stand_in_for(queue: Queue) -> Queue:

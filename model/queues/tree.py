@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, Protocol, final
 
 from ..configuration.access_control import AccessControlList
-from ..configuration.queue_properties import inherit
+from ..configuration.queue_properties import inherit, read_weight
 from ..configuration.schema import QueueConfig
 from ..resources.quantities import INT32_MIN
 from ..resources.resource import Resource
@@ -20,7 +20,8 @@ from .queue import Queue
 from .quota import fair_maximum
 from .ranks import is_reached, stamp_of, waits
 from .template import QueueTemplate
-from .use_order import DepartedUse, take_up_use, use_rank
+from .use_order import take_up_use, use_rank
+from .users import after_reload
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree", "awake_in_order"]
 
@@ -52,6 +53,12 @@ def _creation_refusal(path: str, parent: Queue, missing: list[str]) -> str | Non
     return None
 
 
+def _user_weights(config: QueueConfig) -> dict[str, int]:
+    """Return the weights that the limits of a queue give to users."""
+    weights = [(name, read_weight(limit.weight)) for limit in config.limits for name in limit.users]
+    return {name: weight for name, weight in weights if weight is not None}
+
+
 def _relocate(queue: Queue) -> None:
     """Find the positions of a dynamic queue's settings in a new configuration: those of an equal template."""
     template = queue.parent.template if queue.parent is not None else None
@@ -79,7 +86,6 @@ class QueueTree:
         self.root = queue_class(ROOT, None, is_leaf=False, managed=True)
         if now_ns is not None:
             self.root.now_ns = now_ns
-        self.departed = DepartedUse()
         self._by_path: dict[str, Queue] = {ROOT: self.root}
         self.version = 0
         """The version of all limits: shares that were computed before the last change are stale."""
@@ -118,6 +124,7 @@ class QueueTree:
         self.limits_changed()
         for queue in self:
             take_up_use(queue)
+            _take_up_users(self, queue)
             if not queue.managed:
                 _relocate(queue)
             self.refresh(queue)
@@ -138,6 +145,7 @@ class QueueTree:
         own_properties = inherit(parent_properties, config.properties)
         # A configuration that names the recovery queue does not change its properties.
         queue.apply_properties({} if queue.path == RECOVERY_QUEUE else own_properties)
+        queue.user_weights = _user_weights(config)
         if queue.parent is not None:
             queue.set_quota(config.guaranteed, config.max)
         wanted = {child.name.lower(): child for child in config.queues}
@@ -208,6 +216,7 @@ class QueueTree:
         queue.max_applications = template.max_applications
         queue.apply_properties(template.properties)
         queue.set_quota(template.guaranteed, template.maximum)
+        _take_up_users(self, queue)
 
     def recovery_queue(self) -> Queue:
         """Return the queue of last resort for applications whose creation is forced."""
@@ -223,7 +232,7 @@ class QueueTree:
         parent.children[name] = queue
         self._by_path[queue.path] = queue
         if parent.settings.fair_half_life_ns is not None:
-            take_up_use(queue, self.departed.take(queue.path))
+            take_up_use(queue, queue.departed.take(queue.path))
         self._events.note_queue(ChangeType.ADD, queue.path, managed=managed)
         return queue
 
@@ -243,7 +252,7 @@ class QueueTree:
             parent.child_order.stale.pop(queue.name, None)
             queue.awake.forget(queue)
             if queue.decayed is not None:
-                self.departed.keep(queue.path, queue.decayed, queue.now_ns())
+                queue.departed.keep(queue.path, queue.decayed, queue.now_ns())
             self._fair_max.pop(queue.path, None)
             self.refresh(parent)
             self._events.note_queue(ChangeType.REMOVE, queue.path, managed=queue.managed)
@@ -337,6 +346,12 @@ def _key_in(tree: QueueTree, parent: Queue, child: Queue, now_ns: int) -> ChildK
     fair_max = tree._fair_maximum(child)  # noqa: SLF001 - of this module: the class has methods enough
     use = use_rank(child, tree._fair_maximum(parent), now_ns) if parent.weighs_use else 0.0  # noqa: SLF001 - same
     return child_key(child, fair_max, by_priority=parent.settings.priority_sorting, use=use)
+
+
+def _take_up_users(tree: QueueTree, leaf: Queue) -> None:
+    """Have a leaf order its users, or no longer, as its settings say."""
+    known = tree.find(leaf.path) is leaf
+    after_reload(leaf, lambda: tree._fair_maximum(leaf) if known else fair_maximum(leaf))  # noqa: SLF001 - same
 
 
 def _highest_in(queue: Queue) -> int:

@@ -1,16 +1,16 @@
 """The order of sibling queues where their past or their weights count: `fair.half-life` and `fair.weight`.
 
 A queue below its guarantee goes before all others, whatever it has used. Of the others the one goes first
-whose mean use above its guarantee, as a share of what the parent could have and divided by its weight, is
-smaller. Without a half-life what counts is what is in use now. A parent without either setting orders its
-queues by their shares alone.
+whose mean use above its guarantee (all of it by `fair.count: all`), as a share of what the parent could have
+and divided by its weight, is smaller. Without a half-life what counts is what is in use now. A parent without
+a half-life, and without weights below it, orders its queues by their shares alone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from ..configuration.queue_properties import FAIR_WEIGHT
+from ..configuration.queue_properties import FAIR_WEIGHT, FairCount
 from ..resources.decayed_use import (
     DecayedUse,
     above,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEPARTED_MAX",
     "DepartedUse",
+    "counted_use",
     "is_below_guarantee",
     "mean_use",
     "take_up_use",
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 DEPARTED_MAX: Final = 10_000
-"""Of how many queues that are gone the use is kept; those with the smallest means are dropped first."""
+"""Of how many queues and users that are gone the use is kept; the smallest means are dropped first."""
 _BELOW_GUARANTEE: Final = -1.0
 
 
@@ -59,11 +60,19 @@ def is_below_guarantee(queue: Queue) -> bool:
     return queue.guaranteed is not None and fair_share(queue.allocated, queue.guaranteed, None) < 1.0
 
 
+def counted_use(queue: Queue) -> dict[str, int]:
+    """Return what counts of what a queue uses now: what is above its guarantee, or all of it."""
+    parent = queue.parent
+    if parent is not None and parent.settings.fair_count is FairCount.ALL:
+        return queue.allocated.as_dict()
+    return above(queue.allocated, queue.guaranteed)
+
+
 def mean_use(queue: Queue, now_ns: int) -> dict[str, float]:
-    """Return what a queue uses above its guarantee: the mean with a half-life, else what it is now."""
+    """Return what a queue uses, as far as it counts: the mean with a half-life, else what it is now."""
     use = queue.decayed
     if use is None:
-        return {name: float(amount) for name, amount in above(queue.allocated, queue.guaranteed).items()}
+        return {name: float(amount) for name, amount in counted_use(queue).items()}
     return decayed_means(use, now_ns)
 
 
@@ -88,7 +97,7 @@ def take_up_use(queue: Queue, departed: DecayedUse | None = None) -> None:
         now_ns = queue.now_ns()
         before = queue.decayed or departed or no_use(half_life_ns, now_ns)
         use = with_half_life(before, half_life_ns, now_ns)
-        queue.decayed = raised_to(use, above(queue.allocated, queue.guaranteed), now_ns)
+        queue.decayed = raised_to(use, counted_use(queue), now_ns)
     weighted = any(child.settings.fair_weight for child in queue.children.values() if child.managed)
     by_template = queue.template is not None and FAIR_WEIGHT in queue.template.properties
     queue.weighs_use = weighted or by_template or queue.settings.fair_half_life_ns is not None
@@ -96,7 +105,7 @@ def take_up_use(queue: Queue, departed: DecayedUse | None = None) -> None:
 
 @final
 class DepartedUse:
-    """The use of queues that were removed: one that is made again goes on from it.
+    """The use of queues that were removed, and of users who left: one that comes again goes on from it.
 
     Args:
         most: Of how many at most.
@@ -110,7 +119,7 @@ class DepartedUse:
         return len(self._uses)
 
     def keep(self, path: str, use: DecayedUse, now_ns: int) -> None:
-        """Keep the use of a queue that is gone, unless less than one unit of each type is left of it."""
+        """Keep the use of one that is gone, unless less than one unit of each type is left of it."""
         use = raised_to(use, {}, now_ns)
         if _largest(use, now_ns) < 1.0:
             return
@@ -118,8 +127,12 @@ class DepartedUse:
             self._drop_smallest(now_ns)
         self._uses[path] = use
 
+    def find(self, path: str) -> DecayedUse | None:
+        """Return the use that is kept; `None` if there is none."""
+        return self._uses.get(path)
+
     def take(self, path: str) -> DecayedUse | None:
-        """Return the use of a queue that is made again, and keep it no longer; `None` if there is none."""
+        """Return the use of one that comes again, and keep it no longer; `None` if there is none."""
         return self._uses.pop(path, None)
 
     def _drop_smallest(self, now_ns: int) -> None:

@@ -20,16 +20,20 @@ What stops one of a kind stops all of that kind, so that the walk tries the firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeAlias, final
 
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..values.ordered_list import OrderedList
 from .application_entry import ApplicationEntry
 from .gang_sizes import NO_GANG, GangSizes
+from .users import UserLists, UserPlace
 
 __all__ = ["Conditions", "PreemptingAsk", "RestKind", "WaitingApplications"]
+
+
+_Entries: TypeAlias = OrderedList[ApplicationEntry] | UserLists
 
 
 class PreemptingAsk(NamedTuple):
@@ -92,13 +96,18 @@ class Conditions(NamedTuple):
 
 @final
 class WaitingApplications:
-    """The applications of a leaf with something waiting, by their places in its order."""
+    """The applications of a leaf with something waiting, by their places in its order.
 
-    __slots__ = ("_awake", "_conditions", "_due", "_node_changes", "_resting", "_unreservable")
+    Args:
+        by_users: The leaf orders its users, and the places of applications begin with theirs.
+    """
 
-    def __init__(self) -> None:
-        self._awake: OrderedList[ApplicationEntry] = OrderedList()
-        self._resting: dict[RestKind, OrderedList[ApplicationEntry]] = {}
+    __slots__ = ("_awake", "_by_users", "_conditions", "_due", "_node_changes", "_resting", "_unreservable")
+
+    def __init__(self, *, by_users: bool = False) -> None:
+        self._by_users = by_users
+        self._awake = self._new_list()
+        self._resting: dict[RestKind, _Entries] = {}
         self._due: list[tuple[int, int, ApplicationEntry]] = []
         """A heap of those that rest until some time, with others that no longer do.
 
@@ -163,6 +172,16 @@ class WaitingApplications:
                     return None
         return first
 
+    def _new_list(self) -> _Entries:
+        return UserLists() if self._by_users else OrderedList()
+
+    def move_users(self, moved: Iterable[UserPlace]) -> None:
+        """Move users whose places have changed, with what they have waiting."""
+        for place in moved:
+            for entries in (self._awake, *self._resting.values()):
+                assert isinstance(entries, UserLists), "only a leaf that orders its users moves them"
+                entries.move(place)
+
     def add(self, entry: ApplicationEntry) -> None:
         """Add an application at its place."""
         self._awake.add(entry)
@@ -205,7 +224,7 @@ class WaitingApplications:
         self.remove(entry)
         entry.rests_for, entry.rests_until_ns = kind, until_ns
         if kind not in self._resting:
-            self._resting[kind] = OrderedList()
+            self._resting[kind] = self._new_list()
         self._resting[kind].add(entry)
         if until_ns is not None:
             heappush(self._due, (until_ns, id(entry), entry))
@@ -260,7 +279,7 @@ class WaitingApplications:
         return any(fits_undefined_unlimited(room, size) for size in kind.over_limit)
 
     def _merged(
-        self, lists: list[tuple[RestKind | None, OrderedList[ApplicationEntry]]], *, all_of_them: bool
+        self, lists: list[tuple[RestKind | None, _Entries]], *, all_of_them: bool
     ) -> Iterator[ApplicationEntry]:
         """Merge lists in order, each until what is in it can no longer be placed."""
         heap = []

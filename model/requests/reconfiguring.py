@@ -23,7 +23,7 @@ __all__ = ["Savepoint", "reconfigure"]
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
-    "decayed",
+    *("decayed", "user_weights"),
 )
 """What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
 
@@ -41,6 +41,7 @@ class Savepoint:
         self._queues = [
             (queue, queue.maximum, {name: getattr(queue, name) for name in _SETTINGS}) for queue in state.tree
         ]
+        self._users = [(queue, queue.entries.users) for queue in state.tree]
 
     def restore(self, state: PartitionState) -> None:
         """Restore the configuration; a queue that is new and in use stays until it is empty."""
@@ -61,6 +62,8 @@ class Savepoint:
         state.tree.clean(keep=known)
         for queue in state.tree:
             take_up_use(queue)
+        for queue, users in self._users:
+            queue.entries.users = users
         report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
         state.reorder()

@@ -55,8 +55,8 @@ class RestingPlan(NamedTuple):
 class ExpectedEnds:
     """The allocations that run in a partition, with their walltimes. Owned by the partition."""
 
-    def __init__(self) -> None:
-        self.is_on = False
+    def __init__(self, *, is_on: bool) -> None:
+        self.is_on = is_on
         """Some queue backfills."""
         self.rests: dict[str, RestingPlan] = {}
         """Queues with backfilling, by path, that were walked without result."""

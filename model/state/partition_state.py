@@ -209,9 +209,8 @@ class PartitionState:
         self.event_rates = EventRates()
         self.notes = RefusalNotes(kept=self.node_checks is not None)
         self.claims = PreemptionClaims()
-        self.ends = ExpectedEnds()
+        self.ends = ExpectedEnds(is_on=_backfills(self.tree))
         """What runs, with when it is expected to end: kept where a queue backfills."""
-        self.ends.switch(is_on=_backfills(self.tree))
         self._serial = 0
 
     # -------------------------------------------------------------------------------------- settings

@@ -74,6 +74,10 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
     for document in documents:
         _let_preempt_within(document["queues"], dice)
+    dice = random.Random(f"users {json.dumps(documents)}")  # noqa: S311 - likewise
+    most = dice.choice([0.0, 0.0, 0.4])
+    for document in documents:
+        _let_users_take_turns(document["queues"], dice, most)
     return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
 
 
@@ -141,6 +145,29 @@ def _place_gangs_whole(queues: Json, rng: random.Random) -> None:
             assert isinstance(properties, dict), "likewise"
             properties["gang.placing"] = rng.choice(["whole", "stepwise"])
         _place_gangs_whole(queue.get("queues", []), rng)
+
+
+def _let_users_take_turns(queues: Json, rng: random.Random, most: float) -> None:
+    """Let some leaves order their users, some of whom have weights, and let all use count in some queues."""
+    assert isinstance(queues, list), "it is made here"
+    for queue in queues:
+        assert isinstance(queue, dict), "likewise"
+        below = queue.get("queues", [])
+        owner = queue.get("childtemplate", queue)
+        assert isinstance(owner, dict), "likewise"
+        if rng.random() < most:
+            properties = owner.setdefault("properties", {})
+            assert isinstance(properties, dict), "likewise"
+            properties |= {"fair.count": "all"} if below else {"application.sort.policy": "users"}
+            limits = queue.get("limits", [] if below else [{"users": ["ada"]}])
+            assert isinstance(limits, list), "likewise"
+            for limit in limits:
+                assert isinstance(limit, dict), "likewise"
+                if "users" in limit:
+                    limit["weight"] = rng.choice([1, 2, 8])
+            if limits:
+                queue["limits"] = limits
+        _let_users_take_turns(below, rng, most)
 
 
 def _rules(rng: random.Random) -> list[Json]:

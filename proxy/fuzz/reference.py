@@ -1,7 +1,8 @@
 """A second scheduler, as small as it can be: what is right, at any cost.
 
 It knows one partition with static queues, and of queues the maxima, guarantees, priorities, weights, what
-they have used and both orders of applications. It has no gangs, limits of users, reservations or preemption.
+they and their users have used and all orders of applications. It has no gangs, limits of users, reservations
+or preemption.
 Every order is computed anew at each step, and nothing is remembered of what failed before. So it checks all
 that makes the real scheduler fast: orders that are kept, tries that are not repeated.
 """
@@ -62,6 +63,7 @@ class ReferenceApplication:
     name: str
     queue: _ReferenceQueue
     arrival: int
+    user: str = ""
     asks: dict[str, ReferenceAsk] = field(default_factory=dict)
     used: Size = field(default_factory=dict)
 
@@ -86,7 +88,11 @@ class _ReferenceQueue:
         self.properties: dict[str, str] = inherited | document.get("properties", {})
         self.used: Size = {}
         self.used_from: list[tuple[int, Size]] = []
-        """What it used above its guarantee from which moment on."""
+        """What it used, as far as it counts, from which moment on."""
+        self.used_by: dict[str, list[tuple[int, Size]]] = {}
+        """What each user used in it, likewise."""
+        limits = document.get("limits", ())
+        self.weights = {user: int(limit["weight"]) for limit in limits for user in limit["users"]}
         self.children = [_ReferenceQueue(child, self) for child in document.get("queues", ())]
         self.applications: list[ReferenceApplication] = []
 
@@ -113,15 +119,20 @@ class _ReferenceQueue:
         guaranteed = self.guaranteed or {}
         return {name: max(value - guaranteed.get(name, 0), 0) for name, value in self.used.items()}
 
-    def mean(self, now_ns: int, half_life_ns: int) -> dict[str, float]:
-        """Return what it used above its guarantee on average; each moment counts half after a half-life."""
-        total: dict[str, float] = {}
-        ends = [*(begin for begin, _ in self.used_from), now_ns][1:]
-        for (begin, used), end in zip(self.used_from, ends, strict=True):
-            part = 2 ** ((end - now_ns) / half_life_ns) - 2 ** ((begin - now_ns) / half_life_ns)
-            for name, value in used.items():
-                total[name] = total.get(name, 0.0) + value * part
-        return total
+    def counted(self) -> Size:
+        """Return what counts of what is used: what is above the guarantee, or all."""
+        counts_all = self.parent is not None and self.parent.properties.get("fair.count") == "all"
+        return dict(self.used) if counts_all else self.above_guarantee()
+
+    def use_of(self, user: str, now_ns: int, possible: Size) -> float:
+        """Return what orders the users of a leaf; the smallest goes first."""
+        history = self.used_by.get(user, [])
+        used: dict[str, float] = {**(history[-1][1] if history else {})}
+        half_life = self.properties.get("fair.half-life")
+        if half_life is not None:
+            used = _mean(history, now_ns, parse_duration_ns(half_life))
+        weight = self.weights.get(user, self.weights.get("*", 1))
+        return _largest_share(used, possible) / weight
 
     def sorts_by_priority(self) -> bool:
         """Return whether priorities come before shares and times."""
@@ -156,11 +167,11 @@ class ReferenceScheduler:
 
     # ------------------------------------------------------------------------------- what is reported
 
-    def submit(self, name: str, path: str) -> None:
+    def submit(self, name: str, path: str, user: str) -> None:
         """Take an application."""
         queue = next(queue for queue in self._root.tree() if queue.path == path)
         self._arrivals += 1
-        application = self.applications[name] = ReferenceApplication(name, queue, self._arrivals)
+        application = self.applications[name] = ReferenceApplication(name, queue, self._arrivals, user)
         queue.applications.append(application)
 
     def ask(self, application: str, key: str, size: Size, priority: int) -> None:
@@ -219,12 +230,10 @@ class ReferenceScheduler:
             parts = [_part(queue.used.get(name, 0), most) for name, most in queue.guaranteed.items()]
             if max(parts) < 1:
                 return -1.0
-        used: dict[str, float] = {**queue.above_guarantee()}
+        used: dict[str, float] = {**queue.counted()}
         if half_life is not None:
-            used = queue.mean(self.now_ns, parse_duration_ns(half_life))
-        limits = self._possible(parent)
-        shares = [value / limits[name] for name, value in used.items() if limits.get(name)]
-        return max(shares, default=0.0) / int(queue.properties.get("fair.weight", "1"))
+            used = _mean(queue.used_from, self.now_ns, parse_duration_ns(half_life))
+        return _largest_share(used, self._possible(parent)) / int(queue.properties.get("fair.weight", "1"))
 
     def _possible(self, queue: _ReferenceQueue) -> Size:
         """Return what a queue could have: the nodes, and over them the maxima from above down to its own."""
@@ -241,10 +250,15 @@ class ReferenceScheduler:
 
     def _applications(self, leaf: _ReferenceQueue) -> list[ReferenceApplication]:
         by_priority = leaf.sorts_by_priority()
+        possible = self._possible(leaf)
 
         def place(application: ReferenceApplication) -> tuple[object, ...]:
             priority, name = -application.priority(), (application.arrival, application.name)
-            if leaf.properties.get("application.sort.policy") != "fair":
+            policy = leaf.properties.get("application.sort.policy")
+            if policy == "users":
+                user = (leaf.use_of(application.user, self.now_ns, possible), application.user)
+                return (priority if by_priority else 0, user, application.arrival)
+            if policy != "fair":
                 arrival = application.arrival
                 return (priority, arrival) if by_priority else (arrival, priority, application.name)
             guaranteed = leaf.guaranteed or {}
@@ -289,12 +303,31 @@ class ReferenceScheduler:
         for used in (application.used, node.used, *(queue.used for queue in application.queue.path_up())):
             _add(used, size, sign)
         for queue in application.queue.path_up():
-            queue.used_from.append((self.now_ns, queue.above_guarantee()))
+            queue.used_from.append((self.now_ns, queue.counted()))
+        history = application.queue.used_by.setdefault(application.user, [(0, {})])
+        now_used = dict(history[-1][1])
+        _add(now_used, size, sign)
+        history.append((self.now_ns, now_used))
 
 
 def _add(used: Size, size: Size, sign: int) -> None:
     for name, value in size.items():
         used[name] = used.get(name, 0) + sign * value
+
+
+def _mean(history: list[tuple[int, Size]], now_ns: int, half_life_ns: int) -> dict[str, float]:
+    """Return what was used on average, where each moment counts half after a half-life."""
+    total: dict[str, float] = {}
+    ends = [*(begin for begin, _ in history), now_ns][1:]
+    for (begin, used), end in zip(history, ends, strict=True):
+        part = 2 ** ((end - now_ns) / half_life_ns) - 2 ** ((begin - now_ns) / half_life_ns)
+        for name, value in used.items():
+            total[name] = total.get(name, 0.0) + value * part
+    return total
+
+
+def _largest_share(used: dict[str, float], possible: Size) -> float:
+    return max((value / possible[name] for name, value in used.items() if possible.get(name)), default=0.0)
 
 
 def _part(used: int, limit: int) -> float:

@@ -20,12 +20,12 @@ from .reference import ReferenceNode, ReferenceScheduler
 __all__ = ["ACTIONS", "ReferenceWorld"]
 
 _RM_ID: Final = "rm"
-_UNKNOWN: Final = frozenset({"limits", "maxapplications", "childtemplate", "placementrules", "preemption"})
+_UNKNOWN: Final = frozenset({"maxapplications", "childtemplate", "placementrules", "preemption"})
 """What the second scheduler does not know."""
 _KNOWN_PROPERTIES: Final = frozenset(
     {
         *("application.sort.policy", "application.sort.priority", "priority.offset", "priority.policy"),
-        *("fair.half-life", "fair.weight"),
+        *("fair.count", "fair.half-life", "fair.weight"),
     }
 )
 _MILLISECOND_NS: Final = 1_000_000
@@ -109,8 +109,10 @@ class ReferenceWorld(ResourceManager):
 
     def _submit(self, rng: random.Random) -> None:
         leaf = self._leaves[int(rng.random() * len(self._leaves))]
-        application = KnownApplication(self._name("a"), "default", leaf, "ada", [])
-        self._reference.submit(application.name, leaf)
+        name = self._name("a")
+        user = ("ada", "bob", "eve")[self._serial % 3]
+        application = KnownApplication(name, "default", leaf, user, [])
+        self._reference.submit(application.name, leaf, user)
         request = si.ApplicationRequest(rmID=_RM_ID, new=[application.message()])
         self._note("says", request)
         self._scheduler.update_application(request)
@@ -173,6 +175,9 @@ def _known(queue: dict[str, Any]) -> dict[str, Any]:
     if "properties" in known:
         properties = known["properties"]
         known["properties"] = {name: properties[name] for name in properties if name in _KNOWN_PROPERTIES}
+    weights = [limit for limit in known.pop("limits", ()) if "weight" in limit]
+    if weights:
+        known["limits"] = [{"users": limit["users"], "weight": limit["weight"]} for limit in weights]
     if "queues" in known:
         known["queues"] = [_known(child) for child in known["queues"] if child["name"] != DYNAMIC_PARENT]
     return known

@@ -64,6 +64,7 @@ def _limits(queue: QueueConfig) -> Iterator[RuleFinding]:
     yield from limits.wildcard_group_is_not_alone(queue)
     yield from limits.limit_resources_are_positive(queue)
     yield from limits.limits_limit_something(queue)
+    yield from limits.limit_weights_are_readable(queue)
     yield from limits.limit_applications_fit_queue(queue)
     yield from limits.limit_resources_fit_queue(queue)
 

@@ -24,6 +24,10 @@ _Holder: TypeAlias = tuple[str, str]
 _Limit = TypeVar("_Limit", Resource, int)
 
 
+def _limiting(queue: QueueConfig) -> list[LimitConfig]:
+    return [limit for limit in queue.limits if not limit.only_weighs]
+
+
 def _who(limit: LimitConfig) -> list[_Holder]:
     return [("user", name) for name in limit.users] + [("group", name) for name in limit.groups]
 
@@ -45,7 +49,7 @@ def limit_resources_fit_levels_above(
         What this queue and those above allow; a name that is limited in several has the lowest.
     """
     allowed = above.new_child() if queue.limits else above
-    for limit in queue.limits:
+    for limit in _limiting(queue):
         most = limit.resource(kind)
         for who in _who(limit):
             bound, by_wildcard = _above(above, who)
@@ -67,7 +71,7 @@ def limit_applications_fit_levels_above(
         What is allowed below this queue: its own limits replace those above.
     """
     allowed = above.new_child() if queue.limits else above
-    for limit in queue.limits:
+    for limit in _limiting(queue):
         for who in _who(limit):
             bound, by_wildcard = _above(above, who)
             if bound and not 0 < limit.max_applications <= bound:

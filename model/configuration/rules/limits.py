@@ -10,6 +10,7 @@ from ..limit_kinds import LIMIT_KINDS
 from ..names import WILDCARD, is_group_name, is_user_name
 from ..positions import Position
 from ..problems import RuleFinding
+from ..queue_properties import read_weight
 from ..schema import LimitConfig, QueueConfig
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "limit_names_are_valid",
     "limit_resources_are_positive",
     "limit_resources_fit_queue",
+    "limit_weights_are_readable",
     "limits_limit_something",
     "limits_name_each_once",
     "limits_name_someone",
@@ -101,12 +103,26 @@ def limit_resources_are_positive(queue: QueueConfig) -> Iterator[RuleFinding]:
 
 
 def limits_limit_something(queue: QueueConfig) -> Iterator[RuleFinding]:
-    """Refuse a limit with neither resources nor a number of applications."""
+    """Refuse a limit with neither resources nor a number of applications nor a weight."""
     for limit in queue.limits:
-        if limit.max_applications == 0 and not (limit.resource_texts or limit.resources):
+        if not limit.weight and limit.max_applications == 0 and not (limit.resource_texts or limit.resources):
             where = ("maxapplications", *(kind.key for kind in LIMIT_KINDS))
             position = next((limit.positions[key] for key in where if key in limit.positions), limit.position)
             text = f"invalid resource combination for limit {limit.description} all resource limits are null"
+            yield RuleFinding(position, text)
+
+
+def limit_weights_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]:
+    """Refuse a weight that is none, and one of groups: users have weights."""
+    for limit in queue.limits:
+        if not limit.weight:
+            continue
+        position = limit.positions.get("weight", limit.position)
+        if read_weight(limit.weight) is None:
+            text = f"weight is {limit.weight!r} in limit {limit.description!r}, and must be a number"
+            yield RuleFinding(position, f"{text} from 1 to 1000000")
+        if not limit.users:
+            text = f"limit {limit.description!r} has a weight, and names no user: only users have weights"
             yield RuleFinding(position, text)
 
 

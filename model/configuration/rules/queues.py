@@ -12,6 +12,7 @@ from ..problems import RuleFinding
 from ..queue_properties import (
     BACKFILL_ORDER,
     BACKFILL_RESERVATIONS,
+    FAIR_COUNT,
     FAIR_HALF_LIFE,
     FAIR_WEIGHT,
     GANG_PLACING,
@@ -24,6 +25,7 @@ from ..queue_properties import (
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
     BackfillOrder,
+    FairCount,
     GangPlacing,
     MinRuntimeScope,
     Overrun,
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    FAIR_COUNT: tuple(count.value for count in FairCount),
     PREEMPTION_MIN_RUNTIME_SCOPE: tuple(scope.value for scope in MinRuntimeScope),
     PREEMPTION_WITHIN: tuple(within.value for within in PreemptionWithin),
     GANG_PLACING: tuple(placing.value for placing in GangPlacing),

@@ -13,6 +13,7 @@ from licorne.model.configuration.queue_properties import (
     BackfillOrder,
     BackfillSettings,
     DisruptionBudget,
+    FairCount,
     GangPlacing,
     MinRuntimeScope,
     PreemptionPolicy,
@@ -69,6 +70,7 @@ def test_every_property_is_read() -> None:
         "quota.preemption.delay": "500ms",
         "backfill.reservations": "2",
         "backfill.order": "shortest",
+        "fair.count": "all",
         "fair.half-life": "7d",
         "fair.weight": "3",
         "gang.placing": "whole",
@@ -92,6 +94,7 @@ def test_every_property_is_read() -> None:
         backoff_count=7,
         backoff_delay_ns=2 * SECOND,
         quota_preemption_delay_ns=SECOND // 2,
+        fair_count=FairCount.ALL,
         fair_half_life_ns=7 * 86_400 * SECOND,
         fair_weight=3,
         gang_placing=GangPlacing.WHOLE,
@@ -129,6 +132,7 @@ READ: Final[dict[tuple[str, str], dict[str, object]]] = {
         "fair": SortPolicy.FAIR,
         "Fair": SortPolicy.FIFO,
         "random": SortPolicy.FIFO,
+        "users": SortPolicy.USERS,
     },
     # Only `disabled` switches priority sorting off, in any case.
     ("application.sort.priority", "priority_sorting"): {

@@ -125,6 +125,34 @@ def test_the_order_of_queues_by_their_past_is_explained_with_its_figures() -> No
     assert place.position.path.endswith("properties.fair.half-life")
 
 
+def test_the_place_of_an_application_shows_what_its_user_has_used() -> None:
+    """With the user who goes before, and the setting."""
+    h = Harness(
+        """
+        - name: leaf
+          properties: {application.sort.policy: users, fair.half-life: 10s}
+          limits: [{limit: heavy, users: [bob], weight: 2}]
+        """
+    )
+    h.nodes("node")
+    h.submit()
+    h.submit("neighbour", user="ada")
+    h.ask_and_run("large", resource=a_resource(memory=8))
+    h.advance(10)
+    h.ask("next", resource=a_resource(memory=8))
+    h.ask("theirs", application_id="neighbour", resource=a_resource(memory=8))
+
+    place = explained(h).places[0]
+    assert ("app", 2, ("neighbour",)) == (place.subject, place.number, place.ahead)
+    assert (
+        "the higher priority first, then the user with the smaller mean use by weight, half-life 10s, then "
+        "the earlier submission: bob used on average memory 4, weight 2: 0.2000 of root.leaf; "
+        "ada used on average nothing, weight 1: 0.0000 of root.leaf"
+    ) == place.order
+    assert place.position is not None
+    assert place.position.path.endswith("properties.application.sort.policy")
+
+
 def test_only_the_first_of_those_ahead_are_named() -> None:
     """A queue may be long."""
     h = Harness()

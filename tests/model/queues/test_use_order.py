@@ -203,6 +203,33 @@ def test_what_is_within_the_guarantee_is_not_remembered() -> None:
     assert (10.0, 5.0) == (after_a_day, cluster.mean("y", 48))
 
 
+def test_all_counts_where_the_parent_says_so() -> None:
+    """Of the same use 30 after a day, and 35 a day later; below the guarantee a queue goes first as ever."""
+    queues = "- name: x\n- {name: y, resources: {guaranteed: {memory: 40}}}"
+    cluster = Cluster(queues, root="properties: {fair.half-life: 24h, fair.count: all}")
+    cluster.use("y", 60, 0)
+    after_a_day = cluster.mean("y", 24)
+    cluster.use("y", -20, 24)
+    a_day_later, order = cluster.mean("y", 48), cluster.order(48)
+    cluster.use("y", -1)
+
+    assert (30.0, 35.0) == (after_a_day, a_day_later)
+    assert (["x", "y"], ["y", "x"]) == (order, cluster.order())
+
+
+def test_all_counts_without_a_half_life_too() -> None:
+    """40 of a guarantee of 40 are more than 20 without one; by default they are nothing."""
+    queues = "- {name: x, properties: {fair.weight: '1'}}\n- {name: y, resources: {guaranteed: {memory: 40}}}"
+    orders = []
+    for root in ("properties: {fair.count: all}", ""):
+        cluster = Cluster(queues, root=root)
+        cluster.use("x", 20)
+        cluster.use("y", 40)
+        orders.append(cluster.order())
+
+    assert [["x", "y"], ["y", "x"]] == orders
+
+
 def test_all_of_one_account_go_before_all_of_another() -> None:
     """Each level is ordered by itself: 40 shares with 100 used go before 60 with 300."""
     cluster = Cluster(
@@ -275,6 +302,9 @@ class Reload(NamedTuple):
 
 
 RELOADS: Final = {
+    "to count all counts from now on": Reload(
+        TWO, "properties: {fair.half-life: 24h, fair.count: all}", 40.0, 60.0
+    ),
     "the same": Reload(TWO, MEMORY, 40.0, 60.0),
     "another half-life counts from now on": Reload(TWO, "properties: {fair.half-life: 12h}", 40.0, 70.0),
     "a guarantee counts from now on": Reload(

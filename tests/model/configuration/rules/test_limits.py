@@ -114,6 +114,18 @@ LIMITS: Final[dict[str, tuple[str, ...]]] = {
         a_queue_with("{limit: x, users: [bob], maxapplications: §0}"),
         NOTHING_LIMITED,
     ),
+    "a limit may only give a weight": (a_queue_with("{users: [bob, '*'], weight: 1000000}"),),
+    **{
+        f"a weight of {text!r} is refused": (
+            a_queue_with(f"{{limit: x, users: [bob], weight: §{text}}}"),
+            f"weight is {text!r} in limit 'x', and must be a number from 1 to 1000000",
+        )
+        for text in ("0", "-1", "1000001", "heavy", "1.5")
+    },
+    "a weight of groups alone is refused": (
+        a_queue_with("{limit: x, groups: [dev], maxapplications: 1, weight: §2}"),
+        "limit 'x' has a weight, and names no user: only users have weights",
+    ),
     "a limit of empty resources is refused": (
         a_queue_with("{limit: x, users: [bob], maxresources: §{}}"),
         NOTHING_LIMITED,

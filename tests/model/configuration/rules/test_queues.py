@@ -145,6 +145,10 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
         below_root("- {name: a, parent: true, properties: {backfill.order: §shortes}}"),
         "backfill.order is 'shortes', and must be 'queue' or 'shortest'; did you mean 'shortest'?",
     ),
+    "what counts is one of two words": (
+        below_root("- {name: a, properties: {fair.count: §everything}}"),
+        "fair.count is 'everything', and must be 'above-guarantee' or 'all'",
+    ),
     "all entries of a resource are read": (
         below_root("- {name: a, resources: {guaranteed: {memory: §x, vcore: 1, pods: §-1}}}"),
         "invalid quantity: 'x'",
