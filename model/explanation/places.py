@@ -23,6 +23,7 @@ from ..queues.ranks import ranked_children
 from ..queues.tree import QueueTree
 from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
 from ..queues.users import LeafUsers
+from ..resources.decayed_use import rounded
 from ..resources.quantity_texts import quantity_text
 from ..resources.resource import Resource
 
@@ -154,11 +155,8 @@ def _user_text(leaf: Queue, users: LeafUsers, name: str) -> str:
 
 
 def _amounts(means: Mapping[str, float]) -> str:
-    rounded = {name: round(mean) for name, mean in sorted(means.items())}
-    return (
-        ", ".join(f"{name} {quantity_text(name, mean)}" for name, mean in rounded.items() if mean)
-        or "nothing"
-    )
+    amounts = sorted(rounded(means).items())
+    return ", ".join(f"{name} {quantity_text(name, amount)}" for name, amount in amounts) or "nothing"
 
 
 def _uses_text(parent: Queue, level: Queue, ranked: Sequence[Queue]) -> str:

@@ -75,6 +75,8 @@ class UsageRow(NamedTuple):
     applications: tuple[str, ...]
     """Those that run here."""
     limit: Limit | None
+    decayed_mean: Resource | None = None
+    """What a user has used here on average, in a leaf with a half-life that orders its users."""
 
 
 class UsageView(NamedTuple):

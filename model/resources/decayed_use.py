@@ -27,6 +27,7 @@ __all__ = [
     "decayed_share",
     "no_use",
     "raised_to",
+    "rounded",
     "with_half_life",
 ]
 
@@ -154,6 +155,11 @@ def decayed_means(use: DecayedUse, now_ns: int) -> dict[str, float]:
     """Return the mean amount of each resource type, in its own unit; a moment before its use has none."""
     use, by = _seen(use, now_ns)
     return {name: max(amount * by + kept, 0) / by for name, (amount, kept) in sorted(use.types.items())}
+
+
+def rounded(means: Mapping[str, float]) -> Resource:
+    """Return means in whole units, to be shown; what is less than half a unit is left out."""
+    return Resource({name: whole for name, mean in means.items() if (whole := round(mean))})
 
 
 def decayed_share(means: Mapping[str, float], limits: Resource | None, weight: int) -> float:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..configuration.queue_properties import QueueProperties
 from ..queues.queue import Queue
 from ..queues.template import QueueTemplate
+from ..resources.decayed_use import decayed_means, rounded
 from ..resources.resource import Resource
 from ..values.object_state import ObjectState
 
@@ -38,6 +39,8 @@ class QueueView(NamedTuple):
     """The names of all children, without their paths, sorted."""
     children: tuple[QueueView, ...]
     """By name; empty where they are not shown."""
+    decayed_mean: Resource | None = None
+    """What it has used on average, as far as that counts; `None` where its parent has no half-life."""
 
 
 def queue_view(queue: Queue, children: tuple[QueueView, ...] = ()) -> QueueView:
@@ -61,6 +64,7 @@ def queue_view(queue: Queue, children: tuple[QueueView, ...] = ()) -> QueueView:
         queue.exposed_priority,
         tuple(sorted(queue.children)),
         children,
+        None if queue.decayed is None else rounded(decayed_means(queue.decayed, queue.now_ns())),
     )
 
 

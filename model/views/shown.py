@@ -13,10 +13,11 @@ from ..applications.state import ApplicationState
 from ..applications.views import ShownApplication
 from ..configuration.schema import NodeSortPolicy
 from ..limits.limits import HolderKind
-from ..limits.usage_tree import UsageView
+from ..limits.usage_tree import UsageRow, UsageView
 from ..limits.user_limits import holder_names, usage_views
 from ..nodes.node import NodeFacts
 from ..placement.rules import PlacementRule
+from ..resources.decayed_use import rounded
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
 from ..state.quarantine import Quarantined
@@ -196,7 +197,7 @@ def shown_partition(state: PartitionState) -> ShownPartition:
         root=queue_tree(state.tree.root),
         nodes=shown_nodes(state, node_ids(state)),
         applications=applications,
-        users=usage_views(state.limits, "user"),
+        users=_with_means(state, usage_views(state.limits, "user")),
         groups=usage_views(state.limits, "group"),
     )
 
@@ -235,4 +236,24 @@ def holder_names_of(state: PartitionState, kind: HolderKind) -> tuple[str, ...]:
 
 def holders(state: PartitionState, kind: HolderKind, names: Iterable[str]) -> tuple[UsageView, ...]:
     """Return what some users, or some groups, have and may have; those that are not known are left out."""
-    return usage_views(state.limits, kind, names)
+    found = usage_views(state.limits, kind, names)
+    return found if kind == "group" else _with_means(state, found)
+
+
+def _with_means(state: PartitionState, users: tuple[UsageView, ...]) -> tuple[UsageView, ...]:
+    """Return what users have, with what they have used on average in leaves that order them by it."""
+    now_ns = state.now_ns()
+    leaves = {leaf.path: leaf.entries.users for leaf in state.tree.leaves() if leaf.entries.users is not None}
+    if not leaves:
+        return users
+
+    def with_mean(name: str, row: UsageRow) -> UsageRow:
+        in_leaf = leaves.get(row.queue_path)
+        place = None if in_leaf is None else in_leaf.seen(name)
+        if place is None or place.decayed is None:
+            return row
+        return row._replace(decayed_mean=rounded(place.mean(now_ns)))
+
+    return tuple(
+        user._replace(queues=tuple(with_mean(user.name, row) for row in user.queues)) for user in users
+    )

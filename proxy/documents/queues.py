@@ -46,6 +46,8 @@ class QueueDocument(TypedDict, total=False):
     guaranteedResource: Quantities
     allocatedResource: Quantities
     preemptingResource: Quantities
+    decayedMean: Quantities
+    """What counts of its use, on average with the half-life of its parent; only where that has one."""
     headroom: Quantities
     isLeaf: Required[bool]
     isManaged: Required[bool]
@@ -60,7 +62,7 @@ class QueueDocument(TypedDict, total=False):
     runningApps: int
     currentPriority: Required[Int32]
     allocatingAcceptedApps: Names
-    sortingPolicy: Literal["fair", "fifo"]
+    sortingPolicy: Literal["fair", "fifo", "users"]
     prioritySorting: Required[bool]
     preemptionEnabled: Required[bool]
     isPreemptionFence: Required[bool]
@@ -96,6 +98,7 @@ def queue_document(
         "guaranteedResource": quantities_shown(queue.guaranteed),
         "allocatedResource": quantities_shown(queue.allocated),
         "preemptingResource": quantities_shown(queue.preempting),
+        "decayedMean": quantities_shown(queue.decayed_mean),
         "headroom": quantities_shown(_headroom(path)),
         "isLeaf": queue.is_leaf,
         "isManaged": queue.managed,
@@ -152,6 +155,8 @@ def _maximum(path: Sequence[QueueView]) -> Resource | None:
     return limit
 
 
-def _sorting(queue: QueueView) -> Literal["fair", "fifo"]:
-    fair = not queue.is_leaf or queue.settings.application_sort_policy is SortPolicy.FAIR
-    return "fair" if fair else "fifo"
+def _sorting(queue: QueueView) -> Literal["fair", "fifo", "users"]:
+    policy = queue.settings.application_sort_policy
+    if not queue.is_leaf or policy is SortPolicy.FAIR:
+        return "fair"
+    return "users" if policy is SortPolicy.USERS else "fifo"

@@ -42,6 +42,8 @@ class UsageDocument(TypedDict, total=False):
 
     queuePath: Required[str]
     resourceUsage: Quantities
+    decayedMean: Quantities
+    """What a user has used on average, in a leaf with a half-life that orders its users."""
     runningApplications: Names
     maxResources: Quantities
     maxApplications: int
@@ -80,6 +82,7 @@ def _queue_document(row: UsageRow) -> UsageDocument:
     return {
         "queuePath": row.queue_path,
         "resourceUsage": quantities_shown(dict(sorted(row.usage))),
+        "decayedMean": quantities_shown(row.decayed_mean),
         "runningApplications": sorted(row.applications),
         "maxResources": quantities_shown(
             limit.max_resources.as_dict() if limit and limit.max_resources else None
