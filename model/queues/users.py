@@ -2,9 +2,9 @@
 
 With `application.sort.policy: users` the user goes first whose use in the leaf, as a share of what the leaf
 could have and divided by the weight of the user, is smaller; with a half-life of the leaf it is the mean use,
-where what is past counts half after each half-life. The applications of a user are in the order of their
-submission. So there are two levels of order, and a change of what a user uses moves the user alone, however
-many of their applications wait.
+where what is past counts half after each half-life, and of equal ones the use of now decides. The
+applications of a user are in the order of their submission. So there are two levels of order, and a change of
+what a user uses moves the user alone, however many of their applications wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LeafUsers", "UserLists", "UserPlace", "after_reload", "ranked_by_users", "user_place_of"]
 
-UserKey: TypeAlias = "tuple[float, str]"
+UserKey: TypeAlias = "tuple[float, float, str]"
+"""The share that the user has used, the one in use now, and the name."""
 
 
 @final
@@ -52,7 +53,7 @@ class UserPlace:
         self.used: Resource = EMPTY
         self.decayed = decayed
         """What they use and have used, where the leaf has a half-life."""
-        self.key: UserKey = (0.0, name)
+        self.key: UserKey = (0.0, 0.0, name)
         """The smallest goes first."""
 
     def __lt__(self, other: UserPlace) -> bool:
@@ -184,7 +185,12 @@ class LeafUsers:
         return 0 if self._leaf.settings.fair_half_life_ns is None else self._leaf.now_ns()
 
     def _key(self, place: UserPlace, limits: Resource | None, now_ns: int) -> UserKey:
-        return (decayed_share(place.mean(now_ns), limits, self.weight_of(place.name)), place.name)
+        weight = self.weight_of(place.name)
+        share = decayed_share(place.mean(now_ns), limits, weight)
+        if place.decayed is None:
+            return (share, 0.0, place.name)
+        # What has just been placed is in no mean yet.
+        return (share, decayed_share(place.used.as_dict(), limits, weight), place.name)
 
 
 def _path_of(leaf: Queue, user: str) -> str:

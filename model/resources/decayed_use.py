@@ -13,6 +13,7 @@ numbers stay small.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import isqrt
 from typing import Final, NamedTuple
 
@@ -69,6 +70,7 @@ def _span_of(now_ns: int, half_life_ns: int) -> int:
     return now_ns // (half_life_ns * _SPAN_HALF_LIVES)
 
 
+@lru_cache(maxsize=64)  # Siblings have one half-life and one moment, and this is half of the work.
 def _growth(now_ns: int, half_life_ns: int, span: int) -> int:
     """Return 2**(half-lives since the beginning of a span), in units of 1 / 2**64.
 

@@ -124,15 +124,17 @@ class _ReferenceQueue:
         counts_all = self.parent is not None and self.parent.properties.get("fair.count") == "all"
         return dict(self.used) if counts_all else self.above_guarantee()
 
-    def use_of(self, user: str, now_ns: int, possible: Size) -> float:
+    def use_of(self, user: str, now_ns: int, possible: Size) -> tuple[float, float]:
         """Return what orders the users of a leaf; the smallest goes first."""
         history = self.used_by.get(user, [])
         used: dict[str, float] = {**(history[-1][1] if history else {})}
-        half_life = self.properties.get("fair.half-life")
-        if half_life is not None:
-            used = _mean(history, now_ns, parse_duration_ns(half_life))
         weight = self.weights.get(user, self.weights.get("*", 1))
-        return _largest_share(used, possible) / weight
+        share = _largest_share(used, possible) / weight
+        half_life = self.properties.get("fair.half-life")
+        if half_life is None:
+            return share, share
+        mean = _mean(history, now_ns, parse_duration_ns(half_life))
+        return _largest_share(mean, possible) / weight, share
 
     def sorts_by_priority(self) -> bool:
         """Return whether priorities come before shares and times."""

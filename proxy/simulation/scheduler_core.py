@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import final
 
+from ...model.configuration.queue_properties import FairCount, evaluate
 from ...model.values.documents import Json
 from ..resolvers.resolver import UserResolver
 from ..scheduler.answering.asking import QueueAndUser
 from ..scheduler.scheduler import EngineName, Scheduler
 from ..si.api import SchedulerAPI
+from .reporting.decayed_fairness import FairTerms
 from .reporting.run_series import QueueBounds
 
 __all__ = ["SchedulerCore"]
@@ -66,7 +68,9 @@ class SchedulerCore:
             assert isinstance(children, list), "children are documents"
             unread += children
             limits[str(queue["queuename"])] = QueueBounds(
-                _quantities(queue.get("guaranteedResource")), _quantities(queue.get("maxResource"))
+                _quantities(queue.get("guaranteedResource")),
+                _quantities(queue.get("maxResource")),
+                _fair_terms(queue.get("properties"), is_leaf=queue["isLeaf"] is True),
             )
         return limits
 
@@ -77,6 +81,15 @@ class SchedulerCore:
     def close(self) -> None:
         """End the scheduler."""
         self._scheduler.stop()
+
+
+def _fair_terms(document: Json, *, is_leaf: bool) -> FairTerms:
+    """Return what the properties of a queue say about fair share."""
+    properties = document if isinstance(document, dict) else {}
+    texts = {name: text for name, text in properties.items() if isinstance(text, str)}
+    read = evaluate(texts, is_leaf=is_leaf)
+    half_life_ns = None if is_leaf else read.fair_half_life_ns
+    return FairTerms(half_life_ns, read.fair_count is FairCount.ALL, read.fair_weight or 1)
 
 
 def _quantities(document: Json) -> dict[str, int]:

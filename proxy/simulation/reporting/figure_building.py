@@ -11,11 +11,13 @@ from typing import Final, NamedTuple, final
 from ..accounts import Tally
 from ..record import SimulationRecord
 from ..usage import permille
+from .decayed_fairness import WeighedQueue, decayed_fairness
 from .figures import (
     FORMAT,
     KIND,
     WAIT_BOUNDS_NS,
     CountFigures,
+    DecayedFairness,
     NodeFigures,
     PreemptionCount,
     PreemptionFigures,
@@ -81,6 +83,7 @@ def build_figures(
         preemptions=_preemptions(series),
         makespan_ns=_makespan(record),
         users=_users(record),
+        decayed_fairness=builder.decayed_fairness(queues),
     )
 
 
@@ -169,6 +172,28 @@ class _Builder:
             fairness_permille([self._claim(path, queue, at) for path, queue in leaves])
             for at in range(len(self._lengths_ns))
         ]
+
+    def decayed_fairness(self, queues: Mapping[str, _QueueSums]) -> tuple[DecayedFairness, ...]:
+        """Return the fairness of what queues have used, where their parents have a half-life."""
+        bounds = {path: self._series.limits.get(path, _NO_LIMITS) for path in queues}
+        weighed = {
+            path: WeighedQueue(
+                weight=bounds[path].fair.weight,
+                guaranteed=bounds[path].guaranteed,
+                used=queue.used,
+                pending=queue.pending,
+            )
+            for path, queue in queues.items()
+        }
+        terms = {path: limits.fair for path, limits in bounds.items()}
+        return tuple(
+            DecayedFairness(
+                parent=parent, half_life_ns=half_life_ns, index=values, index_mean=self.mean_of(values)
+            )
+            for parent, half_life_ns, values in decayed_fairness(
+                weighed, terms, self.capacity, self._borders_ns
+            )
+        )
 
     def mean_of(self, values: Sequence[int | None]) -> int | None:
         """Return the mean over the time for which there is a value."""

@@ -24,7 +24,8 @@ _Row = tuple[str, str, str, int, int, int]
 
 def to_json(figures: RunFigures) -> str:
     """Return the figures as one line of JSON."""
-    return f"{figures.model_dump_json()}\n"
+    left_out = None if figures.decayed_fairness else {"decayed_fairness"}
+    return f"{figures.model_dump_json(exclude=left_out)}\n"
 
 
 def read_figures(path: Path) -> RunFigures:
@@ -74,6 +75,8 @@ def _rows(figures: RunFigures) -> Iterator[_Row]:
     for queue in (figures.total, *figures.queues):
         yield from _queue_rows(figures, queue)
     yield from _over_time(figures, "fairness_permille", "", "", figures.fairness)
+    for decayed in figures.decayed_fairness:
+        yield from _over_time(figures, "decayed_fairness_permille", decayed.parent, "", decayed.index)
     for use_class, values in zip(figures.packing.classes, figures.packing.by_class, strict=True):
         yield from _over_time(figures, "nodes_permille", "", use_class, values)
     for resource, shares in figures.packing.fragmentation.items():

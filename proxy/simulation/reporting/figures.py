@@ -19,6 +19,7 @@ __all__ = [
     "KIND",
     "WAIT_BOUNDS_NS",
     "CountFigures",
+    "DecayedFairness",
     "NodeFigures",
     "PreemptionCount",
     "PreemptionFigures",
@@ -153,6 +154,15 @@ class PreemptionFigures(_Strict):
     listed: tuple[PreemptionListed, ...]
 
 
+class DecayedFairness(_Strict):
+    """How even the decayed use of the queues below one parent is at the end of each interval, by weight."""
+
+    parent: str
+    half_life_ns: Annotated[int, Field(ge=1)]
+    index: _Gaps
+    index_mean: Annotated[int, Field(ge=0, le=1000)] | None
+
+
 class RunFigures(_Strict):
     """All figures of one simulation; `queues` are sorted by name, with those that are above others."""
 
@@ -177,12 +187,15 @@ class RunFigures(_Strict):
     """From the first ask to the last completion; `None` where nothing completed."""
     users: tuple[UserFigures, ...] = ()
     """Sorted by name; those of files of before 0.1 are not known."""
+    decayed_fairness: tuple[DecayedFairness, ...] = ()
+    """Of each parent with a half-life, sorted by path; not written where there is none."""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:
         """Refuse series that do not have a value for each interval."""
         count = max(-(-self.end_ns // self.interval_ns), 1)
         lengths = {len(self.fairness), *map(len, self.cluster_capacity.values())}
+        lengths |= {len(one.index) for one in self.decayed_fairness}
         lengths |= {len(series) for series in self.packing.by_class}
         lengths |= {len(series) for series in self.packing.fragmentation.values()}
         for queue in (self.total, *self.queues):

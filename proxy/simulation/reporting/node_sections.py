@@ -48,8 +48,31 @@ def fairness_section(runs: Sequence[ShownRun]) -> str:
     return (
         '<section class="wide"><h2>Fairness over time</h2><p class="soft">Jain&rsquo;s index of what '
         "queues have relative to their fair share. Where the line is missing, nothing is in use.</p>"
-        f"{side_by_side(charts)}</section>"
+        f"{side_by_side(charts)}{_decayed_fairness(runs)}</section>"
     )
+
+
+def _decayed_fairness(runs: Sequence[ShownRun]) -> str:
+    """Return the fairness of what queues have used over time, nothing where no parent has a half-life."""
+    charts = [
+        draw(
+            Chart(
+                key=f"d{run.suffix}-{number_of}",
+                title=f"Fairness of the decayed use below {one.parent}",
+                subtitle=run.subtitle(f"mean {percent(one.index_mean)}"),
+                description=f"Mean {percent(one.index_mean)}; 100 % is as much by weight for all, where what "
+                f"is past counts half after {time(one.half_life_ns)}.",
+                axis=_percent_axis(runs),
+                interval_ns=run.figures.interval_ns,
+                end_ns=run.figures.end_ns,
+                areas=(Area(name="fairness", style="first", values=one.index, is_line=True),),
+                has_legend=False,
+            )
+        )
+        for run in runs
+        for number_of, one in enumerate(run.figures.decayed_fairness)
+    ]
+    return side_by_side(charts) if charts else ""
 
 
 def packing_section(runs: Sequence[ShownRun]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
+from .decayed_fairness import FairTerms
 from .interval_series import Intervals, IntervalSeries
 from .node_packing import NodePacking
 
@@ -41,6 +42,7 @@ class QueueBounds(NamedTuple):
 
     guaranteed: Mapping[str, int]
     maximum: Mapping[str, int]
+    fair: FairTerms = FairTerms()
 
 
 class PreemptionGroup(NamedTuple):

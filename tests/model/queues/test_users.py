@@ -459,3 +459,14 @@ def test_the_means_of_users_are_those_of_the_closed_form() -> None:
         )
 
         assert [f"{user}{number}" for _, user, number in ranked] == cluster.order(now)
+
+
+def test_users_take_turns_within_one_moment() -> None:
+    """What is placed has no mean yet: of equal means the smaller use of now goes first."""
+    cluster = Cluster()
+    cluster.come("ada1", "bob1")
+    cluster.use("ada1", 10, 0)
+    first = cluster.order()
+    cluster.use("bob1", 20)
+
+    assert (["bob1", "ada1"], ["ada1", "bob1"]) == (first, cluster.order())
