@@ -36,7 +36,7 @@ class Row(NamedTuple):
     first: tuple[int, int]
     second: tuple[int, int]
     weight: int
-    index: tuple[int | None, int | None]
+    values: tuple[int | None, int | None]
     guaranteed: int = 0
     counts_all: bool = False
 
@@ -70,7 +70,7 @@ def test_the_index_is_that_of_the_means_by_weight(case: Row) -> None:
     terms = {"root": FairTerms(half_life_ns=DAY, counts_all=case.counts_all)}
     found = list(decayed_fairness(queues, terms, {"vcore": (100, 100)}, (0, DAY, 2 * DAY)))
 
-    assert [DecayedSeries("root", DAY, case.index)] == found
+    assert [DecayedSeries("root", DAY, case.values)] == found
 
 
 def test_a_queue_that_wants_nothing_is_left_out() -> None:
