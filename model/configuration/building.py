@@ -128,12 +128,14 @@ def _queue(document: YamlQueue, findings: list[RuleFinding]) -> QueueConfig:
     """Build a queue and all below it."""
     positions = _queue_positions(document)
     guaranteed, maximum = document.resources.guaranteed or {}, document.resources.max or {}
+    lend = document.resources.lend or {}
     template = document.childtemplate
     return QueueConfig(
         name=document.name,
         parent=document.parent,
         guaranteed=parse_resource(guaranteed, positions, "guaranteed", findings),
         max=parse_resource(maximum, positions, "max", findings),
+        lend=parse_resource(lend, positions, "lend", findings),
         max_applications=document.maxapplications,
         properties=MappingProxyType(document.properties),
         admin_acl=document.adminacl,
@@ -143,6 +145,7 @@ def _queue(document: YamlQueue, findings: list[RuleFinding]) -> QueueConfig:
         limits=tuple(_limit(limit, findings) for limit in document.limits),
         guaranteed_texts=MappingProxyType(guaranteed),
         max_texts=MappingProxyType(maximum),
+        lend_texts=MappingProxyType(lend),
         position=document.position,
         positions=MappingProxyType(positions),
     )
@@ -163,6 +166,7 @@ def _template(document: YamlChildTemplate) -> ChildTemplateConfig:
         properties=MappingProxyType(document.properties),
         guaranteed=MappingProxyType(document.resources.guaranteed or {}),
         max=MappingProxyType(document.resources.max or {}),
+        lend=MappingProxyType(document.resources.lend or {}),
         position=document.position,
         positions=MappingProxyType(_without_resources(document.positions())),
     )

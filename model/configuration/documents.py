@@ -215,6 +215,7 @@ class YamlResources(YamlNode):
 
     guaranteed: _OptionalTexts = None
     max: _OptionalTexts = None
+    lend: _OptionalTexts = None
 
 
 class YamlLimit(YamlNode):

@@ -100,13 +100,14 @@ class ChildTemplateConfig:
     properties: Mapping[str, str] = field(default_factory=_nothing)
     guaranteed: Mapping[str, str] = field(default_factory=_nothing)
     max: Mapping[str, str] = field(default_factory=_nothing)
+    lend: Mapping[str, str] = field(default_factory=_nothing)
     position: Position = field(default=NOWHERE, compare=False)
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
 
     @property
     def is_empty(self) -> bool:
         """Return whether the template has no settings."""
-        maps = (self.properties, self.guaranteed, self.max)
+        maps = (self.properties, self.guaranteed, self.max, self.lend)
         return self.max_applications == 0 and not any(
             name and text for texts in maps for name, text in texts.items()
         )
@@ -116,9 +117,9 @@ class ChildTemplateConfig:
 class QueueConfig:
     """One queue and all below it; the name is in the spelling of the file.
 
-    `guaranteed` and `max` are `EMPTY` when absent, the `_texts` beside them are what was written.
+    `guaranteed`, `max` and `lend` are `EMPTY` when absent, the `_texts` beside them are what was written.
     `max_applications` 0 means not set. `positions` knows the keys of the queue that are in the file
-    (`name`, `parent`, `guaranteed`, `max`, `maxapplications`, `adminacl`, ...) and the entries of its
+    (`name`, `parent`, `guaranteed`, `max`, `lend`, `maxapplications`, `adminacl`, ...) and the entries of its
     maps (`max.memory`, `properties.priority.offset`).
     """
 
@@ -126,6 +127,8 @@ class QueueConfig:
     parent: bool = False
     guaranteed: Resource = EMPTY
     max: Resource = EMPTY
+    lend: Resource = EMPTY
+    """What others may use of the guarantee while the queue does not; of a type that it does not name, all."""
     max_applications: int = 0
     properties: Mapping[str, str] = field(default_factory=_nothing)
     admin_acl: str = ""
@@ -135,6 +138,7 @@ class QueueConfig:
     limits: tuple[LimitConfig, ...] = ()
     guaranteed_texts: Mapping[str, str] = field(default_factory=_nothing, compare=False)
     max_texts: Mapping[str, str] = field(default_factory=_nothing, compare=False)
+    lend_texts: Mapping[str, str] = field(default_factory=_nothing, compare=False)
     position: Position = field(default=NOWHERE, compare=False)
     positions: Mapping[str, Position] = field(default_factory=_no_positions, compare=False, repr=False)
 

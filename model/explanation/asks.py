@@ -77,7 +77,7 @@ class AskChecker:
             node = self._required_node(ask, reserved_node)
             # Only a node with room shows that the root has none: otherwise there may be victims on the node.
             claim = self._state.claims.find(ask.allocation_key)
-            root = () if node else queue_quota_blockers(self._leaf.above[-1:], ask, claim)
+            root = () if node else queue_quota_blockers(self._leaf, self._leaf.above[-1:], ask, claim)
             return AskObstacles((*quotas, *node, *root), None)
         nodes = self._summary(ask, reserved_node)
         if nodes.with_room:
@@ -93,7 +93,7 @@ class AskChecker:
             path = self._leaf.path
             users = user_quota_blockers(self._state, path, self._application_id, self._user, ask)
             levels = self._leaf.above[:-1] if ask.required_node else self._leaf.above
-            known = (*users, *queue_quota_blockers(levels, ask, claim))
+            known = (*users, *queue_quota_blockers(self._leaf, levels, ask, claim))
             if claim is None:
                 self._quotas[shape] = known
         return known
@@ -182,7 +182,7 @@ def _other_holders(node: NodeEntry, ask: Ask, reserved_node: str) -> tuple[str, 
 
 def not_entitled(state: PartitionState, leaf: Queue, ask: Ask) -> str:
     """Return of which types a queue has too little left of its guarantee; else nothing may end for it."""
-    facts = QueueFactsOf(leaf, committed_resources(state, ask.allocation_key))(leaf)
+    facts = QueueFactsOf(leaf, committed_resources(state, leaf, ask.allocation_key))(leaf)
     left = ProjectedUsage(facts).remaining(facts) or EMPTY
     short = [
         f"it asks for {resource_text(Resource({name: asked}))}, and {leaf.path} has "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..configuration.positions import Position
+from ..queues.lending import Withheld
 from ..resources.resource import Resource
 from ..values.refusals import RefusalReason
 
@@ -67,6 +68,8 @@ class Blocker:
     position: Position | None = None
     since_ns: int | None = None
     until_ns: int | None = None
+    withheld: tuple[Withheld, ...] = ()
+    """What other queues keep back of their guarantees, the largest amounts, for the types that lack."""
     setting: str = ""
     """The key that limits resources in the configuration; empty if none does, or from an older scheduler."""
     change: str = ""

@@ -31,7 +31,7 @@ def gang_blockers(state: PartitionState, entry: ApplicationEntry) -> Iterator[Bl
     whole = members[0].resized(total_of(ask.resource for ask in members))
     quotas = (
         *user_quota_blockers(state, leaf.path, entry.application_id, entry.user, whole),
-        *queue_quota_blockers(leaf.above, whole, None),
+        *queue_quota_blockers(leaf, leaf.above, whole, None),
     )
     yield from quotas
     if not quotas:

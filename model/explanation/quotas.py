@@ -11,6 +11,7 @@ from typing import Final
 
 from ..limits.limits import HolderKind
 from ..limits.usage_tree import NOTHING_HELD
+from ..queues.lending import Withheld, kept_beside, withheld_from
 from ..queues.queue import Queue
 from ..resources.resource import EMPTY, add, subtract
 from ..state.charges import held_of_holders
@@ -24,31 +25,54 @@ from .blockers import APPLICATIONS, Blocker, Lack, SubjectKind, lacks_of
 __all__ = ["application_count_blockers", "queue_quota_blockers", "user_quota_blockers"]
 
 _HELD: Final = "a part is kept for asks that have preempted"
+_KEPT_BACK: Final = "others keep a part of their guarantees back"
+_WITHHELD_MAX: Final = 3
+"""How many of the queues that keep back a type are named, those that keep most."""
 
 
 def queue_quota_blockers(
-    levels: Sequence[Queue], ask: Ask, claim: PreemptionClaim | None
+    leaf: Queue, levels: Sequence[Queue], ask: Ask, claim: PreemptionClaim | None
 ) -> Iterator[Blocker]:
-    """Walk those of some queues that have no room for an ask; what the claim of the ask holds is room."""
+    """Walk those of some queues above a leaf that have no room for an ask of it.
+
+    What the claim of the ask holds is room.
+    """
     resource = ask.resource
+    beside = kept_beside(leaf)
     for level in levels:
         maximum = level.maximum
         own = EMPTY if claim is None else claim.held_in(level)
-        if maximum is None or level.has_room(resource, own):
+        kept = beside.get(level, EMPTY)
+        if maximum is None or level.has_room(resource, own, kept):
             continue
         is_root = level.parent is None
         held = subtract(level.held, own)
-        used = add(level.allocated, held)
+        used = add(add(level.allocated, held), kept)
         lacks = lacks_of(resource, maximum, used, level.positions, "max", is_closed=is_root)
         is_held = any(held.get(lack.name) > 0 for lack in lacks)
+        withheld = _withheld(leaf, level, lacks) if len(kept) else ()
         yield Blocker(
             reason=RefusalReason.QUEUE_QUOTA,
             kind=SubjectKind.QUEUE,
             subject=level.path,
             lacks=lacks,
             setting="max",
-            detail=_HELD if is_held else "the nodes together have no more" if is_root else "",
+            detail=_detail(is_held=is_held, is_withheld=bool(withheld), is_root=is_root),
+            withheld=withheld,
         )
+
+
+def _detail(*, is_held: bool, is_withheld: bool, is_root: bool) -> str:
+    if is_held:
+        return _HELD
+    if is_withheld:
+        return _KEPT_BACK
+    return "the nodes together have no more" if is_root else ""
+
+
+def _withheld(leaf: Queue, level: Queue, lacks: Sequence[Lack]) -> tuple[Withheld, ...]:
+    """Return which queues keep back most of the types that lack in a queue above a leaf."""
+    return tuple(each for lack in lacks for each in withheld_from(leaf, level, lack.name)[:_WITHHELD_MAX])
 
 
 def user_quota_blockers(

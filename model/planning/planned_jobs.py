@@ -17,8 +17,9 @@ from typing import NamedTuple, final
 from ..configuration.queue_properties import BackfillOrder, BackfillSettings
 from ..limits.user_limits import rooms_of_levels
 from ..queues.application_entry import ApplicationEntry
+from ..queues.lending import kept_beside
 from ..queues.queue import Queue
-from ..resources.resource import Resource, fits_undefined_unlimited
+from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from ..state.expected_ends import RunningWork, assumed_walltime_ns, corrected_end_ns
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
@@ -66,8 +67,9 @@ def job_of(state: PartitionState, owner: JobOwner, ask: Ask) -> JobInPlan:
     """Return a single ask as a job of a plan."""
     leaf, user = owner.leaf, owner.user
     limits: dict[LimitKey, Resource] = {}
+    beside = kept_beside(leaf)
     for level in leaf.above[:-1]:  # The root's maximum is what the nodes have.
-        left = level.room()
+        left = level.room(beside.get(level, EMPTY))
         if level.maximum is not None and left is not None:
             limited = {name: quantity for name, quantity in left.items() if level.maximum.has(name)}
             limits[LimitKey("queue", "", level.path)] = Resource(limited)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
+from ..queues.lending import kept_beside
 from ..queues.queue import Queue
 from ..resources.combinations import component_wise_max
 from ..resources.resource import EMPTY, Resource, add, subtract_only_existing
@@ -22,10 +23,13 @@ __all__ = ["NOTHING_COMMITTED", "CommittedResources", "committed_resources"]
 class CommittedResources:
     """What asks that have preempted are going to use, by queue: a value."""
 
-    __slots__ = ("_by_path",)
+    __slots__ = ("_beside", "_by_path")
 
-    def __init__(self, by_path: Mapping[str, Resource]) -> None:
+    def __init__(
+        self, by_path: Mapping[str, Resource], beside: Mapping[Queue, Resource] | None = None
+    ) -> None:
         self._by_path = by_path
+        self._beside = beside or {}
 
     def use_of(self, queue: Queue) -> Resource:
         """Return what a queue will use once what is preempted has ended and those asks are placed."""
@@ -34,10 +38,15 @@ class CommittedResources:
         return used if committed is None else add(used, committed)
 
     def most_of(self, queue: Queue) -> Resource:
-        """Return the larger of what a queue uses now and what it will use then, type by type."""
-        if queue.path not in self._by_path:
-            return queue.allocated
-        return component_wise_max(queue.allocated, self.use_of(queue))
+        """Return the larger of what a queue uses now and what it will use then, type by type.
+
+        What is withheld from the ask that this is asked for counts as used (`licorne.model.queues.lending`).
+        """
+        most = queue.allocated
+        if queue.path in self._by_path:
+            most = component_wise_max(most, self.use_of(queue))
+        beside = self._beside.get(queue)
+        return most if beside is None else add(most, beside)
 
     def leaves_room(self, leaf: Queue, resource: Resource) -> bool:
         """Return whether a leaf and those above it have room for a resource beyond what is committed.
@@ -58,11 +67,12 @@ class CommittedResources:
 NOTHING_COMMITTED: Final = CommittedResources({})
 
 
-def committed_resources(state: PartitionState, allocation_key: str) -> CommittedResources:
-    """Add up what is committed to all asks with a claim but one."""
+def committed_resources(state: PartitionState, leaf: Queue, allocation_key: str) -> CommittedResources:
+    """Add up what is committed to all asks with a claim but one of a leaf, and what is withheld from it."""
     by_path: dict[str, Resource] = {}
     for claim in state.claims:
         if claim.ask.allocation_key != allocation_key:
             for level in claim.entry.queue.above:
                 by_path[level.path] = add(by_path.get(level.path, EMPTY), claim.ask.resource)
-    return CommittedResources(by_path) if by_path else NOTHING_COMMITTED
+    beside = kept_beside(leaf)
+    return CommittedResources(by_path, beside) if by_path or beside else NOTHING_COMMITTED

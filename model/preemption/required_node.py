@@ -13,6 +13,7 @@ from typing import Final
 from ..applications.pending_asks import AskRecord
 from ..nodes.block import NodeEntry
 from ..queues.application_entry import ApplicationEntry
+from ..queues.lending import gives_room
 from ..resources.comparisons import matches_any
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, add, fits, subtract_eliminating_negative, total_of
@@ -77,7 +78,7 @@ def preempt_for_required_node(
     claim = state.claims.find(ask.allocation_key)
     if claim is not None and claim.ending:
         return None
-    if not committed_resources(state, ask.allocation_key).leaves_room(entry.queue, ask.resource):
+    if not committed_resources(state, entry.queue, ask.allocation_key).leaves_room(entry.queue, ask.resource):
         _note_no_victim(state, entry, ask)
         return None
     candidates, protected = _divided(state, entry, node)
@@ -137,6 +138,8 @@ def _divided(
     free: list[Victim] = []
     protected: list[Protected] = []
     for victim in _on_node(state, node):
+        if not gives_room(victim.queue, victim.resource, entry.queue):
+            continue
         now, later = protection.divide(victim.queue, (victim,))
         free += now
         protected += later

@@ -46,6 +46,7 @@ _TAKEN_OVER: Final = (
     *("running", "accepted_allocating", "priority", "child_order", "child_priorities", "entries"),
     *("quota_preemption_due_ns", "awake", "_claimed", "now_ns", "decayed", "weighs_use"),
     *("departed", "user_weights"),
+    *("lend", "withheld", "withheld_below", "lending"),
 )
 """What a stand-in has of its queue besides what it is made with."""
 
@@ -101,18 +102,20 @@ class Queue:
         self.properties: Mapping[str, str] = {}
         self.settings: QueueProperties = evaluate({}, is_leaf=is_leaf)
         self.template: QueueTemplate | None = None
-        self.submit_acl = _DENY
-        self.admin_acl = _DENY
+        self.submit_acl = self.admin_acl = _DENY
         self.guaranteed: Resource | None = None
         self.maximum: Resource | None = None
+        self.lend: Resource | None = None
+        """What others may use of its guarantee by type (`lending`); of a type that it does not name, all."""
+        self.withheld = self.withheld_below = EMPTY
+        """What it and those below it keep back from others beyond their use; the sum of its children's."""
+        self.lending = False
+        """Of the root: some queue keeps something back, or a dynamic queue might."""
         self.max_applications = 0
         self.positions: Mapping[str, Position] = {}
         """Where its settings stand in the configuration file."""
-        self.allocated = EMPTY
-        self.pending = EMPTY
-        self.preempting = EMPTY
-        self.held = EMPTY
-        """Room that is kept for asks that have preempted (`licorne.model.state.claims`): `EMPTY` for none."""
+        self.allocated = self.pending = self.preempting = self.held = EMPTY
+        """The last is room that is kept for asks that have preempted (`licorne.model.state.claims`)."""
         self.running = 0
         self.accepted_allocating: dict[str, None] = {}
         """Applications that are Accepted and have placeholders placed: they count as running."""
@@ -168,20 +171,25 @@ class Queue:
 
     # --------------------------------------------------------------------------------------- quota
 
-    def has_room(self, resource: Resource, own: Resource = EMPTY) -> bool:
+    def has_room(self, resource: Resource, own: Resource = EMPTY, beside: Resource = EMPTY) -> bool:
         """Return whether the resource fits the maximum; for the root a type no node has is none.
 
-        What is held counts as allocated, but for `own`: what the claim of the ask itself holds.
+        What is held counts as allocated, but for `own`: what the claim of the ask itself holds. So does what
+        is withheld `beside` the path of the ask (`lending`).
         """
         maximum = self.maximum
         is_root = self.parent is None
         if maximum is None:
             return not is_root
         used = self.allocated if self.held is EMPTY else subtract(add(self.allocated, self.held), own)
+        used = used if beside is EMPTY else add(used, beside)
         return fits_in_addition(maximum, used, resource, undefined_unlimited=not is_root)
 
-    def try_charge(self, resource: Resource) -> bool:
-        """Count the resource as allocated if it fits the maximum, in one atomic step."""
+    def try_charge(self, resource: Resource, beside: Resource = EMPTY) -> bool:
+        """Count the resource as allocated if it fits the maximum, in one atomic step.
+
+        What is withheld `beside` the path counts as allocated.
+        """
         maximum = self.maximum  # What follows is `has_room`, without its call for each queue of a path.
         is_root = self.parent is None
         if maximum is None:
@@ -189,6 +197,7 @@ class Queue:
                 return False
         else:
             used = self.allocated if self.held is EMPTY else add(self.allocated, self.held)
+            used = used if beside is EMPTY else add(used, beside)
             if not fits_in_addition(maximum, used, resource, undefined_unlimited=not is_root):
                 return False
         self.allocated = add(self.allocated, resource)
@@ -232,10 +241,11 @@ class Queue:
         """Hold more or, by negative quantities, less for asks that have preempted."""
         self.held = prune(add(self.held, change)) or EMPTY
 
-    def room(self) -> Resource | None:
-        """Return the maximum less what is allocated or held, for its types; `None` without one."""
+    def room(self, beside: Resource = EMPTY) -> Resource | None:
+        """Return the maximum less what is allocated, held or withheld `beside`, by type; `None` without."""
         room = subtract_only_existing(self.maximum, self.allocated)
-        return room if self.held is EMPTY else subtract_only_existing(room, self.held)
+        room = room if self.held is EMPTY else subtract_only_existing(room, self.held)
+        return room if beside is EMPTY else subtract_only_existing(room, beside)
 
     # -------------------------------------------------------------------------------- applications
 

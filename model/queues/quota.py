@@ -1,14 +1,18 @@
 """Quotas along a path: from a leaf up to the root, one queue after the other.
 
 A charge checks and counts in one step a queue, from the root down, and releases what it has counted if a
-queue declines, so that quotas hold however many threads charge at once.
+queue declines, so that quotas hold however many threads charge at once. Where a queue keeps something of its
+guarantee back, that is brought up to date when the whole path has been charged, see `lending`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..configuration.queue_properties import PreemptionWithin
 from ..resources.comparisons import is_zero
-from ..resources.resource import Resource, component_wise_min
+from ..resources.resource import EMPTY, Resource, component_wise_min
+from .lending import kept_beside, settle
 from .queue import Queue
 
 __all__ = [
@@ -30,15 +34,17 @@ __all__ = [
 def try_charge(leaf: Queue, resource: Resource) -> Queue | None:
     """Charge the whole path, or nothing; return the queue that has no room, `None` on success."""
     charged: list[Queue] = []
+    beside = kept_beside(leaf)
     try:
         for queue in reversed(leaf.above):
-            if not queue.try_charge(resource):
+            if not queue.try_charge(resource, beside.get(queue, EMPTY)):
                 return queue
             charged.append(queue)
         charged.clear()  # All have room: nothing is to be released.
     finally:  # Also where one of them breaks.
         for queue in charged:
             queue.release_charge(resource)
+    settle(leaf)
     return None
 
 
@@ -46,12 +52,14 @@ def charge(leaf: Queue, resource: Resource) -> None:
     """Charge the whole path whatever the quotas: the allocation runs already, as the RM says."""
     for queue in leaf.above:
         queue.charge(resource)
+    settle(leaf)
 
 
 def release_charge(leaf: Queue, resource: Resource) -> None:
     """Release a charge on the whole path."""
     for queue in leaf.above:
         queue.release_charge(resource)
+    settle(leaf)
 
 
 def headroom(queue: Queue) -> Resource | None:
@@ -61,20 +69,26 @@ def headroom(queue: Queue) -> Resource | None:
 
 def headrooms(queue: Queue) -> tuple[Resource | None, Resource | None]:
     """Return the headroom, and that without the root."""
-    below = headroom_without_root(queue)
+    beside = kept_beside(queue)
+    below = _room_below_root(queue, beside)
     root = queue.above[-1]
     if root.maximum is None:
         return below, below
-    room = root.room()
+    room = root.room(beside.get(root, EMPTY))
     return (room if below is None else component_wise_min(room, below)), below
 
 
 def headroom_without_root(queue: Queue) -> Resource | None:
     """Return the headroom as it would be in an unlimited cluster."""
+    return _room_below_root(queue, kept_beside(queue))
+
+
+def _room_below_root(queue: Queue, beside: Mapping[Queue, Resource]) -> Resource | None:
     room: Resource | None = None
     for level in queue.above[:-1]:
         if level.maximum is not None:
-            room = component_wise_min(level.room(), room) if room is not None else level.room()
+            own = level.room(beside.get(level, EMPTY))
+            room = own if room is None else component_wise_min(own, room)
     return room
 
 

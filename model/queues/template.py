@@ -21,6 +21,8 @@ class QueueTemplate:
     properties: Mapping[str, str]
     guaranteed: Resource | None
     maximum: Resource | None
+    lend: Resource | None = None
+    """`EMPTY` is never here: a template that names no type lends all."""
     positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
     """Where its settings stand, by the names of `QueueConfig.positions`."""
 
@@ -36,5 +38,6 @@ class QueueTemplate:
             properties={name: text for name, text in config.properties.items() if name and text},
             guaranteed=guaranteed if strictly_greater_than_zero(guaranteed) else None,
             maximum=maximum if strictly_greater_than_zero(maximum) else None,
+            lend=resource_from_texts(config.lend) or None,
             positions=config.positions,
         )

@@ -15,6 +15,7 @@ from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.object_state import ObjectEvent, ObjectState
 from ..values.users import User
+from .lending import leave, settle, settle_all, validate_lending
 from .order import NEVER_ORDERED, ChildKey, child_key
 from .queue import Queue
 from .quota import fair_maximum
@@ -128,6 +129,7 @@ class QueueTree:
             if not queue.managed:
                 _relocate(queue)
             self.refresh(queue)
+        settle_all(self.root, self)
 
     def _apply(self, queue: Queue, config: QueueConfig) -> None:
         queue.submit_acl = AccessControlList.parse(config.submit_acl)
@@ -148,6 +150,7 @@ class QueueTree:
         queue.user_weights = _user_weights(config)
         if queue.parent is not None:
             queue.set_quota(config.guaranteed, config.max)
+            queue.lend = config.lend or None
         wanted = {child.name.lower(): child for child in config.queues}
         for name, child_config in wanted.items():
             child = queue.children.get(name)
@@ -175,6 +178,7 @@ class QueueTree:
         queue = self._grow(path.lower(), self._insert)
         if isinstance(queue, Queue):
             self.refresh(queue)
+            settle(queue)
         return queue
 
     def preview(self, path: str) -> Queue | str:
@@ -217,6 +221,7 @@ class QueueTree:
         queue.apply_properties(template.properties)
         queue.set_quota(template.guaranteed, template.maximum)
         _take_up_users(self, queue)
+        queue.lend = template.lend
 
     def recovery_queue(self) -> Queue:
         """Return the queue of last resort for applications whose creation is forced."""
@@ -248,6 +253,7 @@ class QueueTree:
                 continue
             del parent.children[queue.name]
             del self._by_path[queue.path]
+            leave(queue)
             parent.child_order.place(queue, None)
             parent.child_order.stale.pop(queue.name, None)
             queue.awake.forget(queue)
@@ -320,6 +326,7 @@ class QueueTree:
             counted = queue.entries.max_priority() if queue.is_leaf else queue.child_priorities.highest
             assert counted == highest, f"{queue}: priority {counted} is counted, it is {highest}"
             assert queue.priority >= INT32_MIN
+        validate_lending(self)
 
 
 def awake_in_order(tree: QueueTree) -> Iterator[Queue]:

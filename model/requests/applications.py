@@ -13,6 +13,7 @@ from ..configuration.names import is_user_name
 from ..configuration.queue_properties import GangPlacing
 from ..errors import LicorneError
 from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
+from ..queues.lending import settle
 from ..queues.queue import Queue
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
@@ -263,6 +264,7 @@ def _apply_quotas(state: PartitionState, queue: Queue, quotas: QuotaTags) -> Non
     was_guaranteed = queue.guaranteed is not None
     if quotas.apply(queue):
         state.tree.limits_changed()
+        settle(queue)
         state.changes += 1
         if queue.guaranteed is not None and not was_guaranteed:
             queue.entries.rebuild()  # Those that rest may be entitled to preempt now.

@@ -11,6 +11,7 @@ from typing import Final, final
 
 from ..configuration.schema import PartitionConfig
 from ..placement.placement import PlacementRules
+from ..queues.lending import settle_all
 from ..queues.queue import Queue
 from ..queues.quota_timer import quota_settings, quotas_changed
 from ..queues.use_order import take_up_use
@@ -23,7 +24,7 @@ __all__ = ["Savepoint", "reconfigure"]
 _SETTINGS: Final = (
     *("state", "is_leaf", "managed", "properties", "settings", "template", "submit_acl", "admin_acl"),
     *("guaranteed", "max_applications", "positions", "quota_preemption_due_ns"),
-    *("decayed", "user_weights"),
+    *("decayed", "user_weights", "lend"),
 )
 """What a configuration decides about a queue, without the maximum: that of the root comes from the nodes."""
 
@@ -64,6 +65,7 @@ class Savepoint:
             take_up_use(queue)
         for queue, users in self._users:
             queue.entries.users = users
+        settle_all(state.tree.root, state.tree)
         report_quotas(state, quotas)
         state.limits.restore(self._limits, self._config.root)
         state.reorder()

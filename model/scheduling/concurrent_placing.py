@@ -8,8 +8,8 @@ before it are undone.
 
 A step may decline because of what another thread is about to undo. So nothing is concluded here from a
 declined step: no leaf is skipped afterwards, no application backs off, no ask is refused. That, and all that
-concerns more than one leaf (reservations, swaps, preemption, maxima of applications), is left to a cycle that
-has the partition alone (`licorne.model.scheduling.cycle`).
+concerns more than one leaf (reservations, swaps, preemption, lending, maxima of applications), is left to a
+cycle that has the partition alone (`licorne.model.scheduling.cycle`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,13 @@ def place_concurrently(state: PartitionState) -> ConcurrentOutcome:
     """Place the first ask of the first leaf that no other thread has claimed."""
     if is_idle(state) or state.node_checks is not None:
         return ConcurrentOutcome.ALONE
-    if state.reservations or state.claims.by_key or state.placed.placeholders or state.ends.is_on:
+    if (
+        state.reservations
+        or state.claims.by_key
+        or state.placed.placeholders
+        or state.ends.is_on
+        or state.tree.root.lending
+    ):
         return ConcurrentOutcome.ALONE
     now_ns = state.now_ns()
     awake, stamp = state.tree.root.awake, wake_stamp(state)

@@ -27,6 +27,8 @@ def carry_out(state: PartitionState, action: TimerAction) -> None:
     if isinstance(action, QueueCleaning):
         for queue in state.tree.clean():  # Those still in use are tried again later.
             state.placed.forget_queue(queue.path)
+            if queue.lend is not None:
+                state.changes += 1  # What it kept back is room for others.
     elif isinstance(action, QuotaCheck):
         preempt_over_quota(state)
         watch_quotas(state)

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, final
 
 from ..limits.usage_tree import Held
 from ..queues.application_entry import ApplicationEntry
+from ..queues.lending import settle
 from ..queues.queue import Queue
 from ..resources.combinations import prune
 from ..resources.resource import EMPTY, Resource, add, component_wise_min, subtract, total_of
@@ -87,12 +88,14 @@ class PreemptionClaim:
             needed = self.needed(level)
             level.change_held(prune(subtract(needed, self.held_in(level))))
             self._held[level] = needed
+        settle(self.entry.queue)
 
     def free(self) -> None:
         """Hold nothing."""
         for level, held in self._held.items():
             level.change_held(subtract(EMPTY, held))
         self._held.clear()
+        settle(self.entry.queue)
 
 
 @final

@@ -9,7 +9,7 @@ from ..configuration.queue_properties import QueueProperties
 from ..queues.queue import Queue
 from ..queues.template import QueueTemplate
 from ..resources.decayed_use import decayed_means, rounded
-from ..resources.resource import Resource
+from ..resources.resource import EMPTY, Resource
 from ..values.object_state import ObjectState
 
 __all__ = ["QueueView", "queue_and_above", "queue_tree", "queue_view"]
@@ -41,6 +41,11 @@ class QueueView(NamedTuple):
     """By name; empty where they are not shown."""
     decayed_mean: Resource | None = None
     """What it has used on average, as far as that counts; `None` where its parent has no half-life."""
+    lend: Resource | None = None
+    withheld: Resource = EMPTY
+    """What it keeps back of guarantees beyond what it uses (`licorne.model.queues.lending`)."""
+    withheld_below: Resource = EMPTY
+    """The sum of that of its children."""
 
 
 def queue_view(queue: Queue, children: tuple[QueueView, ...] = ()) -> QueueView:
@@ -65,6 +70,9 @@ def queue_view(queue: Queue, children: tuple[QueueView, ...] = ()) -> QueueView:
         tuple(sorted(queue.children)),
         children,
         None if queue.decayed is None else rounded(decayed_means(queue.decayed, queue.now_ns())),
+        queue.lend,
+        queue.withheld,
+        queue.withheld_below,
     )
 
 

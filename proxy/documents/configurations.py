@@ -85,6 +85,7 @@ class ConfiguredResourcesDocument(TypedDict, total=False):
 
     Guaranteed: Texts
     Max: Texts
+    Lend: Texts
 
 
 class ConfiguredTemplateDocument(TypedDict, total=False):
@@ -213,12 +214,12 @@ class _Writer:
         if template is not None:
             below = self.named(
                 MaxApplications=template.max_applications, Properties=_texts(template.properties)
-            ) | self._resources(template.guaranteed, template.max)
+            ) | self._resources(template.guaranteed, template.max, template.lend)
         elif not self._yaml:
-            below = self._resources({}, {})
+            below = self._resources({}, {}, {})
         return (
             self.named(Name=queue.name, Parent=queue.parent)
-            | self._resources(queue.guaranteed_texts, queue.max_texts)
+            | self._resources(queue.guaranteed_texts, queue.max_texts, queue.lend_texts)
             | self.named(
                 MaxApplications=queue.max_applications,
                 Properties=_texts(queue.properties),
@@ -231,8 +232,11 @@ class _Writer:
             )
         )
 
-    def _resources(self, guaranteed: Mapping[str, str], maximum: Mapping[str, str]) -> Document:
-        return self._group("Resources", self.named(Guaranteed=_texts(guaranteed), Max=_texts(maximum)))
+    def _resources(
+        self, guaranteed: Mapping[str, str], maximum: Mapping[str, str], lend: Mapping[str, str]
+    ) -> Document:
+        fields = self.named(Guaranteed=_texts(guaranteed), Max=_texts(maximum), Lend=_texts(lend))
+        return self._group("Resources", fields)
 
     def _limits(self, limits: Sequence[LimitConfig]) -> Json:
         return [

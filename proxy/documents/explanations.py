@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
@@ -76,6 +76,8 @@ class BlockerDocument(TypedDict):
     text: str
     """The same as a person reads it."""
     lacks: list[LackDocument]
+    withheld: NotRequired[list[str]]
+    """What other queues keep back of their guarantees, as a person reads it; absent if none does."""
     position: SettingPlace | None
     until: TimeNs | None
     changes: list[str]

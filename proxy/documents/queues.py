@@ -10,7 +10,14 @@ from typing_extensions import TypedDict
 from ...model.configuration.durations import duration_text
 from ...model.configuration.queue_properties import PreemptionPolicy, PriorityPolicy, SortPolicy
 from ...model.queues.template import QueueTemplate
-from ...model.resources.resource import Resource, component_wise_min, subtract_only_existing
+from ...model.resources.resource import (
+    EMPTY,
+    Resource,
+    add,
+    component_wise_min,
+    subtract,
+    subtract_only_existing,
+)
 from ...model.resources.shares import absolute_used_capacity
 from ...model.values.documents import quantities_shown
 from ...model.views.queues import QueueView
@@ -31,6 +38,7 @@ class TemplateDocument(TypedDict, total=False):
     properties: Texts
     maxResource: Quantities
     guaranteedResource: Quantities
+    lendResource: Quantities
 
 
 class QueueDocument(TypedDict, total=False):
@@ -44,6 +52,8 @@ class QueueDocument(TypedDict, total=False):
     pendingResource: Quantities
     maxResource: Quantities
     guaranteedResource: Quantities
+    lendResource: Quantities
+    """What others may use of the guarantee, for the types that are configured."""
     allocatedResource: Quantities
     preemptingResource: Quantities
     decayedMean: Quantities
@@ -96,6 +106,7 @@ def queue_document(
         "pendingResource": quantities_shown(queue.pending),
         "maxResource": quantities_shown(queue.maximum),
         "guaranteedResource": quantities_shown(queue.guaranteed),
+        "lendResource": quantities_shown(queue.lend),
         "allocatedResource": quantities_shown(queue.allocated),
         "preemptingResource": quantities_shown(queue.preempting),
         "decayedMean": quantities_shown(queue.decayed_mean),
@@ -133,14 +144,18 @@ def template_document(template: QueueTemplate | None) -> TemplateDocument:
         "properties": dict(template.properties),
         "maxResource": quantities_shown(template.maximum),
         "guaranteedResource": quantities_shown(template.guaranteed),
+        "lendResource": quantities_shown(template.lend),
     }
 
 
 def _headroom(path: Sequence[QueueView]) -> Resource | None:
     """Return how much more may be allocated in a queue, as `model.queues.quota.headroom` does."""
     room: Resource | None = None
-    for level in path:
-        own = subtract_only_existing(level.maximum, level.allocated)
+    beside = EMPTY
+    for below, level in zip((None, *path), path, strict=False):
+        if below is not None:
+            beside = add(beside, subtract(level.withheld_below, below.withheld))
+        own = subtract_only_existing(level.maximum, add(level.allocated, beside))
         if own is not None:
             room = own if room is None else component_wise_min(own, room)
     return room

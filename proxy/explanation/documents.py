@@ -32,7 +32,7 @@ from ..documents.explanations import (
     ProspectDocument,
     RuleAnswerDocument,
 )
-from .sentences import Where, changes_of, place_of, what_blocks
+from .sentences import Where, changes_of, place_of, what_blocks, withheld_lines
 
 __all__ = [
     "blocker_document",
@@ -93,7 +93,8 @@ def rule_document(rule: RuleOutcome, where: Where) -> RuleAnswerDocument:
 def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> BlockerDocument:
     """Return the document of a blocker, with its sentences."""
     place = place_of(blocker.position, where)
-    return {
+    withheld = [*withheld_lines(blocker, where)]
+    document: BlockerDocument = {
         "reason": blocker.reason.name,
         "kind": blocker.kind.value,
         "subject": blocker.subject,
@@ -104,6 +105,9 @@ def blocker_document(blocker: Blocker, where: Where, now_ns: int) -> BlockerDocu
         "until": blocker.until_ns,
         "changes": [*changes_of(blocker, now_ns)],
     }
+    if withheld:
+        document["withheld"] = withheld
+    return document
 
 
 def nodes_document(nodes: NodeSummary) -> NodeAnswersDocument:

@@ -22,6 +22,7 @@ __all__ = [
     "sentence",
     "tally_line",
     "what_blocks",
+    "withheld_lines",
 ]
 
 Where: TypeAlias = "Callable[[Position], str]"
@@ -97,6 +98,15 @@ def lack_line(lack: Lack, where: Where) -> str:
         f"of {quantity_text(name, lack.limit)}"
     )
     return f"{line} ({place})" if place else line
+
+
+def withheld_lines(blocker: Blocker, where: Where) -> Iterator[str]:
+    """Return what other queues keep back of their guarantees, with the places of the settings."""
+    for each in blocker.withheld:
+        place = place_of(each.position, where)
+        kept, unused = (quantity_text(each.name, number) for number in (each.kept, each.quantity))
+        line = f"queue {each.path} keeps {kept} {each.name} back of its guarantee, {unused} of it unused"
+        yield f"{line} ({place})" if place else line
 
 
 # ----------------------------------------------------------------------------- what would have to change

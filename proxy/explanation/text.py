@@ -21,6 +21,7 @@ from .sentences import (
     place_of,
     tally_line,
     what_blocks,
+    withheld_lines,
 )
 
 __all__ = [
@@ -99,6 +100,8 @@ def blocker_lines(blockers: Iterable[Blocker], where: Where, now_ns: int, depth:
         yield TextLine(what_blocks(blocker, now_ns) + (f" ({place})" if place else ""), depth, "yellow")
         for lack in blocker.lacks:
             yield TextLine(lack_line(lack, where), depth + 1)
+        for line in withheld_lines(blocker, where):
+            yield TextLine(line, depth + 1)
         for change in changes_of(blocker, now_ns):
             yield TextLine(f"to change: {change}", depth + 1, "green")
 

@@ -66,9 +66,12 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     documents = [_partition(shape, name, queues) for name in partitions]
     # By dice of their own: all others fall as they do without it.
     dice = random.Random(json.dumps(documents))  # noqa: S311 - it plays, and keeps no secret
+    lending = random.Random(f"lend {json.dumps(documents)}")  # noqa: S311 - likewise
     most = dice.choice([0.0, 0.0, 0.3])
+    lenders = lending.choice([0.0, 0.0, 0.7])
     for document in documents:
         _let_use_count(document["queues"], dice, most)
+        _let_lend(document["queues"], lending, lenders)
         if most:
             _place_gangs_whole(document["queues"], dice)
     dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
@@ -168,6 +171,26 @@ def _let_users_take_turns(queues: Json, rng: random.Random, most: float) -> None
             if limits:
                 queue["limits"] = limits
         _let_users_take_turns(below, rng, most)
+
+
+def _let_lend(queues: Json, rng: random.Random, most: float) -> None:
+    """Let some queues lend a part of their guarantees, and keep the rest back."""
+    assert isinstance(queues, list), "it is made here"
+    for queue in queues:
+        assert isinstance(queue, dict), "likewise"
+        resources = queue.get("resources", {})
+        assert isinstance(resources, dict), "likewise"
+        guaranteed = resources.get("guaranteed", {})
+        assert isinstance(guaranteed, dict), "likewise"
+        if guaranteed and rng.random() < most:
+            resources["lend"] = {name: _part_of(str(text), rng) for name, text in guaranteed.items()}
+        _let_lend(queue.get("queues", []), rng, most)
+
+
+def _part_of(text: str, rng: random.Random) -> str:
+    """Return nothing, half or all of a quantity as it is written."""
+    number = text.removesuffix("m")
+    return f"{int(number) * rng.randrange(3) // 2}{text.removeprefix(number)}"
 
 
 def _rules(rng: random.Random) -> list[Json]:

@@ -9,7 +9,7 @@ that makes the real scheduler fast: orders that are kept, tries that are not rep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
@@ -83,6 +83,7 @@ class _ReferenceQueue:
         resources = document.get("resources", {})
         self.maximum = _quantities(resources.get("max"))
         self.guaranteed = _quantities(resources.get("guaranteed"))
+        self.lend = _quantities(resources.get("lend")) or {}
         inherited = {} if parent is None else parent.properties | _INHERITED_AS
         inherited.pop("fair.weight", None)
         self.properties: dict[str, str] = inherited | document.get("properties", {})
@@ -113,6 +114,15 @@ class _ReferenceQueue:
         for queue in self.tree():
             for application in queue.applications:
                 yield from application.asks.values()
+
+    def counted_for(self, name: str, path: Container[_ReferenceQueue]) -> int:
+        """Return what it counts as for an ask of a path: outside of that no less than what is kept back."""
+        below = sum(child.counted_for(name, path) for child in self.children)
+        if not self.children:
+            below = self.used.get(name, 0)
+        if self in path or name not in self.lend:
+            return below
+        return max(below, (self.guaranteed or {}).get(name, 0) - self.lend[name])
 
     def above_guarantee(self) -> Size:
         """Return what is used above the guarantee."""
@@ -279,11 +289,12 @@ class ReferenceScheduler:
     def _has_quota(self, leaf: _ReferenceQueue, size: Size) -> bool:
         """Return whether a leaf and all above it may use so much more."""
         total = self._total()
-        for queue in leaf.path_up():
+        path = [*leaf.path_up()]
+        for queue in path:
             maximum = total if queue.parent is None else queue.maximum or {}
             for name, value in size.items():
                 most = maximum.get(name, 0 if queue.parent is None else None)
-                if most is not None and queue.used.get(name, 0) + value > most:
+                if most is not None and queue.counted_for(name, path) + value > most:
                     return False
         return True
 

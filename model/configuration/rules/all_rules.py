@@ -50,6 +50,7 @@ def _queues(queue: QueueConfig, level: int) -> Iterator[RuleFinding]:
     yield from queues.child_names_are_unique(queue, level)
     yield from queues.application_maxima_fit(queue)
     yield from queues.template_resources_are_readable(queue)
+    yield from resources.lend_fits_guarantee(queue)
     yield from queues.own_properties_are_readable(queue)
     for child in queue.queues:
         yield from _queues(child, level + 1)

@@ -132,6 +132,7 @@ def template_resources_are_readable(queue: QueueConfig) -> Iterator[RuleFinding]
     findings: list[RuleFinding] = []
     parse_resource(template.guaranteed, template.positions, "guaranteed", findings)
     parse_resource(template.max, template.positions, "max", findings)
+    parse_resource(template.lend, template.positions, "lend", findings)
     yield from findings
 
 

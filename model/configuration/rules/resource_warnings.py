@@ -69,10 +69,12 @@ def _types_of_queue(queue: QueueConfig) -> Iterator[tuple[str, Position]]:
     """Yield the types of a queue and all below it."""
     yield from _placed("guaranteed", queue.guaranteed_texts, queue.positions)
     yield from _placed("max", queue.max_texts, queue.positions)
+    yield from _placed("lend", queue.lend_texts, queue.positions)
     template = queue.child_template
     if template is not None:
         yield from _placed("guaranteed", template.guaranteed, template.positions)
         yield from _placed("max", template.max, template.positions)
+        yield from _placed("lend", template.lend, template.positions)
     yield from _types_of_limits(queue.limits)
     for child in queue.queues:
         yield from _types_of_queue(child)

@@ -1,4 +1,4 @@
-"""Rules about guaranteed and maximum resources: those of children must fit into those of their queue.
+"""Rules about guaranteed, maximum and lent resources: those of children must fit into those of their queue.
 
 Only types that the limiting side names are compared. A maximum also limits queues further down, across
 levels that have none; a guarantee is covered by the nearest queue above that has one.
@@ -6,14 +6,18 @@ levels that have none; a guarantee is covered by the nearest queue above that ha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...resources.comparisons import is_zero
+from ...resources.quantity_texts import quantity_text
 from ...resources.resource import EMPTY, Resource, component_wise_min, fits_undefined_unlimited, total_of
 from ...resources.texts import describe
+from ..building import parse_resource
 from ..positions import Position
 from ..problems import RuleFinding
-from ..schema import QueueConfig
+from ..schema import ChildTemplateConfig, QueueConfig
 
-__all__ = ["resources_fit"]
+__all__ = ["lend_fits_guarantee", "resources_fit"]
 
 
 def resources_fit(
@@ -38,6 +42,34 @@ def resources_fit(
     findings.extend(_children_fit_guaranteed(queue, wanted))
     findings.extend(_children_fit_max(queue, wanted, lowest))
     return wanted if is_zero(queue.guaranteed) else queue.guaranteed
+
+
+def lend_fits_guarantee(queue: QueueConfig) -> Iterator[RuleFinding]:
+    """Refuse a queue, or the template of a parent, that lends more than its guarantee, or has none."""
+    yield from _lend_fits(queue, queue.guaranteed, queue.lend, f"queue {queue.name}")
+    template = queue.child_template
+    if template is not None and not queue.is_leaf:
+        unreadable: list[RuleFinding] = []  # Refused by another rule.
+        guaranteed = parse_resource(template.guaranteed, template.positions, "guaranteed", unreadable)
+        lend = parse_resource(template.lend, template.positions, "lend", unreadable)
+        yield from _lend_fits(template, guaranteed, lend, f"the childtemplate of queue {queue.name}")
+
+
+def _lend_fits(
+    owner: QueueConfig | ChildTemplateConfig, guaranteed: Resource, lend: Resource, whose: str
+) -> Iterator[RuleFinding]:
+    for name, quantity in lend.items():
+        most = guaranteed.get(name)
+        if most <= 0:
+            text = f"lend names {name}, of which {whose} is guaranteed nothing"
+        elif quantity > most:
+            text = (
+                f"lend of {quantity_text(name, quantity)} {name} is larger than the guarantee of {whose}: "
+                f"{quantity_text(name, most)} {name}"
+            )
+        else:
+            continue
+        yield RuleFinding(owner.positions.get(f"lend.{name}", owner.position), text)
 
 
 def _place(queue: QueueConfig, key: str) -> Position:

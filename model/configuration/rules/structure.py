@@ -75,8 +75,9 @@ def root_has_no_resources(partition: YamlPartition) -> Iterator[RuleFinding]:
         return
     for queue in partition.queues or ():
         positions = queue.positions(closed=("queues",))
-        for key, resource in (("guaranteed", queue.resources.guaranteed), ("max", queue.resources.max)):
-            if resource is not None:
+        resources = queue.resources
+        for key in ("guaranteed", "max", "lend"):
+            if getattr(resources, key) is not None:
                 position = positions[f"resources.{key}"]
                 yield RuleFinding(position, "root queue must not have resource limits set")
 

@@ -251,7 +251,7 @@ def _decide(
     if not is_inside or isinstance(found, _Decided) or found is NoPreemption.PENDING:
         return found
     if facts_of is None:
-        facts_of = QueueFactsOf(queue, committed_resources(state, ask.allocation_key))
+        facts_of = QueueFactsOf(queue, committed_resources(state, queue, ask.allocation_key))
     moment = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried, is_inside=True)
     inside = moment.decided(victims, checks)
     return inside if isinstance(inside, _Decided) else _what_to_wait_for(found, inside)
@@ -283,7 +283,7 @@ def _facts_if_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask)
     queue = entry.queue
     if not may_be_entitled(QueueFactsOf(queue)(queue), ask):
         return None
-    facts_of = QueueFactsOf(queue, committed_resources(state, ask.allocation_key))
+    facts_of = QueueFactsOf(queue, committed_resources(state, queue, ask.allocation_key))
     return facts_of if may_be_entitled(facts_of(queue), ask) else None
 
 

@@ -43,6 +43,7 @@ from ....model.explanation.planned_starts import PlannedStart
 from ....model.explanation.values import AskExplanation, AskStatus, Explanation, Gang
 from ....model.explanation.victims import Prospect
 from ....model.placement.requests import RuleOutcome
+from ....model.queues.lending import Withheld
 from ....model.queues.template import QueueTemplate
 from ....model.resources.resource import Resource
 from ....model.state.cycle_times import TimedPart
@@ -135,6 +136,7 @@ _VALUES: Final[tuple[type, ...]] = (
     TaskGroupCounts,
     User,
     VictimRecord,
+    Withheld,
 )
 _ASK_REQUIRED: Final = ("allocation_key", "application_id", "resource", "created_at_ns")
 _ASK_OPTIONAL: Final = (

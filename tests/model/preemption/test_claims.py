@@ -41,7 +41,8 @@ def preempting() -> Scene:
 
 
 def used(scene: Scene, path: str, but_for: str = "") -> int:
-    return committed_resources(scene.state, but_for).use_of(scene.queue(path)).get("memory")
+    queue = scene.queue(path)
+    return committed_resources(scene.state, queue, but_for).use_of(queue).get("memory")
 
 
 def test_two_asks_do_not_preempt_for_what_is_guaranteed_once() -> None:
@@ -83,7 +84,7 @@ def test_nothing_is_committed_to_a_placed_ask() -> None:
     scene.settle()
     assert "p1" in scene.placements
 
-    assert NOTHING_COMMITTED is committed_resources(scene.state, "")
+    assert NOTHING_COMMITTED is committed_resources(scene.state, scene.queue("root"), "")
     assert not scene.state.claims.by_key
 
 
@@ -91,7 +92,7 @@ def test_nothing_is_committed_to_an_ask_that_is_withdrawn() -> None:
     """Its victim goes, and the next one finds the room."""
     scene = preempting()
     scene.release("p1", application_id="root.p.a")
-    assert NOTHING_COMMITTED is committed_resources(scene.state, "")
+    assert NOTHING_COMMITTED is committed_resources(scene.state, scene.queue("root"), "")
     scene.settle()
 
     assert (["v2"], {"p2"}) == (scene.preempted, {"p1", "p2"} & set(scene.placements))

@@ -135,6 +135,16 @@ def test_no_room_of_queues_is_asked_for_to_skip_a_leaf(monkeypatch: pytest.Monke
     assert ALONE is place(h)
 
 
+def test_where_a_guarantee_is_kept_back_a_whole_cycle_places() -> None:
+    """What others withhold is read queue by queue, which two that place at once could not trust."""
+    h = waiting("- name: a\n- {name: b, resources: {guaranteed: {memory: 8}, lend: {memory: 2}}}")
+
+    assert [ALONE] == [place(h)]
+    assert {} == h.placements
+    h.run_until_idle()
+    assert {"ask-b": "one"} == h.placements
+
+
 def test_swaps_go_first() -> None:
     """While a placeholder is placed, whole cycles look whether something takes its place."""
     h = waiting()
@@ -364,8 +374,8 @@ def test_a_queue_that_breaks_leaves_none_above_it_charged(monkeypatch: pytest.Mo
     h = waiting()
     charge = Queue.try_charge
 
-    def break_in_the_leaf(queue: Queue, resource: Resource) -> bool:
-        return break_down(queue) if queue.is_leaf else charge(queue, resource)
+    def break_in_the_leaf(queue: Queue, resource: Resource, beside: Resource) -> bool:
+        return break_down(queue) if queue.is_leaf else charge(queue, resource, beside)
 
     with monkeypatch.context() as patch:
         patch.setattr(Queue, "try_charge", break_in_the_leaf)

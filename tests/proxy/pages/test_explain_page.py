@@ -63,4 +63,5 @@ def test_the_pages_have_their_examples() -> None:
         "A preemption, from both sides",
         "Where would it go?",
         "Who had the cluster yesterday",
+        "Who keeps it back",
     ] == [example.name for example in examples()]

@@ -84,6 +84,24 @@ RESOURCES: Final[dict[str, tuple[str, ...]]] = {
         parent_with("{max: §{memory: 10}}", f"§{{name: m, queues: [{', '.join(SIX_AND_FIVE)}]}}"),
         *(f"max resource map[memory:10] {SUM} {name}" for name in ("p", "m")),
     ),
+    "a queue lends no more of a type than it is guaranteed, and nothing of one that it is not": (
+        below_root(
+            "- {name: a, resources: {guaranteed: {memory: 5, vcore: 2}, lend: {memory: §6, gpu: §0}}}"
+        ),
+        "lend of 6 memory is larger than the guarantee of queue a: 5 memory",
+        "lend names gpu, of which queue a is guaranteed nothing",
+    ),
+    "so does a template": (
+        below_root(
+            "- {name: a, parent: true, "
+            "childtemplate: {resources: {guaranteed: {vcore: 2}, lend: {vcore: §3}}}}"
+        ),
+        "lend of 3 vcore is larger than the guarantee of the childtemplate of queue a: 2 vcore",
+    ),
+    "a quantity that is lent is readable": (
+        below_root("- {name: a, resources: {guaranteed: {memory: 5}, lend: {memory: §many}}}"),
+        "invalid quantity: 'many'",
+    ),
 }
 
 
