@@ -23,6 +23,7 @@ APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
 GANG_PLACING_TAG: Final = "gangPlacing"
 GANG_SIZE_TAG: Final = "gangSize"
 GANG_WAIT_TAG: Final = "gangWait"
+_GANG_TAGS: Final = frozenset({GANG_PLACING_TAG, GANG_SIZE_TAG, GANG_WAIT_TAG})
 _NO_GANG: Final = GangSettings()
 _SECOND_NS: Final = 1_000_000_000
 _SIZE_MAX: Final = 1_000_000
@@ -56,6 +57,8 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionRe
 def _tags_refusal(submission: ApplicationSubmission) -> str | None:
     """Return which tag of a gang makes no sense, and why; `None` if all do."""
     tags = submission.tags
+    if not _GANG_TAGS & tags.keys():
+        return None
     whose = f"of application {submission.application_id}"
     forms = {
         GANG_PLACING_TAG: (_placing_of(tags), "whole or stepwise"),
@@ -78,19 +81,22 @@ def _tags_refusal(submission: ApplicationSubmission) -> str | None:
 
 
 def _placing_of(tags: Mapping[str, str]) -> GangPlacing | None:
-    text = tags.get(GANG_PLACING_TAG, "").lower()
-    return next((placing for placing in GangPlacing if placing.value == text), None)
+    text = tags.get(GANG_PLACING_TAG)
+    if text is None:
+        return None
+    return next((placing for placing in GangPlacing if placing.value == text.lower()), None)
 
 
 def _size_of(tags: Mapping[str, str]) -> int | None:
     text = tags.get(GANG_SIZE_TAG, "")
-    size = int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
+    size = int(text) if text and re.fullmatch(r"[0-9]{1,7}", text) else 0
     return size if 0 < size <= _SIZE_MAX else None
 
 
 def _wait_ns_of(tags: Mapping[str, str]) -> int | None:
+    text = tags.get(GANG_WAIT_TAG)
     try:
-        return parse_duration_ns(tags.get(GANG_WAIT_TAG, "")) or None
+        return None if text is None else parse_duration_ns(text) or None
     except DurationError:
         return None
 

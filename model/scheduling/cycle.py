@@ -117,12 +117,12 @@ def _regular(state: PartitionState) -> CycleOutcome:
     skipped: list[Queue] = []
     stamp = None
     outcome = CycleOutcome.NOTHING
-    planned = PlannedWalk(state, now_ns)
+    planned = PlannedWalk(state, now_ns) if state.ends.is_on else None
     for leaf in _leaves(state, now_ns):
         if order_began_ns is not None:
             times.add(TimedPart.QUEUE_ORDER, order_began_ns)
             order_began_ns = None
-        if planned.visits(leaf):
+        if planned is not None and planned.visits(leaf):
             if planned.is_over:
                 break
             continue
@@ -134,7 +134,7 @@ def _regular(state: PartitionState) -> CycleOutcome:
         if tried is not None:
             outcome = tried
             break
-    if outcome is CycleOutcome.NOTHING and planned.finish():
+    if planned is not None and outcome is CycleOutcome.NOTHING and planned.finish():
         outcome = CycleOutcome.RESULT
     if stamp is not None and stamp == wake_stamp(state):  # Nothing has changed since the first was skipped.
         state.tree.root.awake.sleep(skipped, stamp)

@@ -87,7 +87,7 @@ class _Scope:
 
 @final
 class PlannedWalk:
-    """One walk: `visits` for each leaf in order, then `finish`."""
+    """One walk where a queue backfills: `visits` for each leaf in order, then `finish`."""
 
     def __init__(self, state: PartitionState, now_ns: int) -> None:
         self._state = state
@@ -106,7 +106,7 @@ class PlannedWalk:
 
     def visits(self, leaf: Queue) -> bool:
         """Visit a leaf if it is below a queue with backfilling; return whether it is."""
-        queue = backfilling_queue(leaf) if self._state.ends.is_on else None
+        queue = backfilling_queue(leaf)
         if queue is None:
             return False
         if queue not in self._scopes:

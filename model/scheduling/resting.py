@@ -14,6 +14,7 @@ from ..applications.ask_walk import AskWalk, Candidate
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
+from ..queues.gang_sizes import GangSizes
 from ..queues.queue import Queue
 from ..queues.waiting import Conditions, PreemptingAsk, RestKind
 from ..resources.resource import Resource, fits_undefined_unlimited
@@ -81,14 +82,11 @@ def conditions_in(
         shape = AttemptShape(leaf.path, ask.size, ask.priority, fits, ask.reserved_node)
         return state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
 
-    return Conditions(
-        state.nodes.closed,
-        headroom,
-        state.node_changes,
-        now_ns,
-        preemption_retry_ns,
-        is_gang_closed=lambda gang: state.closed_gangs.has(gang, state.nodes.gains),
-    )
+    def is_gang_closed(gang: GangSizes) -> bool:
+        return state.closed_gangs.has(gang, state.nodes.gains)
+
+    closed = state.nodes.closed
+    return Conditions(closed, headroom, state.node_changes, now_ns, preemption_retry_ns, None, is_gang_closed)
 
 
 def with_limits(state: PartitionState, conditions: Conditions) -> Conditions:
