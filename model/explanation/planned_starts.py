@@ -63,6 +63,8 @@ class StartChecker:
         self._state = state
         self._owner = owner
         self._queue = backfilling_queue(owner.leaf)
+        entry = state.entries.get(owner.application_id)
+        self._gang_waits = entry is not None and entry.facts.gang_waits
         self._answers: dict[str, _StartAnswer] | None = None
 
     def check(self, ask: Ask) -> tuple[Blocker | None, PlannedStart | None]:
@@ -72,7 +74,7 @@ class StartChecker:
         """
         queue = self._queue
         settings = None if queue is None else queue.settings.backfill
-        if queue is None or settings is None or ask.required_node:
+        if queue is None or settings is None or ask.required_node or self._gang_waits:
             return None, None
         if self._answers is None:
             self._answers = {}
@@ -99,6 +101,8 @@ class StartChecker:
     def _waiting(self, queue: Queue) -> Iterator[tuple[JobOwner, Ask]]:
         for leaf in ranked_leaves(self._state.tree, queue):
             for entry in leaf.entries.ranked(leaf):
+                if entry.facts.gang_waits:
+                    continue
                 owner = JobOwner.of(entry)
                 for record in entry.application.asks.waiting():
                     if not record.ask.required_node:

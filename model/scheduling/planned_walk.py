@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import NamedTuple, final
 
-from ..applications.ask_walk import Candidate, CandidateKind, FailedTry
+from ..applications.ask_walk import AskWalk, Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
@@ -32,6 +32,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
+from .gang_pass import GangRefused, GangTry, place_gang
 from .required_node import try_required_node
 from .resting import may_run
 
@@ -186,7 +187,13 @@ class PlannedWalk:
         return entry.runnable_in_queue and entry.runnable_by_user
 
     def _asks(self, entry: ApplicationEntry) -> Iterator[Ask]:
-        """Walk the asks of an application that this pass may place; one alone is known without a question."""
+        """Walk the asks of an application that this pass may place; one alone is known without a question.
+
+        Of a gang that is to be placed whole this is one ask: it stands for all.
+        """
+        if entry.facts.gang_waits:
+            yield entry.application.asks.waiting()[0].ask
+            return
         first = entry.facts.first
         if first is not None and first.resource == entry.facts.pending:
             yield first
@@ -199,7 +206,7 @@ class PlannedWalk:
 
     def _try(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Place an ask, promise it a start or leave it for later; return whether the cycle has a result."""
-        if ask.required_node:
+        if ask.required_node and not entry.facts.gang_waits:
             return self._try_required(scope, entry, ask)
         if scope.is_full and scope.jobs.shortest_first:
             walltime_ns = job_of(self._state, JobOwner.of(entry), ask).walltime_ns
@@ -210,6 +217,8 @@ class PlannedWalk:
 
     def _try_behind(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Place an ask that delays no promise; otherwise promise it a start if it may have one."""
+        if entry.facts.gang_waits:
+            return self._try_gang(scope, entry)
         state = self._state
         has_room = self._has_room(entry, ask)
         if scope.is_full and not has_room:
@@ -230,6 +239,36 @@ class PlannedWalk:
             )
         if jobs.promise(job) is None:
             scope.refused.add(shape)
+        return False
+
+    def _try_gang(self, scope: _Scope, entry: ApplicationEntry) -> bool:
+        """Place a gang whole, or nothing of it; return whether the cycle has a result."""
+        if scope.has_promises:
+            return False
+        state, checks = self._state, self._state.node_checks
+        walk = AskWalk(
+            now_ns=self._now_ns,
+            queue_path=entry.queue.path,
+            queue_headroom=queue_quota.headroom(entry.queue),
+            headroom_below_root=None,
+            user_name=entry.user.name,
+            user_headroom=user_headroom(state, entry),
+            preemption=False,
+            backoff_count=0,
+            keys_of_others=() if checks is None else checks.keys_to_skip(),
+        )
+        tried = place_gang(state, entry, walk)
+        if tried is GangTry.PLACED:
+            count_accepted(entry)
+            return True
+        if tried is GangTry.LATER:
+            scope.is_unclear = True
+            self.ends_cycle = checks is not None and checks.ends_cycle
+            return False
+        assert isinstance(tried, GangRefused), "the other outcomes are above"
+        scope.is_unclear = scope.is_unclear or tried.rest is None
+        walk.refusals.append(tried.refusal)
+        entry.application.asks.next_candidate(walk)  # It keeps why its gang was refused.
         return False
 
     def _has_room(self, entry: ApplicationEntry, ask: Ask) -> bool:
