@@ -13,8 +13,17 @@ from typing import Final, NamedTuple, final
 
 from ..configuration.durations import short_duration_text
 from ..configuration.queue_properties import BACKFILL_RESERVATIONS
+from ..nodes.gang_room import plan_on
 from ..planning.plan import JobInPlan, NoPlan, Promise
-from ..planning.planned_jobs import JobOwner, PlannedJobs, Standing, backfilling_queue, job_of
+from ..planning.planned_jobs import (
+    GangStart,
+    JobOwner,
+    PlannedJobs,
+    Standing,
+    backfilling_queue,
+    gang_members,
+    job_of,
+)
 from ..queues.queue import Queue
 from ..queues.ranks import ranked_leaves
 from ..resources.quantity_texts import resource_text
@@ -70,11 +79,12 @@ class StartChecker:
     def check(self, ask: Ask) -> tuple[Blocker | None, PlannedStart | None]:
         """Return what an ask that fits now would delay, and when it is expected to start.
 
-        Both are `None` where the queues do not backfill, and for an ask that needs its node.
+        Both are `None` where the queues do not backfill, for an ask that needs its node, and for one that is
+        no member of the whole gang that its application waits for.
         """
         queue = self._queue
         settings = None if queue is None else queue.settings.backfill
-        if queue is None or settings is None or ask.required_node or self._gang_waits:
+        if queue is None or settings is None or ask.required_node:
             return None, None
         if self._answers is None:
             self._answers = {}
@@ -83,60 +93,77 @@ class StartChecker:
             self._planned = 0
             self._walk(queue)
         answer = self._answers.get(ask.allocation_key)
+        if answer is None and self._gang_waits:
+            return None, None
         if answer is None:
-            answer = self._answer(job_of(self._state, self._owner, ask), queue)
+            answer = self._answer(self._owner, (ask,), queue)[0]
         return answer.blocker, answer.planned_start
 
     def _walk(self, queue: Queue) -> None:
         """StartPlan what waits, in order, and keep the answers for the asks of the application."""
         assert self._answers is not None, "the caller has made them"
         own = self._owner.application_id
-        for owner, ask in self._waiting(queue):
+        for owner, asks in self._waiting(queue):
             if self._planned >= _JOBS_MAX and owner.application_id != own:
                 continue
-            answer = self._answer(job_of(self._state, owner, ask), queue)
+            answers = self._answer(owner, asks, queue)
             if owner.application_id == own:
-                self._answers[ask.allocation_key] = answer
+                for ask, answer in zip(asks, answers, strict=True):
+                    self._answers[ask.allocation_key] = answer
 
-    def _waiting(self, queue: Queue) -> Iterator[tuple[JobOwner, Ask]]:
+    def _waiting(self, queue: Queue) -> Iterator[tuple[JobOwner, tuple[Ask, ...]]]:
+        """Walk the jobs that wait: single asks, and the members of whole gangs."""
         for leaf in ranked_leaves(self._state.tree, queue):
             for entry in leaf.entries.ranked(leaf):
-                if entry.facts.gang_waits:
-                    continue
                 owner = JobOwner.of(entry)
+                if entry.facts.gang_waits:
+                    members = gang_members(entry)
+                    if members and not any(ask.required_node for ask in members):
+                        yield owner, members
+                    continue
                 for record in entry.application.asks.waiting():
                     if not record.ask.required_node:
-                        yield owner, record.ask
+                        yield owner, (record.ask,)
 
-    def _answer(self, job: JobInPlan, queue: Queue) -> _StartAnswer:
-        """StartPlan a job behind those before it, and say what is known of it."""
+    def _answer(self, owner: JobOwner, asks: tuple[Ask, ...], queue: Queue) -> list[_StartAnswer]:
+        """StartPlan a job behind those before it, and say what is known of each of its asks."""
         if self._planned >= _JOBS_MAX:
-            return _StartAnswer(None, PlannedStart(reason=_DEEP))
+            return [_StartAnswer(None, PlannedStart(reason=_DEEP))] * len(asks)
+        job = job_of(self._state, owner, *asks)
         self._planned += 1
         blocker = None
-        if self._fits_now(job):
-            standing = self._jobs.standing(job)
-            if standing.delays is not None:
-                blocker = self._delays(job, standing, standing.delays, queue)
+        standing = self._standing(job)
+        if standing is not None and standing.delays is not None:
+            blocker = self._delays(job, standing, standing.delays, queue)
         promised = isinstance(self._jobs.promise(job), Promise)
         found = self._planned_starts.earliest(job)
         if isinstance(found, NoPlan):
-            return _StartAnswer(blocker, PlannedStart(reason=found.reason))
+            return [_StartAnswer(blocker, PlannedStart(reason=found.reason))] * len(asks)
         self._planned_starts.take(found)
-        return _StartAnswer(
-            blocker, PlannedStart(start_ns=found.start_ns, node_id=found.node_ids[0], is_promised=promised)
-        )
+        return [
+            _StartAnswer(
+                blocker, PlannedStart(start_ns=found.start_ns, node_id=node_id, is_promised=promised)
+            )
+            for node_id in found.node_ids
+        ]
 
-    def _fits_now(self, job: JobInPlan) -> bool:
-        return all(fits_undefined_unlimited(room, job.total) for room in job.limits.values()) and any(
-            node.has_room(job.total) for node in self._state.nodes
-        )
+    def _standing(self, job: JobInPlan) -> Standing | None:
+        """Return whether a job that fits now may start, `None` for one that does not fit, or may."""
+        nodes = self._state.nodes
+        if not all(fits_undefined_unlimited(room, job.total) for room in job.limits.values()):
+            return None
+        if len(job.sizes) > 1:
+            start = GangStart(self._jobs, lambda: job)
+            start.plan(lambda left: plan_on(nodes, job.sizes, None, left))
+            return start.delays
+        return self._jobs.standing(job) if any(node.has_room(job.total) for node in nodes) else None
 
     def _delays(self, job: JobInPlan, standing: Standing, promise: Promise, queue: Queue) -> Blocker:
         """Return that a job which fits now would delay another one."""
         now_ns, other = self._state.now_ns(), promise.job
         left_ns = promise.start_ns - now_ns
-        node_id = promise.node_ids[0]
+        others = len(set(promise.node_ids)) - 1
+        place = f"{promise.node_ids[0]} and {others} more" if others else promise.node_ids[0]
         if job.walltime_ns is None:
             ends = "it has no walltime, so that it may run when"
         else:
@@ -154,7 +181,7 @@ class StartChecker:
             reason=RefusalReason.WOULD_DELAY,
             kind=SubjectKind.APPLICATION,
             subject=other.application_id,
-            detail=(f"{ends} {other.key} is to get {node_id} in {short_duration_text(left_ns)}{both}"),
+            detail=(f"{ends} {other.key} is to get {place} in {short_duration_text(left_ns)}{both}"),
             position=queue.positions.get(f"properties.{BACKFILL_RESERVATIONS}"),
             change=self._change(job, promise, limited=limit is not None),
         )
@@ -164,7 +191,7 @@ class StartChecker:
         longest = short_duration_text(promise.start_ns - self._state.now_ns())
         instead = "" if job.walltime_ns is None else f" instead of {short_duration_text(job.walltime_ns)}"
         change = f"a walltime of at most {longest}{instead}"
-        if limited:
+        if limited or len(job.sizes) > 1 or len(set(promise.node_ids)) > 1:
             return change
         left = self._jobs.plan.room_at(promise.node_ids[0], promise.start_ns)
         rest = Resource({name: min(asked, left.get(name)) for name, asked in job.total.items()})

@@ -10,7 +10,7 @@ bound, and a cycle waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeAlias
 
@@ -42,16 +42,25 @@ def usable_rooms(nodes: NodeOrder) -> list[NodeRoom]:
 
 
 def plan_on(
-    nodes: NodeOrder, sizes: Sequence[Resource], may_run: MayRun | None = None
+    nodes: NodeOrder,
+    sizes: Sequence[Resource],
+    may_run: MayRun | None = None,
+    left: Mapping[str, Resource] | None = None,
 ) -> tuple[str, ...] | None:
-    """Return a node for each member as `assign` does, on the nodes of now, in their order."""
+    """Return a node for each member as `assign` does, on the nodes of now, in their order.
+
+    `left` says of which nodes only a part may be used.
+    """
 
     def score(node_id: str, available: Resource) -> float:
         node = nodes.get(node_id)
         assert node is not None, f"node {node_id} has gone during a search: please report"
         return score_of(nodes, node.capacity, available)
 
-    return assign(sizes, usable_rooms(nodes), score=score, may_run=may_run)
+    rooms = usable_rooms(nodes)
+    if left:
+        rooms = [room._replace(available=left.get(room.node_id, room.available)) for room in rooms]
+    return assign(sizes, rooms, score=score, may_run=may_run)
 
 
 def assign(

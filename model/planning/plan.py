@@ -10,12 +10,13 @@ A plan knows no clock, no queue tree and no node: it is made of values and answe
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
+from ..nodes.gang_room import NodeRoom, assign
 from ..resources.combinations import prune
-from ..resources.resource import Resource, add, fits, fits_undefined_unlimited, subtract
+from ..resources.resource import Resource, add, fits, fits_undefined_unlimited, subtract, total_of
 from ..state.expected_ends import RunningWork, corrected_end_ns
 
 __all__ = ["JobInPlan", "LimitKey", "NoPlan", "Promise", "StartPlan"]
@@ -55,14 +56,17 @@ class JobInPlan(NamedTuple):
     group: str | None
     limits: Mapping[LimitKey, Resource]
     """Its limits, each with what it leaves now; a type that is not there is not limited."""
+    total: Resource
+    """The sum of its sizes: what it takes of its limits."""
 
-    @property
-    def total(self) -> Resource:
-        """What it takes of its limits."""
-        total = self.sizes[0]
-        for size in self.sizes[1:]:
-            total = add(total, size)
-        return total
+    def by_node(self, node_ids: Sequence[str]) -> Mapping[str, Resource]:
+        """Return what it takes of each node, if each size is on the node in its place."""
+        if len(set(node_ids)) == 1:
+            return {node_ids[0]: self.total}
+        taken: dict[str, Resource] = {}
+        for size, node_id in zip(self.sizes, node_ids, strict=True):
+            taken[node_id] = add(taken[node_id], size) if node_id in taken else size
+        return taken
 
 
 class Promise(NamedTuple):
@@ -89,23 +93,25 @@ class NoPlan(NamedTuple):
 class _Profile:
     """How much room there is, from each moment to the next one; it never changes."""
 
-    __slots__ = ("_fits", "_rooms", "_times")
+    __slots__ = ("_fits", "_grows", "_rooms", "_times")
 
-    def __init__(self, times: list[int], rooms: list[Resource], fits_in: Fits) -> None:
+    def __init__(
+        self, times: list[int], rooms: list[Resource], fits_in: Fits, *, grows: bool = False
+    ) -> None:
         self._times = times
         self._rooms = rooms
         self._fits = fits_in
+        self._grows = grows
+        """There is never less room than before."""
 
     @staticmethod
-    def of(
-        now_ns: int, room: Resource, changes: Iterable[tuple[int, Resource, int]], *, is_limit: bool
-    ) -> _Profile:
-        """Return the profile of room that changes: each change with its moment, and 1 for more or -1."""
+    def of(now_ns: int, room: Resource, gains: Iterable[tuple[int, Resource]], *, is_limit: bool) -> _Profile:
+        """Return the profile of room that grows: each gain with its moment."""
         sums: dict[int, Resource] = {}
-        for at_ns, size, sign in changes:
+        for at_ns, size in gains:
             part = _limited(size, room) if is_limit else size
             before = sums.get(at_ns)
-            sums[at_ns] = add(before, part) if sign > 0 else subtract(before, part)
+            sums[at_ns] = part if before is None else add(before, part)
         times, rooms = [now_ns], [room]
         for at_ns in sorted(sums):
             after = add(rooms[-1], sums[at_ns])
@@ -114,7 +120,7 @@ class _Profile:
             else:
                 times.append(at_ns)
                 rooms.append(after)
-        return _Profile(times, rooms, fits_undefined_unlimited if is_limit else fits)
+        return _Profile(times, rooms, fits_undefined_unlimited if is_limit else fits, grows=True)
 
     def less(self, size: Resource, begin_ns: int, end_ns: int | None) -> _Profile:
         """Return the profile with something taken from one moment to another, `None` for ever."""
@@ -149,15 +155,18 @@ class _Profile:
         """Return the most that there is room for from a moment on, for so long."""
         index = max(0, bisect_right(self._times, from_ns) - 1)
         room = self._rooms[index]
+        if self._grows:
+            return room
         for at_ns, other in zip(self._times[index + 1 :], self._rooms[index + 1 :], strict=True):
             if length_ns is not None and at_ns >= from_ns + length_ns:
                 break
             room = Resource({name: min(most, other.get(name)) for name, most in room.items()})
         return room
 
-    def times_from(self, from_ns: int) -> list[int]:
-        """Return the moments after this one at which the room changes."""
-        return self._times[bisect_right(self._times, from_ns) :]
+    def next_change_ns(self, after_ns: int) -> int | None:
+        """Return the first moment after this one at which the room changes, `None` if it does not."""
+        index = bisect_right(self._times, after_ns)
+        return self._times[index] if index < len(self._times) else None
 
 
 def _limited(size: Resource, room: Resource) -> Resource:
@@ -190,7 +199,7 @@ class StartPlan:
         running: All that runs in the partition.
     """
 
-    __slots__ = ("_limits", "_nodes", "_on_nodes", "_profiles", "_running", "_taken", "now_ns")
+    __slots__ = ("_all", "_limits", "_nodes", "_on_nodes", "_profiles", "_running", "_taken", "now_ns")
 
     def __init__(self, now_ns: int, nodes: Mapping[str, Resource], running: Sequence[RunningWork]) -> None:
         self.now_ns = now_ns
@@ -198,6 +207,8 @@ class StartPlan:
         self._running = running
         self._on_nodes: dict[str, list[RunningWork]] | None = None
         self._profiles: dict[str, _Profile] = {}
+        self._all: _Profile | None = None
+        """What all nodes have together; a job of many sizes starts no sooner than it fits there."""
         self._limits: dict[LimitKey, _Profile] = {}
         self._taken: list[Promise] = []
 
@@ -206,6 +217,7 @@ class StartPlan:
         plan = StartPlan(self.now_ns, self._nodes, self._running)
         plan._on_nodes = self._on_nodes
         plan._profiles = self._profiles.copy()
+        plan._all = self._all
         plan._limits = self._limits.copy()
         plan._taken = self._taken.copy()
         return plan
@@ -213,9 +225,11 @@ class StartPlan:
     def take(self, promise: Promise) -> None:
         """Have a job start as promised."""
         job, begin_ns, end_ns = promise.job, promise.start_ns, promise.end_ns
-        for size, node_id in zip(job.sizes, promise.node_ids, strict=True):
+        for node_id, size in job.by_node(promise.node_ids).items():
             self._profiles[node_id] = self._node(node_id).less(size, begin_ns, end_ns)
         total = job.total
+        if self._all is not None:
+            self._all = self._all.less(total, begin_ns, end_ns)
         for key, profile in self._limits.items():
             if key.counts(job):
                 self._limits[key] = profile.less(total, begin_ns, end_ns)
@@ -245,14 +259,16 @@ class StartPlan:
                 return key
         return None
 
-    def fits_on(self, job: JobInPlan, node_id: str) -> bool:
-        """Return whether a job of one size fits on a node from now on for its whole walltime."""
-        found_ns = self._node(node_id).first_fit_ns(job.sizes[0], self.now_ns, job.walltime_ns)
-        return found_ns == self.now_ns
+    def fits_on(self, job: JobInPlan, node_ids: Sequence[str]) -> bool:
+        """Return whether a job fits on nodes, one for each size, from now on for its whole walltime."""
+        return all(
+            self._node(node_id).first_fit_ns(size, self.now_ns, job.walltime_ns) == self.now_ns
+            for node_id, size in job.by_node(node_ids).items()
+        )
 
-    def room_at(self, node_id: str, at_ns: int) -> Resource:
-        """Return what a node has left at a moment."""
-        return prune(self._node(node_id).least(at_ns, 1))
+    def room_at(self, node_id: str, at_ns: int, length_ns: int | None = 1) -> Resource:
+        """Return what a node has left from a moment on for so long, `None` for ever."""
+        return prune(self._node(node_id).least(at_ns, length_ns))
 
     # ------------------------------------------------------------------------------------- limits
 
@@ -272,12 +288,12 @@ class StartPlan:
     def _limit(self, key: LimitKey, room: Resource) -> _Profile:
         profile = self._limits.get(key)
         if profile is None:
-            changes = [
-                (end_ns, work.resource, 1)
+            gains = [
+                (end_ns, work.resource)
                 for work in self._running
                 if key.counts(work) and (end_ns := self._end_ns(work)) is not None
             ]
-            profile = _Profile.of(self.now_ns, room, changes, is_limit=True)
+            profile = _Profile.of(self.now_ns, room, gains, is_limit=True)
             for promise in self._taken:
                 if key.counts(promise.job):
                     profile = profile.less(promise.job.total, promise.start_ns, promise.end_ns)
@@ -306,20 +322,31 @@ class StartPlan:
     def _node(self, node_id: str) -> _Profile:
         profile = self._profiles.get(node_id)
         if profile is None:
-            changes = [
-                (end_ns, work.resource, 1)
-                for work in self._on_node(node_id)
-                if (end_ns := self._end_ns(work)) is not None
-            ]
-            room = self._nodes[node_id]
-            profile = self._profiles[node_id] = _Profile.of(self.now_ns, room, changes, is_limit=False)
+            room, gains = self._nodes[node_id], self._gains(self._on_node(node_id))
+            profile = self._profiles[node_id] = _Profile.of(self.now_ns, room, gains, is_limit=False)
         return profile
+
+    def _gains(self, works: Iterable[RunningWork]) -> list[tuple[int, Resource]]:
+        ends = [(self._end_ns(work), work.resource) for work in works]
+        return [(end_ns, size) for end_ns, size in ends if end_ns is not None]
+
+    def _all_nodes(self) -> _Profile:
+        if self._all is None:
+            room = total_of(
+                Resource({name: max(0, quantity) for name, quantity in available.items()})
+                for available in self._nodes.values()
+            )
+            gains = self._gains(work for work in self._running if work.node_id in self._nodes)
+            self._all = _Profile.of(self.now_ns, room, gains, is_limit=False)
+            for promise in self._taken:
+                self._all = self._all.less(promise.job.total, promise.start_ns, promise.end_ns)
+        return self._all
 
     def _nodes_from(self, job: JobInPlan, start_ns: int) -> tuple[int, tuple[str, ...]] | NoPlan:
         """Return the first moment from which nodes have room for a job, and the nodes."""
-        if len(job.sizes) > 1:
+        if len(job.sizes) > 1 and len(self._nodes) > 1:
             return self._nodes_of_many(job, start_ns)
-        size, first_ns = job.sizes[0], None
+        size, first_ns = job.total, None
         chosen: list[str] = []
         for node_id in self._nodes:
             found_ns = self._node(node_id).first_fit_ns(size, start_ns, job.walltime_ns)
@@ -332,7 +359,8 @@ class StartPlan:
         if first_ns is None:
             return self._never_on_nodes()
         at_ns = first_ns
-        return at_ns, (min(chosen, key=lambda node_id: self._runs_after(node_id, at_ns)),)
+        node_id = min(chosen, key=lambda node_id: self._runs_after(node_id, at_ns))
+        return at_ns, (node_id,) * len(job.sizes)
 
     def _runs_after(self, node_id: str, at_ns: int) -> int:
         """Return how many allocations of a node are expected to run after a moment."""
@@ -340,15 +368,22 @@ class StartPlan:
         return sum(end_ns is None or end_ns > at_ns for end_ns in ends)
 
     def _nodes_of_many(self, job: JobInPlan, start_ns: int) -> tuple[int, tuple[str, ...]] | NoPlan:
-        moments = [start_ns]
-        for node_id in self._nodes:
-            for at_ns in self._node(node_id).times_from(start_ns):
-                insort(moments, at_ns)
-        for at_ns in dict.fromkeys(moments):
-            rooms = {node_id: self._node(node_id).least(at_ns, job.walltime_ns) for node_id in self._nodes}
-            node_ids = _distributed(job.sizes, rooms)
+        together = self._all_nodes()
+        at_ns = together.first_fit_ns(job.total, start_ns, job.walltime_ns)
+        while at_ns is not None:
+            rooms = [
+                NodeRoom(
+                    node_id,
+                    self._node(node_id).least(at_ns, job.walltime_ns),
+                    (self._runs_after(node_id, at_ns), ""),
+                )
+                for node_id in self._nodes
+            ]
+            node_ids = assign(job.sizes, rooms)
             if node_ids is not None:
                 return at_ns, node_ids
+            next_ns = together.next_change_ns(at_ns)
+            at_ns = None if next_ns is None else together.first_fit_ns(job.total, next_ns, job.walltime_ns)
         return self._never_on_nodes()
 
     def _never_on_nodes(self) -> NoPlan:
@@ -356,19 +391,6 @@ class StartPlan:
         if endless:
             return NoPlan(f"{_allocations(endless)} on its nodes {_have(endless)} no walltime")
         return NoPlan("no node has room for it after all that runs there")
-
-
-def _distributed(sizes: Sequence[Resource], rooms: dict[str, Resource]) -> tuple[str, ...] | None:
-    """Return a node for each size, the largest sizes first, each on the first node with room."""
-    found = [""] * len(sizes)
-    for index in sorted(range(len(sizes)), key=lambda index: (-sum(sizes[index].values()), index)):
-        size = sizes[index]
-        node_id = next((each for each, room in rooms.items() if fits(room, size)), None)
-        if node_id is None:
-            return None
-        rooms[node_id] = subtract(rooms[node_id], size)
-        found[index] = node_id
-    return tuple(found)
 
 
 def _allocations(count: int) -> str:

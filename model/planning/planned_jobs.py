@@ -11,22 +11,34 @@ not move back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple, final
 
+from ..applications.gang import whole_members
 from ..configuration.queue_properties import BackfillOrder, BackfillSettings
 from ..limits.user_limits import rooms_of_levels
 from ..queues.application_entry import ApplicationEntry
 from ..queues.lending import kept_beside
 from ..queues.queue import Queue
-from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
+from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited, total_of
 from ..state.expected_ends import RunningWork, assumed_walltime_ns, corrected_end_ns
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation, Ask
 from ..values.users import User
 from .plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
 
-__all__ = ["JobOwner", "PlannedJobs", "Standing", "backfilling_queue", "job_of", "running_work"]
+__all__ = [
+    "GangStart",
+    "JobOwner",
+    "PlannedJobs",
+    "Standing",
+    "backfilling_queue",
+    "gang_members",
+    "job_of",
+    "running_work",
+]
 
 
 class JobOwner(NamedTuple):
@@ -63,8 +75,17 @@ def backfilling_queue(leaf: Queue) -> Queue | None:
     return None
 
 
-def job_of(state: PartitionState, owner: JobOwner, ask: Ask) -> JobInPlan:
-    """Return a single ask as a job of a plan."""
+def gang_members(entry: ApplicationEntry) -> tuple[Ask, ...]:
+    """Return the asks of a gang that waits to be placed whole; none while some have not been asked for."""
+    waiting = (record.ask for record in entry.application.asks.waiting())
+    return whole_members(entry.application.gang_settings, waiting)
+
+
+def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
+    """Return a single ask, or all members of a gang, as a job of a plan.
+
+    A gang ends with its last member, and never if one has no walltime.
+    """
     leaf, user = owner.leaf, owner.user
     limits: dict[LimitKey, Resource] = {}
     beside = kept_beside(leaf)
@@ -75,15 +96,20 @@ def job_of(state: PartitionState, owner: JobOwner, ask: Ask) -> JobInPlan:
             limits[LimitKey("queue", "", level.path)] = Resource(limited)
     for kind, holder, path, room in rooms_of_levels(state.limits, leaf.path, owner.application_id, user):
         limits[LimitKey(kind, holder, path)] = room
+    sizes = tuple(ask.resource for ask in asks)
+    first_of_tags = [next(alike) for _, alike in groupby(asks, key=attrgetter("tags"))]
+    walltimes = [assumed_walltime_ns(ask, owner.tags, leaf) for ask in first_of_tags]
+    known = [walltime_ns for walltime_ns in walltimes if walltime_ns is not None]
     return JobInPlan(
-        ask.allocation_key,
+        asks[0].allocation_key,
         owner.application_id,
-        (ask.resource,),
-        assumed_walltime_ns(ask, owner.tags, leaf),
+        sizes,
+        max(known) if len(known) == len(walltimes) else None,
         tuple(level.path for level in leaf.above),
         user.name,
         state.limits.group_of(leaf.path, owner.application_id, user),
         limits,
+        sizes[0] if len(sizes) == 1 else total_of(sizes),
     )
 
 
@@ -151,6 +177,8 @@ class PlannedJobs:
         if self.is_full or self._is_held_by_own(job):
             return None
         found = self._plan.earliest(job)
+        if len(job.sizes) > 1 and isinstance(found, Promise) and found.start_ns == self._plan.now_ns:
+            return None  # The search of now has not found the nodes of the plan: others are not held up.
         if isinstance(found, Promise):
             self._plan.take(found)
             self.promises.append(found)
@@ -177,8 +205,8 @@ class PlannedJobs:
         delaying: set[str] = set()
         delayed: Promise | None = None
         for node_id in at_risk:
-            if self._bare.fits_on(job._replace(walltime_ns=1), node_id):
-                found = self._delayed_by(job, node_id, limit)
+            if self._bare.fits_on(job._replace(walltime_ns=1), (node_id,)):
+                found = self._delayed_by(job, (node_id,), limit)
                 if found is not None:
                     delaying.add(node_id)
                     delayed = delayed or found
@@ -187,21 +215,72 @@ class PlannedJobs:
             return Standing(may_start=True, without=frozenset(delaying))
         return Standing(may_start=False, delays=delayed, limit=limit)
 
+    def standing_on(self, job: JobInPlan, node_ids: Sequence[str]) -> Standing:
+        """Return whether a job may start now on nodes that have room for it, one for each of its sizes."""
+        limit = self._plan.exceeded_limit(job)
+        delayed = self._delayed_by(job, node_ids, limit) if self.promises else None
+        return Standing(may_start=delayed is None, delays=delayed, limit=limit)
+
+    def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
+        """Return what promises leave a job for its walltime of the nodes that they are for."""
+        node_ids = {node_id for promise in self.promises for node_id in promise.node_ids}
+        now_ns = self._plan.now_ns
+        return {node_id: self._plan.room_at(node_id, now_ns, job.walltime_ns) for node_id in node_ids}
+
     def _fits_elsewhere(self, job: JobInPlan, delaying: Collection[str]) -> bool:
         now = job._replace(walltime_ns=1)
-        return any(self._bare.fits_on(now, node_id) for node_id in self._node_ids if node_id not in delaying)
+        return any(
+            self._bare.fits_on(now, (node_id,)) for node_id in self._node_ids if node_id not in delaying
+        )
 
-    def _delayed_by(self, job: JobInPlan, node_id: str, limit: LimitKey | None) -> Promise | None:
-        """Return the first promise that is not kept if a job starts on a node now, `None` if all are."""
-        if limit is None and self._plan.fits_on(job, node_id):
+    def _delayed_by(self, job: JobInPlan, node_ids: Sequence[str], limit: LimitKey | None) -> Promise | None:
+        """Return the first promise that is not kept if a job starts on nodes now, `None` if all are."""
+        if limit is None and self._plan.fits_on(job, node_ids):
             return None
         if len(self.promises) == 1 and (limit is not None or len(self._node_ids) == 1):
             return self.promises[0]  # One promise waits for room there is only there.
         trial = self._bare.copy()
-        trial.take(Promise(job, trial.now_ns, (node_id,)))
+        trial.take(Promise(job, trial.now_ns, tuple(node_ids)))
         for promise in self.promises:
             found = trial.earliest(promise.job)
             if isinstance(found, NoPlan) or found.start_ns > promise.start_ns:
                 return promise
             trial.take(found)
         return None
+
+
+@final
+class GangStart:
+    """Whether a whole gang may start now beside promises, and on which nodes.
+
+    Args:
+        jobs: Those with promises.
+        job: Returns the gang; it is asked only if room is found.
+    """
+
+    def __init__(self, jobs: PlannedJobs, job: Callable[[], JobInPlan]) -> None:
+        self._jobs = jobs
+        self._job = job
+        self.delays: Standing | None = None
+        """What it would delay on the nodes that were found for it; `None` if none were found."""
+
+    def plan(
+        self, search: Callable[[Mapping[str, Resource]], tuple[str, ...] | None]
+    ) -> tuple[str, ...] | None:
+        """Return nodes on which it delays no promise, `None` if none were found.
+
+        Args:
+            search: Returns nodes with room for all members; of some nodes it may use no more than it is
+                given. It is called twice at most: for any nodes, then for what the promises leave.
+        """
+        self.delays = None
+        node_ids = search({})
+        if node_ids is None or self._is_kept(node_ids):
+            return node_ids
+        node_ids = search(self._jobs.left_beside(self._job()))
+        return node_ids if node_ids is not None and self._is_kept(node_ids) else None
+
+    def _is_kept(self, node_ids: Sequence[str]) -> bool:
+        standing = self._jobs.standing_on(self._job(), node_ids)
+        self.delays = None if standing.may_start else standing
+        return standing.may_start

@@ -6,13 +6,15 @@ nodes by `licorne.model.nodes.gang_room`, and placed by `licorne.model.state.pla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, final
 
 from ..applications.ask_walk import AskWalk
 from ..applications.gang import whole_members
 from ..nodes.gang_room import plan_on
+from ..planning.planned_jobs import GangStart
 from ..predicates.node_checks import Pending
 from ..queues.application_entry import ApplicationEntry
 from ..queues.gang_sizes import NO_GANG, GangSizes
@@ -45,13 +47,16 @@ class GangRefused(NamedTuple):
     rest: Rest | None
 
 
-def place_gang(state: PartitionState, entry: ApplicationEntry, walk: AskWalk) -> GangTry | GangRefused:
+def place_gang(
+    state: PartitionState, entry: ApplicationEntry, walk: AskWalk, start: GangStart | None = None
+) -> GangTry | GangRefused:
     """Place a whole gang, or nothing of it.
 
     Args:
         state: The partition.
         entry: Its application.
         walk: What the queues, and the user with his group, have room for.
+        start: Says where it may start beside promises; without it there are none.
     """
     records = entry.application.asks.waiting()
     members = whole_members(entry.application.gang_settings, [record.ask for record in records])
@@ -71,7 +76,7 @@ def place_gang(state: PartitionState, entry: ApplicationEntry, walk: AskWalk) ->
     if not fits_undefined_unlimited(walk.queue_headroom, total):
         reason, room = RefusalReason.QUEUE_QUOTA, walk.queue_headroom
         return GangRefused(_refusal(reason, walk.queue_path, first, total, room), _rest(gang=sizes))
-    return _place_on_nodes(state, entry, members, sizes)
+    return _place_on_nodes(state, entry, _MemberSearch(state, members, start), sizes)
 
 
 def _rest(gang: GangSizes) -> Rest:
@@ -85,15 +90,17 @@ def _refusal(
 
 
 def _place_on_nodes(
-    state: PartitionState, entry: ApplicationEntry, members: Sequence[Ask], sizes: GangSizes
+    state: PartitionState, entry: ApplicationEntry, search: _MemberSearch, sizes: GangSizes
 ) -> GangTry | GangRefused:
+    members = search.members
     refusal = _refusal(RefusalReason.GANG_ROOM, "", members[0].allocation_key, sizes.total, None)
     refused = GangRefused(refusal, _rest(gang=sizes))
     if state.closed_gangs.has(sizes, state.nodes.gains):
         return refused
     for _ in range(PLANS_MAX):
-        search = _MemberSearch(state, members)
         plan = search.plan()
+        if plan is None and search.would_delay:
+            return GangRefused(replace(refusal, reason=RefusalReason.WOULD_DELAY), refused.rest)
         if plan is None and not search.denied:
             state.closed_gangs.note(sizes, state.nodes.gains)
             return refused
@@ -112,29 +119,40 @@ def _place_on_nodes(
 
 @final
 class _MemberSearch:
-    """One search for the nodes of all members, with what the RM's predicates say of it.
+    """The search for the nodes of all members, with what the RM's predicates say of it.
 
     They are asked about a pair when the search comes to it, and only if there is room for all: a plan that
     is made first and asked about as a whole comes to the same first nodes in each cycle, and where they are
     refused never beyond them.
     """
 
-    def __init__(self, state: PartitionState, members: Sequence[Ask]) -> None:
+    def __init__(self, state: PartitionState, members: Sequence[Ask], start: GangStart | None) -> None:
         self._state = state
-        self._members = members
+        self.members = members
+        self._start = start
         self._sizes = [ask.resource for ask in members]
         self._pending: set[tuple[int, str]] = set()
         self.denied = ""
         """Why the RM refused the last pair that it did, the empty text if it refused none."""
 
+    @property
+    def would_delay(self) -> bool:
+        """Whether room was found, and promises keep the gang from using it."""
+        return self._start is not None and self._start.delays is not None
+
     def plan(self) -> tuple[str, ...] | None:
         """Return a node for each member, `None` if no room was found."""
+        self._pending.clear()
+        self.denied = ""
+        return self._plan({}) if self._start is None else self._start.plan(self._plan)
+
+    def _plan(self, left: Mapping[str, Resource]) -> tuple[str, ...] | None:
         nodes = self._state.nodes
-        needs_node = any(ask.required_node for ask in self._members)
-        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None)
+        needs_node = any(ask.required_node for ask in self.members)
+        plan = plan_on(nodes, self._sizes, self._needs if needs_node else None, left)
         if plan is None or self._state.node_checks is None:
             return plan
-        return plan_on(nodes, self._sizes, self._is_allowed)
+        return plan_on(nodes, self._sizes, self._is_allowed, left)
 
     def asks_about(self, plan: Sequence[str]) -> bool:
         """Ask the RM about the pairs of a plan that it has not answered yet; return whether there are any.
@@ -147,7 +165,7 @@ class _MemberSearch:
         unknown: dict[str, tuple[Ask, dict[str, None]]] = {}
         for member, node_id in enumerate(plan):
             if (member, node_id) in self._pending:
-                ask = self._members[member]
+                ask = self.members[member]
                 about = unknown.setdefault(ask.predicate_class or ask.allocation_key, (ask, {}))
                 about[1][node_id] = None
         for ask, node_ids in unknown.values():
@@ -156,14 +174,14 @@ class _MemberSearch:
 
     def _needs(self, member: int, node_id: str) -> bool:
         """Return whether a member may run on a node, as far as its ask names the one it needs."""
-        return self._members[member].required_node in {"", node_id}
+        return self.members[member].required_node in {"", node_id}
 
     def _is_allowed(self, member: int, node_id: str) -> bool:
         """Return whether the RM allows a pair, or has not answered yet."""
         checks = self._state.node_checks
         if checks is None or not self._needs(member, node_id):
             return checks is None
-        refusal = checks.refuse(self._members[member], node_id, allocate=True)
+        refusal = checks.refuse(self.members[member], node_id, allocate=True)
         if isinstance(refusal, Pending):
             self._pending.add((member, node_id))
         elif refusal is not None:

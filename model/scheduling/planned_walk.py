@@ -12,6 +12,7 @@ needs its node is tried as everywhere (`licorne.model.scheduling.required_node`)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from operator import itemgetter
 from typing import NamedTuple, final
 
@@ -19,7 +20,14 @@ from ..applications.ask_walk import AskWalk, Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
-from ..planning.planned_jobs import JobOwner, PlannedJobs, backfilling_queue, job_of
+from ..planning.planned_jobs import (
+    GangStart,
+    JobOwner,
+    PlannedJobs,
+    backfilling_queue,
+    gang_members,
+    job_of,
+)
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, SkipUntil
 from ..queues.queue import Queue
@@ -39,6 +47,15 @@ from .resting import may_run
 __all__ = ["PlannedWalk"]
 
 _ASKS_MAX = 1 << 40
+_PROMISED = frozenset(
+    {
+        RefusalReason.USER_QUOTA,
+        RefusalReason.QUEUE_QUOTA,
+        RefusalReason.GANG_ROOM,
+        RefusalReason.WOULD_DELAY,
+    }
+)
+"""What a gang is refused by that is promised a start."""
 _LATER_NS = 1_000_000_000
 """How long what the RM's predicates refused waits for the next try."""
 
@@ -209,7 +226,8 @@ class PlannedWalk:
         if ask.required_node and not entry.facts.gang_waits:
             return self._try_required(scope, entry, ask)
         if scope.is_full and scope.jobs.shortest_first:
-            walltime_ns = job_of(self._state, JobOwner.of(entry), ask).walltime_ns
+            asks = (entry.facts.gang_waits and gang_members(entry)) or (ask,)
+            walltime_ns = job_of(self._state, JobOwner.of(entry), *asks).walltime_ns
             rank = (float("inf") if walltime_ns is None else walltime_ns, ask.created_at_ns, len(scope.later))
             scope.later.append(_WaitingJob(rank, entry, ask))
             return False
@@ -242,10 +260,10 @@ class PlannedWalk:
         return False
 
     def _try_gang(self, scope: _Scope, entry: ApplicationEntry) -> bool:
-        """Place a gang whole, or nothing of it; return whether the cycle has a result."""
-        if scope.has_promises:
-            return False
+        """Place a gang whole where it delays no promise; otherwise promise it a start if it may have one."""
         state, checks = self._state, self._state.node_checks
+        job = cache(lambda: job_of(state, JobOwner.of(entry), *gang_members(entry)))
+        start = GangStart(scope.jobs, job) if scope.has_promises else None
         walk = AskWalk(
             now_ns=self._now_ns,
             queue_path=entry.queue.path,
@@ -257,7 +275,7 @@ class PlannedWalk:
             backoff_count=0,
             keys_of_others=() if checks is None else checks.keys_to_skip(),
         )
-        tried = place_gang(state, entry, walk)
+        tried = place_gang(state, entry, walk, start)
         if tried is GangTry.PLACED:
             count_accepted(entry)
             return True
@@ -269,6 +287,12 @@ class PlannedWalk:
         scope.is_unclear = scope.is_unclear or tried.rest is None
         walk.refusals.append(tried.refusal)
         entry.application.asks.next_candidate(walk)  # It keeps why its gang was refused.
+        reason = tried.refusal.reason
+        if reason is RefusalReason.WOULD_DELAY:
+            state.notes.note(entry.application, job().key, reason.value, self._now_ns)
+        may_have = reason in _PROMISED and not scope.is_full
+        if may_have and not any(ask.required_node for ask in gang_members(entry)):
+            scope.jobs.promise(job())
         return False
 
     def _has_room(self, entry: ApplicationEntry, ask: Ask) -> bool:

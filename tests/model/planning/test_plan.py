@@ -6,6 +6,7 @@ import pytest
 from support.model.builders import a_resource
 
 from licorne.model.planning.plan import JobInPlan, LimitKey, NoPlan, Promise, StartPlan
+from licorne.model.resources.resource import total_of
 from licorne.model.state.expected_ends import RunningWork, corrected_end_ns
 
 MINUTE_NS = 60 * 10**9
@@ -23,7 +24,8 @@ def job(*vcores: int, walltime: int | None = 10, maximum: int | None = None) -> 
     """Return a job of some sizes, with the room that is left in its queue."""
     limits = {} if maximum is None else {LimitKey("queue", "", "root.leaf"): a_resource(vcore=maximum)}
     sizes = tuple(a_resource(vcore=vcore) for vcore in vcores)
-    return JobInPlan("job", "app", sizes, walltime, ("root.leaf", "root"), "eve", None, limits)
+    levels = ("root.leaf", "root")
+    return JobInPlan("job", "app", sizes, walltime, levels, "eve", None, limits, total_of(sizes))
 
 
 def a_plan(free: dict[str, int], *running: RunningWork) -> StartPlan:
@@ -51,7 +53,7 @@ CASES = {
     "all sizes of a job start together": (
         a_plan({"n1": 3, "n2": 1}, work("n2", 2, 20), work("n1", 1, 30)),
         job(1, 2, 3),
-        (20, ("n2", "n2", "n1")),
+        (20, ("n1", "n1", "n2")),
     ),
 }
 

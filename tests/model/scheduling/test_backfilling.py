@@ -64,6 +64,18 @@ def test_jobs_start_by_one_promise(case: Day) -> None:
     assert (case.easy, case.shortest, case.easy, case.shortest) == found
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 10])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_whole_gangs_start_by_one_promise(case: Day, nodes: int) -> None:
+    """A gang of asks of one starts when a single ask of that size would, on one node or many."""
+    jobs = [PooledJob(*job) for job in case.jobs]
+    found = tuple(
+        tuple(starts_in_partition(jobs, 10, 1, shortest=shortest, gangs=True, nodes=nodes))
+        for shortest in (False, True)
+    )
+    assert (case.easy, case.shortest) == found
+
+
 def a_day(seed: int) -> list[PooledJob]:
     """Return thirty jobs, one a second or later, of which most name more time than they need."""
     chance = random.Random(seed)  # noqa: S311 - dice, no secret
@@ -82,3 +94,4 @@ def test_days_of_jobs_start_by_the_rule(seed: int, depth: int, shortest: bool) -
     jobs = a_day(seed)
     expected = starts_by_rule(jobs, 10, depth, shortest=shortest)
     assert expected == starts_in_partition(jobs, 10, depth, shortest=shortest)
+    assert expected == starts_in_partition(jobs, 10, depth, shortest=shortest, gangs=True)

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 import pytest
 from support.model.harness import Harness, a_resource
 
+from licorne.model.explanation.explain import explain
+from licorne.model.explanation.planned_starts import PlannedStart
+from licorne.model.values.refusals import RefusalReason
+
 ROOT = 'properties: {backfill.reservations: "1", gang.placing: whole}'
 
 
@@ -82,3 +86,67 @@ def test_nothing_is_placed_before_all_of_a_gang_is_asked_for(case: Half) -> None
     ask(harness, "a", 3, 2, announced=case.announced)
 
     assert ([], ["a-1", "a-2", "a-3"]) == (before, sorted(harness.placements))
+
+
+def placed_behind(harness: Harness, name: str, size: int, walltime: str) -> bool:
+    """Submit a single ask, and return whether it is placed."""
+    harness.submit(name)
+    tags = {"walltime": walltime} if walltime else {}
+    harness.ask(name, application_id=name, resource=a_resource(vcore=size * 1000), tags=tags)
+    harness.run_until_idle()
+    return name in harness.placements
+
+
+def a_promised_gang() -> Harness:
+    """Return two nodes of five, three of each taken for 100 s, and a gang that needs four of each."""
+    harness = a_pool(5, 5)
+    send(harness, "r", (3, 3), "100s")
+    send(harness, "a", (4, 4), "100s", announced=True)
+    return harness
+
+
+def test_a_gang_has_a_promise_that_others_may_not_delay() -> None:
+    """Each of its members is expected to start with the others; what ends in time or fits beside starts."""
+    harness = a_promised_gang()
+    explanation = explain(harness.state, "a")
+    assert explanation is not None
+    starts = [waiting.planned_start for waiting in explanation.waiting]
+    began_ns = harness.clock.now_ns()
+    expected = [
+        PlannedStart(start_ns=began_ns + 100 * 10**9, node_id=node_id, is_promised=True)
+        for node_id in ("n1", "n2")
+    ]
+    found = [
+        placed_behind(harness, "late", 2, "101s"),
+        placed_behind(harness, "beside", 1, ""),
+        placed_behind(harness, "in-time", 2, "100s"),
+    ]
+
+    assert (expected, [False, True, True]) == (starts, found)
+
+
+def test_the_explanation_of_what_waits_for_a_gang_names_its_nodes() -> None:
+    """The promise is one of several nodes."""
+    harness = a_promised_gang()
+    placed_behind(harness, "late", 2, "101s")
+    explanation = explain(harness.state, "late")
+    assert explanation is not None
+    (blocker,) = explanation.waiting[0].blockers
+
+    expected = ("a", "it would end in 1m41s, 1s after a-1 is to get n1 and 1 more in 1m40s")
+    assert expected == (blocker.subject, blocker.detail)
+
+
+def test_a_gang_that_would_delay_a_promise_waits_and_is_explained() -> None:
+    """All of its members are blocked by the promise, and start when their walltime is short enough."""
+    harness = a_pool(4)
+    send(harness, "r", (2,), "100s")
+    assert not placed_behind(harness, "big", 4, "10s")
+    send(harness, "long", (1, 1), "101s")
+    explanation = explain(harness.state, "long")
+    assert explanation is not None
+    send(harness, "short", (1, 1), "100s")
+    reasons = [[blocker.reason for blocker in waiting.blockers] for waiting in explanation.waiting]
+
+    assert ["r-1", "short-1", "short-2"] == sorted(harness.placements)
+    assert [[RefusalReason.WOULD_DELAY]] * 2 == reasons

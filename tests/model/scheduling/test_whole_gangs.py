@@ -199,9 +199,11 @@ def test_a_backlog_of_equal_gangs_costs_one_search_a_change(monkeypatch: pytest.
         ask_for_members(h, name, [2] * 4)
     searches: list[int] = []
 
-    def counted(nodes: NodeOrder, sizes: list[Resource], may_run: MayRun | None) -> tuple[str, ...] | None:
+    def counted(
+        nodes: NodeOrder, sizes: list[Resource], may_run: MayRun | None, left: Mapping[str, Resource]
+    ) -> tuple[str, ...] | None:
         searches.append(len(sizes))
-        return plan_on(nodes, sizes, may_run)
+        return plan_on(nodes, sizes, may_run, left)
 
     monkeypatch.setattr(gang_pass, "plan_on", counted)
 

@@ -94,12 +94,42 @@ def starts_by_rule(jobs: list[PooledJob], pool: int, depth: int, *, shortest: bo
     return [started[job] for job in jobs]
 
 
-def starts_in_partition(jobs: list[PooledJob], pool: int, depth: int, *, shortest: bool = False) -> list[int]:
-    """Return when a partition with one node starts the jobs, each an application with one ask."""
+def _keys(name: str, job: PooledJob, *, gangs: bool) -> list[str]:
+    return [f"{name}-{number:02}" for number in range(job.size)] if gangs else [name]
+
+
+def _a_pool(properties: str, capacities: list[int]) -> Harness:
+    harness = Harness(root=f"properties: {properties}")
+    for number, capacity in enumerate(capacities):
+        harness.nodes(f"n{number}", capacity=a_resource(vcore=capacity))
+    return harness
+
+
+def _submit(harness: Harness, name: str, job: PooledJob, *, gangs: bool) -> None:
+    """Submit a job as an application with one ask, or as a whole gang of asks of one."""
+    tags = {"walltime": f"{job.walltime}s"}
+    harness.submit(name, tags={"gangSize": str(job.size)} if gangs else {})
+    size = a_resource(vcore=1 if gangs else job.size)
+    for key in _keys(name, job, gangs=gangs):
+        assert harness.ask(key, application_id=name, resource=size, tags=tags) == ()
+
+
+def starts_in_partition(
+    jobs: list[PooledJob],
+    pool: int,
+    depth: int,
+    *,
+    shortest: bool = False,
+    gangs: bool = False,
+    nodes: int = 1,
+) -> list[int]:
+    """Return when a partition starts the jobs, each a single ask, or each a gang of asks of one.
+
+    The pool is shared out evenly to its nodes.
+    """
     order = "shortest" if shortest else "queue"
     properties = f'{{backfill.reservations: "{depth}", backfill.order: {order}}}'
-    harness = Harness(root=f"properties: {properties}")
-    harness.nodes("n1", capacity=a_resource(vcore=pool))
+    harness = _a_pool(properties, [pool // nodes] * nodes)
     began = harness.clock.now_ns()
     ends: dict[int, int] = {}
     names = {f"j{index:03}": index for index in range(len(jobs))}
@@ -107,17 +137,15 @@ def starts_in_partition(jobs: list[PooledJob], pool: int, depth: int, *, shortes
     while len(ends) < len(jobs):
         for name, index in names.items():
             if ends.get(index) == now:
-                harness.release(name, application_id=name)
+                for key in _keys(name, jobs[index], gangs=gangs):
+                    harness.release(key, application_id=name)
         for name, index in names.items():
             if jobs[index].submitted == now:
-                harness.submit(name)
-                tags = {"walltime": f"{jobs[index].walltime}s"}
-                size = a_resource(vcore=jobs[index].size)
-                assert harness.ask(name, application_id=name, resource=size, tags=tags) == ()
+                _submit(harness, name, jobs[index], gangs=gangs)
         harness.run_until_idle()
         for name, index in names.items():
             entry = harness.state.entries.get(name)
-            if index not in ends and entry is not None and entry.facts.first is None:
+            if index not in ends and entry is not None and not entry.facts.pending:
                 ends[index] = now + jobs[index].runs
         assert harness.clock.now_ns() - began == now * 1_000_000_000
         if len(ends) < len(jobs):
