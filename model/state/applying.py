@@ -70,7 +70,7 @@ def _stop_counting_as_starting(state: PartitionState, entry: ApplicationEntry) -
 
 
 def _may_move(before: ApplicationFacts, after: ApplicationFacts) -> bool:
-    """Return whether other facts than what waits differ that the orders depend on.
+    """Return whether other facts than what waits differ that the orders, or what may be placed, depend on.
 
     A sum that has not changed is the same object.
     """
@@ -80,6 +80,7 @@ def _may_move(before: ApplicationFacts, after: ApplicationFacts) -> bool:
         or before.first is not after.first
         or before.state is not after.state
         or before.reserved != after.reserved
+        or before.gang_waits is not after.gang_waits
         or before.max_priority != after.max_priority
         or before.submitted_at_ns != after.submitted_at_ns
     )

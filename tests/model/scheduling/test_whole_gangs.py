@@ -404,6 +404,18 @@ def test_a_gang_that_was_placed_in_time_waits_no_longer() -> None:
     assert ([], keys("a", 2)) == (h.releases, sorted(h.placements))
 
 
+def test_a_gang_that_waited_for_too_long_is_tried_where_its_first_ask_needs_a_node() -> None:
+    """Nothing else about the application changes then: its leaf is not looked at but for that."""
+    h = a_cluster(4)
+    assert h.submit("a", tags={"gangSize": "2", "gangWait": "5s"}) is None
+    h.ask("a1", application_id="a", resource=memory(2), required_node="n1")
+    h.run_until_idle()
+    h.advance(seconds=6)
+    h.run_until_idle()
+
+    assert ["a1"] == [*h.placements]
+
+
 BAD: dict[str, tuple[dict[str, str], int, str]] = {
     "a placing that is none": (
         {"gangPlacing": "half"},
