@@ -11,13 +11,14 @@ from ..applications.ask_walk import Candidate, FailedTry
 from ..nodes.block import NodeEntry
 from ..predicates.node_checks import NodeChecks, Pending
 from ..queues.application_entry import ApplicationEntry
-from ..resources.resource import Resource, fits
+from ..queues.lending import kept_beside
+from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, ordinary_reservations, reserve, unreserve
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason, refused
 
-__all__ = ["PASSED_OVER", "denied_by_rm", "refusal_of", "try_required_node"]
+__all__ = ["PASSED_OVER", "denied_by_rm", "refusal_of", "room_beside_kept", "try_required_node"]
 
 PASSED_OVER: Final = FailedTry(passed_over=True)
 """A try that did not take place, since the RM has not answered yet."""
@@ -46,6 +47,11 @@ def try_required_node(
     reason = refusal_of(state.node_checks, ask, node, allocate=True) if may_place else None
     if isinstance(reason, Pending):
         return PASSED_OVER  # The reservations stay: until there is an answer nothing changes.
+    room = room_beside_kept(entry, ask) if may_place and reason is None else None
+    if room is not None:  # A reservation would keep the node from those for whom the room is kept back.
+        due_ns = now_ns + _WAITS_FOR_TIME_NS  # The node may be full then, and have a victim.
+        root = entry.queue.above[-1].path
+        return FailedTry((refused(RefusalReason.QUEUE_QUOTA, root, ask, room, until_ns=due_ns),))
     for owner, key in yielding:
         unreserve(state, owner, key)
     if may_place and reason is None and commit(state, entry, ask, node):
@@ -57,6 +63,19 @@ def try_required_node(
     if reason:
         return FailedTry((denied_by_rm(ask, node.node_id, reason, now_ns),))
     return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.available)
+
+
+def room_beside_kept(entry: ApplicationEntry, ask: Ask) -> Resource | None:
+    """Return what the root has for an ask if that is too little since others keep guarantees back.
+
+    It counts only where the node has room: otherwise there may be victims on the node.
+    """
+    root = entry.queue.above[-1]
+    beside = kept_beside(entry.queue).get(root)
+    if beside is None or not len(beside):
+        return None
+    room = root.room(beside)
+    return None if fits_undefined_unlimited(room, ask.resource) else room
 
 
 def refusal_of(

@@ -29,6 +29,7 @@ from ..state.partition_state import PartitionState
 from ..state.placing import commit, unreserve
 from ..state.reserved_skip import ReservedSkip
 from ..values.allocation import Ask
+from .required_node import room_beside_kept
 
 __all__ = ["RESERVATION_TIMEOUT_NS", "place_reserved"]
 
@@ -240,12 +241,16 @@ class _Visit:
                 unreserve(state, entry, ask.allocation_key)
             return False
         node = state.nodes.get(reservation.node_id)
-        if node is not None and ask.required_node and not fits(node.available, ask.resource):
-            self.always_retry = True
-            until_ns = preempt_for_required_node(state, entry, record, node)
-            if until_ns is not None:
-                self._retry_at(until_ns)
-            return False
+        if node is not None and ask.required_node:
+            if not fits(node.available, ask.resource):
+                self.always_retry = True
+                until_ns = preempt_for_required_node(state, entry, record, node)
+                if until_ns is not None:
+                    self._retry_at(until_ns)
+                return False
+            if room_beside_kept(entry, ask) is not None:
+                unreserve(state, entry, ask.allocation_key)
+                return False
         self._pending = False
         usable = node is not None and (node.schedulable or bool(ask.required_node))
         if node is not None and usable and self._place(entry, ask, node):

@@ -18,6 +18,7 @@ from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.values.messages import TerminationType
+from licorne.model.values.refusals import RefusalReason
 
 A_AND_B: Final = """
 - {name: a, resources: {guaranteed: {memory: 40}, lend: {memory: 10}}}
@@ -187,6 +188,29 @@ def test_a_smaller_ask_uses_what_is_lent() -> None:
     h.ask_and_run("a2", application_id="a", resource=memory(25))
 
     assert {"a1", "a2", "b1", "b3"} == set(h.placements)
+
+
+@pytest.mark.parametrize("used", [0, 60], ids=["from the beginning", "once its node has room again"])
+def test_an_ask_for_one_node_leaves_it_to_those_for_whom_room_is_kept_back(used: int) -> None:
+    """A reservation of it would keep out those who are to come, and would never end."""
+    h = Harness(A_AND_B.replace("lend: {memory: 10}", "lend: {memory: 0}"))
+    h.nodes("n", capacity=memory(60))
+    h.submit("app-a", "root.a")
+    h.submit("app-b", "root.b")
+    if used:
+        h.ask("first", application_id="app-a", resource=memory(used))
+    h.run_until_idle()
+    h.ask("of b", application_id="app-b", resource=memory(30), required_node="n")
+    h.run_until_idle()
+    if used:
+        h.release("first", application_id="app-a")
+        h.run_until_idle()
+    waits = only_blocker(h, "of b", "app-b")
+    h.ask("of a", application_id="app-a", resource=memory(40))
+    h.run_until_idle()
+
+    assert RefusalReason.QUEUE_QUOTA is waits.reason
+    assert ("n", False) == (h.placements.get("of a"), "of b" in h.placements)
 
 
 def test_a_reload_that_lends_more_wakes_those_that_wait() -> None:
