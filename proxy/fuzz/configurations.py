@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from itertools import chain
+from typing import Any, Final, TypeAlias
 
 from .plans import one_of
 
@@ -70,17 +72,19 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     most = dice.choice([0.0, 0.0, 0.3])
     lenders = lending.choice([0.0, 0.0, 0.7])
     for document in documents:
-        _let_use_count(document["queues"], dice, most)
-        _let_lend(document["queues"], lending, lenders)
-        if most:
-            _place_gangs_whole(document["queues"], dice)
+        for queue in _below(document):
+            _let_use_count(queue, dice, most)
+        for queue in _below(document):
+            _let_lend(queue, lending, lenders)
+        for queue in _below(document) if most else ():
+            _place_gangs_whole(queue, dice)
     dice = random.Random(json.dumps(documents))  # noqa: S311 - likewise
-    for document in documents:
-        _let_preempt_within(document["queues"], dice)
+    for queue in chain.from_iterable(map(_below, documents)):
+        _let_preempt_within(queue, dice)
     dice = random.Random(f"users {json.dumps(documents)}")  # noqa: S311 - likewise
     most = dice.choice([0.0, 0.0, 0.4])
-    for document in documents:
-        _let_users_take_turns(document["queues"], dice, most)
+    for queue in chain.from_iterable(map(_below, documents)):
+        _let_users_take_turns(queue, dice, most)
     return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
 
 
@@ -107,84 +111,60 @@ def _partition(shape: _Shape, name: str, queues: list[Json]) -> dict[str, Json]:
     return document
 
 
-def _let_use_count(queues: Json, rng: random.Random, most: float) -> None:
-    """Let the past of some queues count, and weigh some."""
-    assert isinstance(queues, list), "it is made here"
-    for queue in queues:
-        assert isinstance(queue, dict), "likewise"
-        for owner in (queue, queue.get("childtemplate", {})):
-            assert isinstance(owner, dict), "likewise"
-            properties = owner.setdefault("properties", {})
-            assert isinstance(properties, dict), "likewise"
-            if rng.random() < most:
-                properties["fair.half-life"] = rng.choice(["2ms", "20ms", "10s"])
-            if rng.random() < most:  # Powers of two divide floats without rounding.
-                properties["fair.weight"] = rng.choice(["1", "2", "8"])
-            if not properties:
-                del owner["properties"]
-        _let_use_count(queue.get("queues", []), rng, most)
+def _below(owner: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Walk the queues of a partition, or below a queue: each before those below it."""
+    for queue in owner.get("queues", ()):
+        yield queue
+        yield from _below(queue)
 
 
-def _let_preempt_within(queues: Json, rng: random.Random) -> None:
-    """Let asks of some queues preempt what has a lower priority in their leaf."""
-    assert isinstance(queues, list), "it is made here"
-    for queue in queues:
-        assert isinstance(queue, dict), "likewise"
-        if rng.random() < 0.25:
-            properties = queue.setdefault("properties", {})
-            assert isinstance(properties, dict), "likewise"
-            properties["preemption.within"] = rng.choice(["lower-priority", "lower-priority", "never"])
-            properties["preemption.delay"] = rng.choice(["1s", "10ms"])
-        _let_preempt_within(queue.get("queues", []), rng)
-
-
-def _place_gangs_whole(queues: Json, rng: random.Random) -> None:
-    """Let some queues, with those below, place gangs whole."""
-    assert isinstance(queues, list), "it is made here"
-    for queue in queues:
-        assert isinstance(queue, dict), "likewise"
-        if rng.random() < 0.5:
-            properties = queue.setdefault("properties", {})
-            assert isinstance(properties, dict), "likewise"
-            properties["gang.placing"] = rng.choice(["whole", "stepwise"])
-        _place_gangs_whole(queue.get("queues", []), rng)
-
-
-def _let_users_take_turns(queues: Json, rng: random.Random, most: float) -> None:
-    """Let some leaves order their users, some of whom have weights, and let all use count in some queues."""
-    assert isinstance(queues, list), "it is made here"
-    for queue in queues:
-        assert isinstance(queue, dict), "likewise"
-        below = queue.get("queues", [])
-        owner = queue.get("childtemplate", queue)
-        assert isinstance(owner, dict), "likewise"
+def _let_use_count(queue: dict[str, Any], rng: random.Random, most: float) -> None:
+    """Perhaps let the past of a queue count, and weigh it."""
+    for owner in (queue, queue.get("childtemplate", {})):
+        properties = owner.setdefault("properties", {})
         if rng.random() < most:
-            properties = owner.setdefault("properties", {})
-            assert isinstance(properties, dict), "likewise"
-            properties |= {"fair.count": "all"} if below else {"application.sort.policy": "users"}
-            limits = queue.get("limits", [] if below else [{"users": ["ada"]}])
-            assert isinstance(limits, list), "likewise"
-            for limit in limits:
-                assert isinstance(limit, dict), "likewise"
-                if "users" in limit:
-                    limit["weight"] = rng.choice([1, 2, 8])
-            if limits:
-                queue["limits"] = limits
-        _let_users_take_turns(below, rng, most)
+            properties["fair.half-life"] = rng.choice(["2ms", "20ms", "10s"])
+        if rng.random() < most:  # Powers of two divide floats without rounding.
+            properties["fair.weight"] = rng.choice(["1", "2", "8"])
+        if not properties:
+            del owner["properties"]
 
 
-def _let_lend(queues: Json, rng: random.Random, most: float) -> None:
-    """Let some queues lend a part of their guarantees, and keep the rest back."""
-    assert isinstance(queues, list), "it is made here"
-    for queue in queues:
-        assert isinstance(queue, dict), "likewise"
-        resources = queue.get("resources", {})
-        assert isinstance(resources, dict), "likewise"
-        guaranteed = resources.get("guaranteed", {})
-        assert isinstance(guaranteed, dict), "likewise"
-        if guaranteed and rng.random() < most:
-            resources["lend"] = {name: _part_of(str(text), rng) for name, text in guaranteed.items()}
-        _let_lend(queue.get("queues", []), rng, most)
+def _let_preempt_within(queue: dict[str, Any], rng: random.Random) -> None:
+    """Perhaps let asks of a queue preempt what has a lower priority in their leaf."""
+    if rng.random() < 0.25:
+        properties = queue.setdefault("properties", {})
+        properties["preemption.within"] = rng.choice(["lower-priority", "lower-priority", "never"])
+        properties["preemption.delay"] = rng.choice(["1s", "10ms"])
+
+
+def _place_gangs_whole(queue: dict[str, Any], rng: random.Random) -> None:
+    """Perhaps let a queue, with those below, place gangs whole."""
+    if rng.random() < 0.5:
+        queue.setdefault("properties", {})["gang.placing"] = rng.choice(["whole", "stepwise"])
+
+
+def _let_users_take_turns(queue: dict[str, Any], rng: random.Random, most: float) -> None:
+    """Perhaps let a leaf order its users, some of whom have weights; above leaves let all use count."""
+    if rng.random() >= most:
+        return
+    below = queue.get("queues")
+    properties = queue.get("childtemplate", queue).setdefault("properties", {})
+    properties |= {"fair.count": "all"} if below else {"application.sort.policy": "users"}
+    limits = queue.get("limits", [] if below else [{"users": ["ada"]}])
+    for limit in limits:
+        if "users" in limit:
+            limit["weight"] = rng.choice([1, 2, 8])
+    if limits:
+        queue["limits"] = limits
+
+
+def _let_lend(queue: dict[str, Any], rng: random.Random, most: float) -> None:
+    """Perhaps let a queue lend a part of its guarantee, and keep the rest back."""
+    resources = queue.get("resources", {})
+    guaranteed = resources.get("guaranteed")
+    if guaranteed and rng.random() < most:
+        resources["lend"] = {name: _part_of(text, rng) for name, text in guaranteed.items()}
 
 
 def _part_of(text: str, rng: random.Random) -> str:
