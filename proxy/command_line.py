@@ -22,6 +22,7 @@ from .commands.explain import explain
 from .commands.fuzz import fuzz
 from .commands.kubernetes import kubernetes
 from .commands.options import EngineOption, ThreadsOption, UsersOption
+from .commands.save import save
 from .commands.serve import serve
 from .commands.simulate import simulate_command
 from .commands.top import top
@@ -101,6 +102,7 @@ application.command("door")(door)
 application.command("validate")(validate)
 application.command("explain")(explain)
 application.command("dry-run")(dry_run)
+application.command("save")(save)
 application.command("top")(top)
 application.command("fuzz")(fuzz)
 application.add_typer(kubernetes)

@@ -9,6 +9,7 @@ from ..applications.effects import ApplicationFacts
 from ..applications.handle import ApplicationHandle
 from ..resources.resource import Resource, total_of
 from ..values.allocation import Ask
+from ..values.messages import ApplicationSubmission
 from ..values.users import User
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class ApplicationEntry:
         "rests_until_ns",
         "runnable_by_user",
         "runnable_in_queue",
+        "submission",
         "user",
         "user_is_listed",
     )
@@ -54,6 +56,8 @@ class ApplicationEntry:
         self.user = user
         self.queue = queue
         self.facts = facts
+        self.submission: ApplicationSubmission | None = None
+        """What the RM sent, for a saved moment."""
         self.order: EntryKey = ()
         """Its place in the queue's order, empty while none of its asks waits."""
         self.rests_for: RestKind | None = None

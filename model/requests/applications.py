@@ -114,7 +114,8 @@ def _add(
         return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path, queue.settings.gang_placing)
     facts = application.facts()  # Nothing else knows it yet.
-    state.add_entry(application, state.host.adopt_application(application), facts, queue)
+    entry = state.add_entry(application, state.host.adopt_application(application), facts, queue)
+    entry.submission = submission
     if not quotas.warnings:
         return []
     state_text, now_ns = ApplicationState.NEW.value, state.now_ns()

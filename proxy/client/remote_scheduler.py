@@ -17,7 +17,7 @@ from typing import Any, Final, final
 
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
-from ..scheduler.answering.questions import TITLES, QuestionSide
+from ..scheduler.answering.questions import DOCUMENTS, TITLES, QuestionSide
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_from_json
 from ..scheduler.calling import CallingSide, check_partition_names
 from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
@@ -232,7 +232,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
     def _question(self, question: v1.Question) -> Any:
         kind = question.WhichOneof("body") or ""
         self._callback_threads.refuse(TITLES[kind])
-        if kind == "snapshot":  # It is a document.
+        if kind in DOCUMENTS:
             return json.loads(self._call(v1.ManagerMessage(question=question)).json)
         question.value_version = VALUE_VERSION
         return value_from_json(self._call(v1.ManagerMessage(question=question)).json)

@@ -115,6 +115,14 @@ class DoorAnswers:
                     found.setdefault(name, {})[key] = document
         return found
 
+    def _saved(self, _: v1.Question, asked: v1.Snapshot) -> Document:
+        rm_id = given(asked, "rm_id")
+        links = [link for link in self._links() if rm_id in (None, link.place.rm_id)]
+        names = self._managers if rm_id is None else (rm_id,)
+        managers = {name: self._manager(name, "save").registration().config for name in names}
+        parts = (_asked(link, v1.Question(saved=v1.Snapshot(rm_id=link.place.rm_id))) for link in links)
+        return {"managers": {**managers}, "partitions": [one for part in parts for one in part["partitions"]]}
+
     def _health(self, question: v1.Question, _: v1.Empty) -> HealthReport | None:
         """Return one report: a check has succeeded if it has on every worker, and every partition has one."""
         reports: dict[str, HealthReport] = {}
@@ -229,6 +237,7 @@ _ANSWERS: Final[Mapping[str, Callable[[DoorAnswers, v1.Question, Any], Any]]] = 
     "next_asks": DoorAnswers._of_each,  # noqa: SLF001 - likewise
     "dry_run": DoorAnswers._dry_run,  # noqa: SLF001 - likewise
     "snapshot": DoorAnswers._snapshot,  # noqa: SLF001 - likewise
+    "saved": DoorAnswers._saved,  # noqa: SLF001 - likewise
     "quarantined": DoorAnswers._of_every,  # noqa: SLF001 - likewise
     "validate": DoorAnswers._validate,  # noqa: SLF001 - likewise
     "resource_managers": DoorAnswers._resource_managers,  # noqa: SLF001 - likewise

@@ -125,7 +125,7 @@ class Returned(_message.Message):
     def __init__(self, callback: _Optional[int] = ...) -> None: ...
 
 class Question(_message.Message):
-    __slots__ = ("as_value", "value_version", "explain", "dry_run", "snapshot", "resource_managers", "quarantined", "validate", "queue_and_user", "extra_configuration", "would_preempt", "next_asks", "configuration_text", "health", "check_health", "callbacks_waiting", "recorded_in", "figures")
+    __slots__ = ("as_value", "value_version", "explain", "dry_run", "snapshot", "resource_managers", "quarantined", "validate", "queue_and_user", "extra_configuration", "would_preempt", "next_asks", "configuration_text", "health", "check_health", "callbacks_waiting", "recorded_in", "figures", "saved")
     AS_VALUE_FIELD_NUMBER: _ClassVar[int]
     VALUE_VERSION_FIELD_NUMBER: _ClassVar[int]
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +144,7 @@ class Question(_message.Message):
     CALLBACKS_WAITING_FIELD_NUMBER: _ClassVar[int]
     RECORDED_IN_FIELD_NUMBER: _ClassVar[int]
     FIGURES_FIELD_NUMBER: _ClassVar[int]
+    SAVED_FIELD_NUMBER: _ClassVar[int]
     as_value: bool
     value_version: int
     explain: Explain
@@ -162,7 +163,8 @@ class Question(_message.Message):
     callbacks_waiting: ManagerAsked
     recorded_in: Empty
     figures: Empty
-    def __init__(self, as_value: _Optional[bool] = ..., value_version: _Optional[int] = ..., explain: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., dry_run: _Optional[_Union[DryRun, _Mapping[str, object]]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ..., resource_managers: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., quarantined: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., validate: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., queue_and_user: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., extra_configuration: _Optional[_Union[ExtraConfiguration, _Mapping[str, object]]] = ..., would_preempt: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., next_asks: _Optional[_Union[NextAsks, _Mapping[str, object]]] = ..., configuration_text: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., check_health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., callbacks_waiting: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., recorded_in: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., figures: _Optional[_Union[Empty, _Mapping[str, object]]] = ...) -> None: ...
+    saved: Snapshot
+    def __init__(self, as_value: _Optional[bool] = ..., value_version: _Optional[int] = ..., explain: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., dry_run: _Optional[_Union[DryRun, _Mapping[str, object]]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ..., resource_managers: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., quarantined: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., validate: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., queue_and_user: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., extra_configuration: _Optional[_Union[ExtraConfiguration, _Mapping[str, object]]] = ..., would_preempt: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., next_asks: _Optional[_Union[NextAsks, _Mapping[str, object]]] = ..., configuration_text: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., check_health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., callbacks_waiting: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., recorded_in: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., figures: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., saved: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ...) -> None: ...
 
 class Empty(_message.Message):
     __slots__ = ()

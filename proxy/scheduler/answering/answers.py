@@ -37,6 +37,7 @@ from ..managers.managers import Manager, Managers
 from .asking import NotKnownError, QueueAndUser, ask_each, matching
 from .monitoring import Monitoring
 from .questions import TITLES
+from .saved import saved
 
 __all__ = ["Answers", "given", "quarantined"]
 
@@ -120,6 +121,13 @@ def _snapshot(_: Answers, known: Sequence[Partition], asked: v1.Snapshot) -> Doc
     return snapshot([each for each in named if rm_id in (None, each.rm_id)])
 
 
+def _saved(answers: Answers, known: Sequence[Partition], asked: v1.Snapshot) -> Document:
+    rm_id = given(asked, "rm_id")
+    if rm_id is not None:
+        answers.managers.get(rm_id, TITLES["saved"])
+    return saved([each for each in known if rm_id in (None, each.rm_id)], answers.cluster.configuration_text)
+
+
 def _quarantined_in(_: Answers, known: Sequence[Partition], __: v1.Empty) -> tuple[Quarantined, ...]:
     return quarantined(known)
 
@@ -154,6 +162,7 @@ _OF_PARTITIONS: Final[Mapping[str, Callable[[Answers, Sequence[Partition], Any],
     "dry_run": _dry_run,
     "next_asks": _next_asks,
     "snapshot": _snapshot,
+    "saved": _saved,
     "quarantined": _quarantined_in,
     "configuration_text": _configuration_text,
     "validate": _validate,

@@ -21,7 +21,7 @@ from ...si import si_pb2 as si
 from ..managers.manager_life import ManagerStatus
 from .asking import QueueAndUser
 
-__all__ = ["TITLES", "QuestionSide"]
+__all__ = ["DOCUMENTS", "TITLES", "QuestionSide"]
 
 TITLES: Final[Mapping[str, str]] = {
     "explain": "an explanation",
@@ -40,8 +40,11 @@ TITLES: Final[Mapping[str, str]] = {
     "callbacks_waiting": "a look at the callbacks",
     "recorded_in": "a look at the recording",
     "figures": "a question for figures",
+    "saved": "a save",
 }
 """What errors call each question, by the name of its message in `licorne_v1.proto`."""
+DOCUMENTS: Final = frozenset({"saved", "snapshot"})
+"""The questions that are answered by a document, also to a client that reads values."""
 
 
 class QuestionSide(ABC):
@@ -163,6 +166,18 @@ class QuestionSide(ABC):
         Each partition is shown as of one moment, without those that end meanwhile.
         """
         document: Document = self._question(v1.Question(snapshot=v1.Snapshot(rm_id=rm_id)))
+        return document
+
+    def saved(self, *, rm_id: str | None = None) -> Document:
+        """Return what all partitions have, or those of one RM, as the requests that make it again.
+
+        Each partition is as of one moment. `licorne save` makes a transcript of the document, see
+        `docs/simulation.md`, which says what is not in it.
+
+        Raises:
+            RequestError: No such resource manager has registered.
+        """
+        document: Document = self._question(v1.Question(saved=v1.Snapshot(rm_id=rm_id)))
         return document
 
     def resource_managers(self) -> tuple[ManagerStatus, ...]:

@@ -169,6 +169,8 @@ def test_the_questions_are_answered_by_the_worker_that_knows(door: Door, listene
     snapshot: dict[str, Any] = {**door.snapshot()}
     assert [*BOTH] == sorted(snapshot["nodes"])
     assert [1, 1] == [len(nodes) for nodes in snapshot["nodes"].values()]
+    saved: dict[str, Any] = {**door.saved()}
+    assert ({"rm": TWO}, [*BOTH]) == (saved["managers"], [each["name"] for each in saved["partitions"]])
     assert {"rm": ("default", "second")} == {each.rm_id: each.partitions for each in door.resource_managers()}
 
 

@@ -31,6 +31,7 @@ from licorne.model.views.rows import (
     live_queues,
     live_reasons,
 )
+from licorne.model.views.saved import saved_partition
 from licorne.model.views.shown import (
     application_ids,
     holder_names_of,
@@ -112,6 +113,7 @@ def questioned(scheduler: Scheduler, lines: Iterable[Line]) -> Iterator[Line]:
 def ask_everything(scheduler: Scheduler, partition: Partition) -> None:
     scheduler._cluster.configuration_text(partition.rm_id)
     partition.read(shown_partition)
+    partition.read(saved_partition)
     partition.read(partition_values)
     partition.read(next_asks, 10)
     watch_everything(partition)

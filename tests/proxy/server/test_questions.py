@@ -15,7 +15,7 @@ from support.proxy.manager_requests import ONE, application_request, ask_request
 from licorne import LicorneError, RemoteScheduler, RequestError, Scheduler
 from licorne.model.build_kind import is_compiled
 from licorne.model.explanation import Explanation
-from licorne.proxy.scheduler.answering.questions import TITLES
+from licorne.proxy.scheduler.answering.questions import DOCUMENTS, TITLES
 from licorne.proxy.scheduler.answering.sent_values import (
     VALUE_VERSION,
     fields_of_kinds,
@@ -35,6 +35,7 @@ QUESTIONS: Final[dict[str, Callable[[Any], object]]] = {
     "dry_run": lambda core: core.dry_run(ask=ask_request("new", application="app").allocations[0]),
     "next_asks": lambda core: core.next_asks(7),
     "snapshot": lambda core: core.snapshot(rm_id="rm"),
+    "saved": lambda core: core.saved(rm_id="rm"),
     "resource_managers": lambda core: core.resource_managers(),
     "callbacks_waiting": lambda core: core.callbacks_waiting("rm"),
     "quarantined": lambda core: core.quarantined(),
@@ -108,7 +109,7 @@ def test_a_client_gets_the_answer_of_the_scheduler(
 
     found = QUESTIONS[name](client)
 
-    if name == "snapshot":
+    if name in DOCUMENTS:
         assert QUESTIONS[name](core) == found
     else:  # Asks are not compared by their values.
         assert value_to_json(QUESTIONS[name](core)) == value_to_json(found)
