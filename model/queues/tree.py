@@ -21,7 +21,7 @@ from .queue import Queue
 from .quota import fair_maximum
 from .ranks import is_reached, stamp_of, waits
 from .template import QueueTemplate
-from .use_order import take_up_use, use_rank
+from .use_order import KeptUse, take_up_use, use_rank
 from .users import after_reload
 
 __all__ = ["RECOVERY_QUEUE", "ROOT", "QueueTree", "awake_in_order"]
@@ -81,12 +81,15 @@ class QueueTree:
         queue_class: type[Queue] = Queue,
         events: EventReports | None = None,
         now_ns: Callable[[], int] | None = None,
+        kept: KeptUse | None = None,
     ) -> None:
         self._queue_class = queue_class
         self._events = events or unheard()
         self.root = queue_class(ROOT, None, is_leaf=False, managed=True)
         if now_ns is not None:
             self.root.now_ns = now_ns
+        if kept is not None:
+            self.root.departed.begin_with(kept)
         self._by_path: dict[str, Queue] = {ROOT: self.root}
         self.version = 0
         """The version of all limits: shares that were computed before the last change are stale."""

@@ -8,6 +8,8 @@ a half-life, and without weights below it, orders its queues by their shares alo
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from ..configuration.queue_properties import FAIR_WEIGHT, FairCount
@@ -19,8 +21,9 @@ from ..resources.decayed_use import (
     no_use,
     raised_to,
     with_half_life,
+    with_past,
 )
-from ..resources.resource import Resource
+from ..resources.resource import Resource, add, subtract, total_of
 from ..resources.shares import fair_share
 
 if TYPE_CHECKING:
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEPARTED_MAX",
+    "NO_KEPT_USE",
     "DepartedUse",
+    "KeptUse",
+    "count_past",
     "counted_use",
     "is_below_guarantee",
     "mean_use",
@@ -62,10 +68,15 @@ def is_below_guarantee(queue: Queue) -> bool:
 
 def counted_use(queue: Queue) -> dict[str, int]:
     """Return what counts of what a queue uses now: what is above its guarantee, or all of it."""
+    return _counted_of(queue, queue.allocated)
+
+
+def _counted_of(queue: Queue, allocated: Resource) -> dict[str, int]:
+    """Return what counts of an amount that a queue uses."""
     parent = queue.parent
     if parent is not None and parent.settings.fair_count is FairCount.ALL:
-        return queue.allocated.as_dict()
-    return above(queue.allocated, queue.guaranteed)
+        return allocated.as_dict()
+    return above(allocated, queue.guaranteed)
 
 
 def mean_use(queue: Queue, now_ns: int) -> dict[str, float]:
@@ -103,6 +114,42 @@ def take_up_use(queue: Queue, departed: DecayedUse | None = None) -> None:
     queue.weighs_use = weighted or by_template or queue.settings.fair_half_life_ns is not None
 
 
+def count_past(queue: Queue, runs: Sequence[tuple[int, Resource]], now_ns: int) -> None:
+    """Let what a queue was just charged for count since it began to run.
+
+    What began first takes the guarantee first, as far as others leave it.
+
+    Args:
+        queue: The queue; what it is charged for counts from now on, if its parent has a half-life.
+        runs: Since when each of them runs, nanoseconds since 1970, and what it uses.
+        now_ns: The moment of the charge.
+    """
+    use = queue.decayed
+    if use is None:
+        return
+    used = subtract(queue.allocated, total_of([resource for _, resource in runs]))
+    counted = _counted_of(queue, used)
+    for since_ns, resource in sorted(runs, key=lambda run: run[0]):
+        used = add(used, resource)
+        before, counted = counted, _counted_of(queue, used)
+        more = {name: amount - before.get(name, 0) for name, amount in counted.items()}
+        use = with_past(use, more, since_ns, now_ns)
+    queue.decayed = use
+
+
+@dataclass(frozen=True, slots=True)
+class KeptUse:
+    """What the queues and users of a partition use and have used at one moment, to go on from later."""
+
+    at_ns: int = 0
+    """The moment, nanoseconds since 1970; 0 where nothing is kept."""
+    uses: Mapping[str, DecayedUse] = field(default_factory=dict)
+    """By the path of the queue; of a user in a leaf, by its path, `|` and the name."""
+
+
+NO_KEPT_USE: Final = KeptUse()
+
+
 @final
 class DepartedUse:
     """The use of queues that were removed, and of users who left: one that comes again goes on from it.
@@ -117,6 +164,14 @@ class DepartedUse:
 
     def __len__(self) -> int:
         return len(self._uses)
+
+    def items(self) -> list[tuple[str, DecayedUse]]:
+        """Return all that is kept, by its path."""
+        return list(self._uses.items())
+
+    def begin_with(self, kept: KeptUse) -> None:
+        """Keep what was used before a restart, all of which has ended then, of however many it is."""
+        self._uses.update((path, raised_to(use, {}, kept.at_ns)) for path, use in kept.uses.items())
 
     def keep(self, path: str, use: DecayedUse, now_ns: int) -> None:
         """Keep the use of one that is gone, unless less than one unit of each type is left of it."""

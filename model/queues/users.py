@@ -9,7 +9,7 @@ what a user uses moves the user alone, however many of their applications wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
@@ -23,6 +23,7 @@ from ..resources.decayed_use import (
     no_use,
     raised_to,
     with_half_life,
+    with_past,
 )
 from ..resources.resource import EMPTY, Resource, add, subtract
 from ..values.ordered_list import OrderedList
@@ -31,7 +32,15 @@ from .application_entry import ApplicationEntry
 if TYPE_CHECKING:
     from .queue import Queue
 
-__all__ = ["LeafUsers", "UserLists", "UserPlace", "after_reload", "ranked_by_users", "user_place_of"]
+__all__ = [
+    "LeafUsers",
+    "UserLists",
+    "UserPlace",
+    "after_reload",
+    "path_of_user",
+    "ranked_by_users",
+    "user_place_of",
+]
 
 UserKey: TypeAlias = "tuple[float, float, str]"
 """The share that the user has used, the one in use now, and the name."""
@@ -108,7 +117,7 @@ class LeafUsers:
         name = entry.user.name
         place = self.places.get(name)
         if place is None:
-            kept = self._leaf.departed.take(_path_of(self._leaf, name))
+            kept = self._leaf.departed.take(path_of_user(self._leaf, name))
             place = self.places[name] = UserPlace(name, self._begun(kept))
         place.applications += 1
         self._counted[entry.application_id] = EMPTY
@@ -131,6 +140,15 @@ class LeafUsers:
             place.decayed = raised_to(place.decayed, place.used.as_dict(), self._leaf.now_ns())
         self._stale[place.name] = place
 
+    def count_past(self, name: str, runs: Sequence[tuple[int, Resource]], now_ns: int) -> None:
+        """Let what runs of a user count since it began: each run is its beginning and what it uses."""
+        place = self.places[name]
+        if place.decayed is None:
+            return
+        for since_ns, resource in runs:
+            place.decayed = with_past(place.decayed, resource.as_dict(), since_ns, now_ns)
+        self._stale[name] = place
+
     def leave(self, entry: ApplicationEntry) -> None:
         """Let an application go; with the last one of a user their past is kept by the partition."""
         self._count(entry, EMPTY)
@@ -142,7 +160,7 @@ class LeafUsers:
         del self.places[place.name]
         self._stale.pop(place.name, None)
         if place.decayed is not None:
-            self._leaf.departed.keep(_path_of(self._leaf, place.name), place.decayed, self._leaf.now_ns())
+            self._leaf.departed.keep(path_of_user(self._leaf, place.name), place.decayed, self._leaf.now_ns())
 
     def find_places(self) -> list[UserPlace]:
         """Bring the places of the users up to date; return those that have moved.
@@ -173,7 +191,7 @@ class LeafUsers:
         place = self.places.get(name)
         if place is not None:
             return place
-        return UserPlace(name, self._begun(self._leaf.departed.find(_path_of(self._leaf, name))))
+        return UserPlace(name, self._begun(self._leaf.departed.find(path_of_user(self._leaf, name))))
 
     def weight_of(self, name: str) -> int:
         """Return the weight of a user: that of a limit of the leaf, 1 unless it is configured."""
@@ -193,7 +211,7 @@ class LeafUsers:
         return (share, decayed_share(place.used.as_dict(), limits, weight), place.name)
 
 
-def _path_of(leaf: Queue, user: str) -> str:
+def path_of_user(leaf: Queue, user: str) -> str:
     """Return the name under which the past of a user is kept; a path has no such sign in it."""
     return f"{leaf.path}|{user}"
 

@@ -14,6 +14,7 @@ from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.quota_timer import usage_raised
+from ..queues.use_order import count_past
 from ..resources.resource import Resource, total_of
 from ..state.applying import apply
 from ..state.charges import (
@@ -129,6 +130,7 @@ def recover(
     first = asks[0]
     total = first.resource if len(asks) == 1 else total_of([ask.resource for ask in asks])
     charge(state, entry, total)
+    _count_past(state, entry, allocations, now_ns)
     group = state.limits.increase(path, name, entry.user, total)
     state.placed.count_existing(len(asks), path, placeholders=int(first.placeholder))
     report_all_placed(state, entry, allocations, answer, group)
@@ -144,6 +146,21 @@ def recover(
         note_checkpoint(entry, ask.allocation_key, ask.tags)
     if PART_MARK in first.allocation_key:
         _note_part(state, entry, first.allocation_key)
+
+
+def _count_past(
+    state: PartitionState, entry: ApplicationEntry, allocations: Sequence[Allocation], now_ns: int
+) -> None:
+    """Let what runs already count in the fair share since it started, after what is counted of it anyway."""
+    known_ns = state.host.kept_use.at_ns
+    runs = [(max(each.bound_at_ns, known_ns), each.ask.resource) for each in allocations]
+    if all(since_ns >= now_ns for since_ns, _ in runs):
+        return
+    for queue in entry.queue.above:
+        count_past(queue, runs, now_ns)
+    users = entry.queue.entries.users
+    if users is not None:
+        users.count_past(entry.user.name, runs, now_ns)
 
 
 def _note_part(state: PartitionState, entry: ApplicationEntry, key: str) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "DecayedUse",
     "TypeUse",
     "above",
+    "carried",
     "changed",
     "decayed_means",
     "decayed_share",
@@ -30,6 +31,7 @@ __all__ = [
     "raised_to",
     "rounded",
     "with_half_life",
+    "with_past",
 ]
 
 _BITS: Final = 64
@@ -124,13 +126,27 @@ def raised_to(use: DecayedUse, amounts: Mapping[str, int], now_ns: int) -> Decay
     return changed(use, changes, now_ns) if changes else use
 
 
+def with_past(use: DecayedUse, amounts: Mapping[str, int], since_ns: int, now_ns: int) -> DecayedUse:
+    """Return the use of someone who has used these amounts as well from an earlier moment until now.
+
+    What is in use now stays as it is.
+    """
+    ended = {name: -amount for name, amount in amounts.items()}
+    return changed(changed(use, amounts, since_ns), ended, now_ns)
+
+
 def with_half_life(use: DecayedUse, half_life_ns: int, now_ns: int) -> DecayedUse:
     """Return the use with the same means now, that decays with another half-life from now on."""
     if half_life_ns == use.half_life_ns:
         return use
-    now, before = _seen(use, now_ns)
-    span = _span_of(now_ns, half_life_ns)
-    after = _growth(now_ns, half_life_ns, span)
+    return carried(use, now_ns, half_life_ns, now_ns)
+
+
+def carried(use: DecayedUse, from_ns: int, half_life_ns: int, to_ns: int) -> DecayedUse:
+    """Return the use that has at another moment, and with its half-life, the means that this one has."""
+    now, before = _seen(use, from_ns)
+    span = _span_of(to_ns, half_life_ns)
+    after = _growth(to_ns, half_life_ns, span)
     types = {name: TypeUse(amount, kept * after // before) for name, (amount, kept) in now.types.items()}
     return DecayedUse(half_life_ns, span, types)
 

@@ -16,6 +16,7 @@ from ..applications.views import ApplicationSummary
 from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
 from ..predicates.interfaces import Predicates, QuestionChannel
+from ..queues.use_order import NO_KEPT_USE, KeptUse
 from ..values.facts import FactSink
 from ..values.messages import Announcement
 from ..values.refusals import PlacementHalt
@@ -137,6 +138,8 @@ class PartitionHost:
     """The RM's predicates if they answer at once. `None`, and no `question_channel`: it takes every node."""
     question_channel: QuestionChannel | None = None
     """The RM's predicates if they answer later; then there are no `predicates`."""
+    kept_use: KeptUse = NO_KEPT_USE
+    """What its queues and users have used before a restart."""
     answer_timeout_ns: int = ANSWER_TIMEOUT_NS
     """How long the RM has for an answer through the `question_channel`: then it counts as a refusal."""
     asks_may_overtake: bool = True

@@ -169,7 +169,7 @@ class PartitionState:
         self.state = ObjectState.ACTIVE
         self.state_since_ns = host.now_ns()
         self.events = EventReports(host.events, rm_id, host.now_ns)
-        self.tree = QueueTree(config.root, host.instrument(Queue), self.events, host.now_ns)
+        self.tree = QueueTree(config.root, host.instrument(Queue), self.events, host.now_ns, host.kept_use)
         self.rules = usable_rules(config.placement_rules)
         self.limits = host.instrument(UserLimits)(self.events)
         self.limits.update(config.root)

@@ -6,6 +6,7 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
@@ -37,9 +38,10 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
+    from ...model.queues.use_order import KeptUse
     from ..recording.recording import Recording
     from ..rest.running import RestSettings
     from ..server.access import AccessRules
@@ -108,6 +110,14 @@ def serve(
         str,
         typer.Option("--state-dump-interval", metavar="DURATION", help="From one state dump to the next."),
     ] = "10m",
+    usage_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--usage-file",
+            metavar="FILE",
+            help="Keep there what queues with a half-life have used, every 5 minutes and at the end.",
+        ),
+    ] = None,
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     as_json: AddressAsJsonOption = False,
@@ -152,9 +162,13 @@ def serve(
         )
         recording = _recording(record, anonymize=anonymize)
         interval_seconds = parse_duration_ns(state_dump_interval) / 1e9
-        scheduler = Scheduler(engine=engine_named(engine), threads=threads, record=recording)
-
         report = reporter(chosen_format, "licorne serve")
+        scheduler = Scheduler(
+            engine=engine_named(engine),
+            threads=threads,
+            record=recording,
+            kept_use=_kept_use(usage_file, report, is_recorded=recording is not None),
+        )
         if scheduler.recorded_in is not None:
             report(f"recording in {scheduler.recorded_in}")
         prepare_process()
@@ -167,7 +181,43 @@ def serve(
         from ..rest.running import RestServer
 
         readers = None if rest is None else RestServer(scheduler, rest)
-        run_server(scheduler, settings, readers, as_json=as_json, report=report)
+        before_stop: Callable[[], None] = _nothing
+        if usage_file is not None:
+            from ..dumps.usage_file import UsageFile
+
+            before_stop = stack.enter_context(UsageFile(scheduler, usage_file)).write
+        run_server(scheduler, settings, readers, as_json=as_json, report=report, before_stop=before_stop)
+
+
+def _nothing() -> None:
+    """Do nothing before the end."""
+
+
+def _kept_use(
+    path: Path | None, report: Callable[[str], None], *, is_recorded: bool
+) -> Mapping[str, KeptUse]:
+    """Return what queues have used before, nothing from a file that is not there yet or that is refused.
+
+    Raises:
+        LicorneError: All that happens is to be recorded, which would be replayed without this.
+    """
+    if path is None:
+        return {}
+    if is_recorded:
+        raise LicorneError("--usage-file cannot be used with --record: a replay would not have what it gives")
+    from ..dumps.usage_file import check_age, read_usage
+    from ..files.output_files import check_writable
+
+    check_writable(path)
+    if not path.exists():
+        return {}
+    try:
+        at_ns, usage = read_usage(path)
+        check_age(path, at_ns, usage, time_ns())
+    except LicorneError as error:
+        report(f"{error}; fair share begins without what was used before")
+        return {}
+    return usage
 
 
 def run_server(
@@ -177,8 +227,17 @@ def run_server(
     *,
     as_json: bool,
     report: Callable[[str], None],
+    before_stop: Callable[[], None] = _nothing,
 ) -> None:
     """Serve until a signal comes.
+
+    Args:
+        scheduler: What is served; it is stopped, too.
+        settings: How to listen.
+        readers: The REST server, if there is one.
+        as_json: Whether the addresses are printed as JSON.
+        report: Gets lines for the operator.
+        before_stop: Called when the signal has come, while the scheduler still runs.
 
     Raises:
         LicorneError: An address cannot be listened on.
@@ -188,6 +247,11 @@ def run_server(
     from dataclasses import replace
 
     from ..server.running import serve_until_signal
+
+    def on_stopping() -> None:
+        before_stop()
+        if readers is not None:
+            readers.begin_stop()
 
     with readers or nullcontext():
         reading = None if readers is None else str(Address(readers.settings.host, readers.port))
@@ -209,7 +273,7 @@ def run_server(
                 replace(settings, rest_address=reading or ""),
                 on_listening=on_listening,
                 report=report,
-                on_stopping=(lambda: None) if readers is None else readers.begin_stop,
+                on_stopping=on_stopping,
             )
         )
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from ...model.queues.use_order import KeptUse
     from ..resolvers.resolver import UserResolver
     from ..scheduler.engine_names import EngineName
     from ..simulation.core import Core
@@ -36,22 +37,41 @@ if TYPE_CHECKING:
     from ..simulation.simulation import CoreFactory
     from ..simulation.workloads.inputs import InputOptions
 
+    CoreOpener = Callable[[EngineName, UserResolver | None, int | None, Mapping[str, KeptUse]], Core]
+
 __all__ = ["simulate_command"]
 
 
-def _open_scheduler_core(engine: EngineName, resolver: UserResolver | None, threads: int | None) -> Core:
+def _open_scheduler_core(
+    engine: EngineName, resolver: UserResolver | None, threads: int | None, usage: Mapping[str, KeptUse]
+) -> Core:
     from ..simulation.scheduler_core import SchedulerCore
 
-    return SchedulerCore(engine, resolver, threads)
+    return SchedulerCore(engine, resolver, threads, usage)
+
+
+def _usage_of(path: Path | None) -> Mapping[str, KeptUse]:
+    """Return what queues and users have used when the simulation begins.
+
+    Raises:
+        LicorneError: The file cannot be used.
+    """
+    if path is None:
+        return {}
+    from ...actors.services.virtual_clock import EPOCH_2000_NS
+    from ..dumps.usage_file import begun_at, read_usage
+
+    return begun_at(EPOCH_2000_NS, *read_usage(path))
 
 
 def simulate_command(
-    open_core: Callable[[EngineName, UserResolver | None, int | None], Core] = _open_scheduler_core,
+    open_core: CoreOpener = _open_scheduler_core,
 ) -> Callable[..., None]:
     """Return the command as typer takes it.
 
     Args:
-        open_core: Opens the scheduler that is simulated, with a resolver of groups and a number of threads.
+        open_core: Opens the scheduler that is simulated, with a resolver of groups, a number of threads,
+            and what was used before.
     """
 
     @with_input_settings
@@ -70,6 +90,10 @@ def simulate_command(
         engine: EngineOption = "direct",
         threads: ThreadsOption = None,
         users: UsersOption = None,
+        usage: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Begin with what `licorne serve --usage-file` has kept there."),
+        ] = None,
         input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
         as_json: AsJsonOption = False,
         report_path: Annotated[
@@ -113,11 +137,12 @@ def simulate_command(
                 compare,
             )
             resolver = None if users is None else read_users(users)
+            kept = _usage_of(usage)
             report = _run(
                 input_settings.of(input_path),
                 config,
                 engine_named(engine),
-                lambda name: open_core(name, resolver, threads),
+                lambda name: open_core(name, resolver, threads, kept),
                 with_figures=outputs.needs_figures(),
                 with_jobs=input_settings.gang or outputs.needs_jobs(),
             )

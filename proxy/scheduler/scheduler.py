@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -18,6 +18,7 @@ from ...model.cluster import Cluster
 from ...model.configuration.flags import flag_of
 from ...model.errors import LicorneError, RequestError
 from ...model.partition import Partition
+from ...model.queues.use_order import KeptUse
 from ...model.state.host import ANSWER_TIMEOUT_NS
 from ...model.values.messages import full_partition_name
 from ..events.delivery import EventDelivery
@@ -84,6 +85,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         record: where all that happens is recorded as a transcript, see `docs/transcripts.md`: a folder, below
             which the scheduler makes one of its own, or a `licorne.Recording`; not with the engine `threads`.
         predicate_timeout_seconds: how long a resource manager has for a predicate that it answers later.
+        kept_use: what the queues and users of partitions have used before, as `licorne serve --usage-file`
+            keeps it; by the full name of the partition, or the one that it has within its resource manager.
 
     Raises:
         LicorneError: the engine is unknown, or cannot have so many threads or share partitions; or nothing
@@ -103,6 +106,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         on_error: ErrorHook | None = None,
         record: Recording | Path | str | None = None,
         predicate_timeout_seconds: float = ANSWER_TIMEOUT_NS / 1e9,
+        kept_use: Mapping[str, KeptUse] | None = None,
     ) -> None:
         if not 0 < predicate_timeout_seconds < math.inf:
             raise LicorneError(f"predicate_timeout_seconds={predicate_timeout_seconds} is not above 0")
@@ -151,6 +155,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             answer_timeout_ns=int(predicate_timeout_seconds * 1e9),
             answer_wait=self._answer_wait,
             events=self.events,
+            kept_use=kept_use or {},
         )
         self._event_delivery = EventDelivery(self.events, self._managers.event_receivers)
         self._reader = reading.RequestReader()

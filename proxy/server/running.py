@@ -89,7 +89,7 @@ async def serve_until_signal(
         settings: How to listen.
         on_listening: Gets the address when the server listens.
         report: Gets lines for the operator: reloads, and what could not be done.
-        on_stopping: Called when the signal comes, before the server stops.
+        on_stopping: Called when the signal comes, before the server stops, on another thread.
 
     Raises:
         LicorneError: The address cannot be listened on.
@@ -98,7 +98,7 @@ async def serve_until_signal(
     try:
         on_listening(await server.start())
         await _until_signal(server, settings, report)
-        on_stopping()
+        await asyncio.to_thread(on_stopping)  # It may wait for the scheduler, which may wait for this server.
     finally:
         await server.stop()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import final
 
 from ...model.configuration.queue_properties import FairCount, evaluate
+from ...model.queues.use_order import KeptUse
 from ...model.values.documents import Json
 from ..resolvers.resolver import UserResolver
 from ..scheduler.answering.asking import QueueAndUser
@@ -25,9 +27,15 @@ class SchedulerCore:
     """
 
     def __init__(
-        self, engine: EngineName, resolver: UserResolver | None = None, threads: int | None = None
+        self,
+        engine: EngineName,
+        resolver: UserResolver | None = None,
+        threads: int | None = None,
+        kept_use: Mapping[str, KeptUse] | None = None,
     ) -> None:
-        self._scheduler = Scheduler(engine=engine, stepped=True, threads=threads, resolver=resolver)
+        self._scheduler = Scheduler(
+            engine=engine, stepped=True, threads=threads, resolver=resolver, kept_use=kept_use
+        )
 
     @property
     def scheduler(self) -> Scheduler:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, final
 
 from ....model.applications.state import ApplicationState
 from ....model.partition import Partition
+from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Document, Json
 from ....model.views.figures import PartitionFigures, partition_figures
+from ....model.views.kept_use import use_to_keep
 from ...health.checks import AskAll, HealthChecks
 from ...health.history import History
 from ...health.report import HealthReport
@@ -87,6 +89,22 @@ class Monitoring:
 
         return self._ask_all("a question for figures", ask)
 
+    def keep_use(self) -> dict[str, KeptUse]:
+        """Return what all partitions have used, by full name, those that are not here now included.
+
+        A partition that is made again goes on from it.
+
+        Raises:
+            RequestError: the scheduler has been stopped, or a predicate asks.
+        """
+
+        def ask(partitions: Sequence[Partition]) -> dict[str, KeptUse]:
+            return {partition.name: kept for partition, kept in ask_each(partitions, _kept_use)}
+
+        kept = {**self._managers.kept_use, **self._ask_all("a question for what was used", ask)}
+        self._managers.kept_use = kept
+        return kept
+
     def is_busy(self) -> bool:
         """Return whether a thread of the engine works or has to; from any thread, without waiting."""
         load = self._engine.load(())
@@ -152,6 +170,10 @@ def _diagnostics(plugin: StateDumpPlugin) -> Json:
     except BaseException as error:  # noqa: BLE001 - whatever it raises is shown
         return {"Error": text_of(error)}
     return said
+
+
+def _kept_use(partition: Partition) -> KeptUse:
+    return partition.read(use_to_keep)
 
 
 def _figures(partition: Partition) -> PartitionFigures:

@@ -16,6 +16,7 @@ from ....model.configuration.schema import PartitionConfig
 from ....model.errors import RequestError
 from ....model.partition import Partition
 from ....model.predicates.interfaces import Predicates
+from ....model.queues.use_order import NO_KEPT_USE, KeptUse
 from ....model.state.host import PartitionHost, RetryAsks, TimerAction, TimerKey
 from ....model.values.events import EventRecord
 from ....model.values.messages import Announcement, short_partition_name
@@ -153,6 +154,7 @@ class Managers:
         answer_timeout_ns: int,
         answer_wait: AnswerWait | None,
         events: EventLog,
+        kept_use: Mapping[str, KeptUse],
     ) -> None:
         self.events = events
         """What happens in the partitions."""
@@ -164,6 +166,8 @@ class Managers:
         self.observer = observer
         """Makes the partitions."""
         self.metrics = metrics
+        self.kept_use = kept_use
+        """What partitions that are made go on from, by their full names or those within their RM."""
         self._table: Mapping[str, Manager] = {}
         self._clock = clock
         self._incarnations = incarnations
@@ -362,6 +366,7 @@ class Managers:
             predicates=predicates,
             question_channel=channel,
             answer_timeout_ns=self._answer_timeout_ns,
+            kept_use=self._kept_use_of(name),
             asks_may_overtake=self._answer_wait is None,
             adopt_node=self._engine.adopt_node,
             adopt_application=self._engine.adopt_application,
@@ -386,6 +391,11 @@ class Managers:
         if channel is not None:
             self._channels[incarnation] = channel
         return partition
+
+    def _kept_use_of(self, name: str) -> KeptUse:
+        """Return what a partition goes on from."""
+        kept = self.kept_use
+        return kept.get(name) or kept.get(short_partition_name(name)) or NO_KEPT_USE
 
     def forget_timers(self, partition: Partition) -> list[str]:
         """Cancel the timers of a partition for good, also those that it will set, and ask no more for it.

@@ -39,6 +39,7 @@ from licorne.model.partition import Partition
 from licorne.model.predicates.interfaces import Predicates, QuestionChannel
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.queues.queue import Queue
+from licorne.model.queues.use_order import KeptUse
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.scheduling.cycle import CycleOutcome, run_cycle
 from licorne.model.state.host import PartitionHost, TimerAction
@@ -130,6 +131,7 @@ class Harness:
         predicates: Predicates | None = None,
         question_channel: QuestionChannel | None = None,
         reservations_on: bool = True,
+        kept_use: KeptUse | None = None,
     ) -> None:
         self.announcements: list[Announcement] = []
         self.halt: PlacementHalt | None = None
@@ -154,6 +156,7 @@ class Harness:
             adopt_application=lambda application: application,
             release=self.released_handles.append,
             reservations_on=reservations_on,
+            kept_use=kept_use or KeptUse(),
         )
         config = a_configuration(queues, root=root, partition=partition)
         self.partition = Partition(PARTITION, "rm", config, host)

@@ -1,0 +1,140 @@
+"""The usage file: written, read again, and refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+from support.proxy.listening import Listener
+from support.proxy.manager_requests import application_request, ask_request, node_request
+
+from licorne import Scheduler
+from licorne.model.errors import LicorneError
+from licorne.model.queues.use_order import KeptUse
+from licorne.model.resources.decayed_use import DecayedUse, TypeUse, decayed_means
+from licorne.proxy.dumps.usage_file import UsageFile, begun_at, check_age, read_usage, usage_text
+
+HOUR: Final = 3600 * 10**9
+DAY: Final = 24 * HOUR
+NOW: Final = 20_000 * DAY
+LONG_AGO: Final = 10_950 * DAY
+QUEUES: Final = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        properties: {fair.half-life: 1d}
+        queues: [{name: leaf, properties: {application.sort.policy: users, fair.half-life: 1d}}]
+"""
+USAGE: Final = {
+    "[rm]default": KeptUse(
+        NOW,
+        {
+            "root.a": DecayedUse(DAY, 312, {"memory": TypeUse(10, -(3**100)), "vcore": TypeUse(0, 2**90)}),
+            "root.a|ada": DecayedUse(2 * DAY, 156, {"vcore": TypeUse(7, 0)}),
+        },
+    ),
+    "[rm]gpu": KeptUse(NOW - HOUR, {}),
+}
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    """To the last bit, each partition with its own moment."""
+    path = tmp_path / "usage.json"
+    path.write_text(usage_text(USAGE, NOW), encoding="utf-8")
+
+    assert (NOW, USAGE) == read_usage(path)
+
+
+def a_row(**changes: Any) -> dict[str, Any]:
+    row = {"path": "root.a", "user": None, "half_life": DAY, "span": 312, "type": "vcore"}
+    return {**row, "amount": 1, "kept": 2, **changes}
+
+
+def a_file(*rows: dict[str, Any], at: int = NOW, **changes: Any) -> str:
+    partition = {"name": "[rm]default", "at": at, "rows": [*rows]}
+    return json.dumps({"kind": "licorne usage", "version": 1, "at": at, "partitions": [partition], **changes})
+
+
+class Bad(NamedTuple):
+    """A text that is refused, and what is said."""
+
+    text: str
+    said: str
+
+
+BAD: Final = {
+    "no JSON": Bad("{", "is no JSON"),
+    "nothing": Bad("", "is no JSON"),
+    "a list": Bad("[]", "is no usage file: its kind is not 'licorne usage'"),
+    "another document": Bad('{"kind": "figures"}', "is no usage file"),
+    "another version": Bad(a_file(version=2), "has the version 2; this program reads 1"),
+    "cut off": Bad(a_file(a_row())[:-9], "is no JSON"),
+    "an amount that is no number": Bad(a_file(a_row(amount="x")), "partitions.0.rows.0.amount: "),
+    "a negative amount": Bad(a_file(a_row(amount=-1)), "not '-1'"),
+    "no half-life": Bad(a_file(a_row(half_life=0)), "partitions.0.rows.0.half_life: "),
+    "a number without end": Bad(a_file(a_row(kept=2**300)), "partitions.0.rows.0.kept: "),
+    "a field too many": Bad(a_file(a_row(more=1)), "partitions.0.rows.0.more: "),
+    "one row twice": Bad(a_file(a_row(), a_row()), "root.a: its row of vcore does not fit those before it"),
+    "two half-lives of one": Bad(a_file(a_row(), a_row(type="memory", half_life=HOUR)), "does not fit"),
+    "a partition after the file": Bad(a_file().replace(f'"at": {NOW}', '"at": 5', 1), "is after that of"),
+    "the future": Bad(a_file(a_row(), at=NOW + 1), f"is from the future: its time is {NOW + 1}"),
+    "more than 20 half-lives": Bad(a_file(a_row(), at=NOW - 21 * DAY), "more than 20 half-lives of 86400 s"),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_a_bad_file_is_refused(case: Bad, tmp_path: Path) -> None:
+    """By one line that names the file and what is wrong."""
+    path = tmp_path / "usage.json"
+    path.write_text(case.text, encoding="utf-8")
+    with pytest.raises(LicorneError) as refused:
+        check_age(path, *read_usage(path), NOW)
+
+    said = str(refused.value)
+    assert (True, True, 1) == (said.startswith(f"{path}: "), case.said in said, len(said.splitlines())), said
+
+
+def test_a_simulation_begins_with_the_means_of_the_file() -> None:
+    """What was in use then has ended, and a partition has it by its short name as well."""
+    use = DecayedUse(DAY, 20_000 // 64, {"vcore": TypeUse(8, 0)})
+    begun = begun_at(LONG_AGO, NOW, {"[rm]default": KeptUse(NOW, {"root.a": use})})
+
+    assert {"[rm]default", "default"} == begun.keys()
+    kept = begun["default"]
+    means = [decayed_means(kept.uses["root.a"], kept.at_ns + days * DAY)["vcore"] for days in (0, 1, 2)]
+    assert [8.0, 4.0, 2.0] == means
+
+
+def test_a_name_that_two_partitions_have_stands_for_neither() -> None:
+    """Which of them is meant cannot be known."""
+    begun = begun_at(LONG_AGO, NOW, {"[a]default": KeptUse(NOW), "[b]default": KeptUse(NOW)})
+
+    assert {"[a]default", "[b]default"} == begun.keys()
+
+
+def test_it_is_written_from_time_to_time(tmp_path: Path) -> None:
+    """What is there has the queue and the user of what runs, and of what was kept before."""
+    path = tmp_path / "usage.json"
+    listener = Listener()
+    with (
+        Scheduler(kept_use={"[other]default": USAGE["[rm]default"]}) as scheduler,
+        UsageFile(scheduler, path, interval_seconds=0.01),
+    ):
+        scheduler.register("rm", listener, configuration=QUEUES)
+        scheduler.update_node(node_request("n1"))
+        scheduler.update_application(application_request("app"))
+        scheduler.update_allocation(ask_request("task"))
+        listener.wait_for("placed task")
+        deadline = time.monotonic() + 20
+        usage: dict[str, KeptUse] = {}
+        while len(usage.get("[rm]default", KeptUse()).uses) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+            usage = read_usage(path)[1] if path.exists() else {}
+
+    assert USAGE["[rm]default"] == usage["[other]default"]
+    assert ["root.leaf", "root.leaf|bob"] == [*usage["[rm]default"].uses]
