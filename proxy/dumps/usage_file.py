@@ -40,7 +40,7 @@ VERSION: Final = 1
 _Time = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class _Row(BaseModel):
+class _UsageRow(BaseModel):
     """The use of one resource type by a queue, or by a user in a leaf."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -54,17 +54,17 @@ class _Row(BaseModel):
     kept: Annotated[int, Field(gt=-(2**256), lt=2**256)]
 
 
-class _Partition(BaseModel):
+class _UsagePartition(BaseModel):
     """The rows of one partition, as of one moment."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: Annotated[str, Field(min_length=1)]
     at: _Time
-    rows: list[_Row]
+    rows: list[_UsageRow]
 
 
-class _Usage(BaseModel):
+class _UsageDocument(BaseModel):
     """The whole file; times are nanoseconds, moments count from 1970."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -72,7 +72,7 @@ class _Usage(BaseModel):
     kind: Literal["licorne usage"]
     version: Literal[1]
     at: _Time
-    partitions: list[_Partition]
+    partitions: list[_UsagePartition]
 
 
 def usage_text(usage: Mapping[str, KeptUse], now_ns: int) -> str:
@@ -83,17 +83,18 @@ def usage_text(usage: Mapping[str, KeptUse], now_ns: int) -> str:
         now_ns: The moment of writing, nanoseconds since 1970.
     """
     partitions = [
-        _Partition(name=name, at=kept.at_ns, rows=list(_rows(kept))) for name, kept in sorted(usage.items())
+        _UsagePartition(name=name, at=kept.at_ns, rows=list(_rows(kept)))
+        for name, kept in sorted(usage.items())
     ]
-    document = _Usage(kind=KIND, version=VERSION, at=now_ns, partitions=partitions)
+    document = _UsageDocument(kind=KIND, version=VERSION, at=now_ns, partitions=partitions)
     return document.model_dump_json(indent=1) + "\n"
 
 
-def _rows(kept: KeptUse) -> Iterator[_Row]:
+def _rows(kept: KeptUse) -> Iterator[_UsageRow]:
     for holder, use in sorted(kept.uses.items()):
         path, _, user = holder.partition("|")
         for name, (amount, past) in sorted(use.types.items()):
-            yield _Row(
+            yield _UsageRow(
                 path=path,
                 user=user or None,
                 half_life=use.half_life_ns,
@@ -119,7 +120,7 @@ def read_usage(path: Path) -> tuple[int, dict[str, KeptUse]]:
     if document.get("version") != VERSION:
         raise InputError(path, f"has the version {document.get('version')!r}; this program reads {VERSION}")
     try:
-        usage = _Usage.model_validate_json(read_text(path))
+        usage = _UsageDocument.model_validate_json(read_text(path))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(str(step) for step in first["loc"])
@@ -132,7 +133,7 @@ def read_usage(path: Path) -> tuple[int, dict[str, KeptUse]]:
     return usage.at, kept
 
 
-def _uses(rows: Iterable[_Row], place: str) -> dict[str, DecayedUse]:
+def _uses(rows: Iterable[_UsageRow], place: str) -> dict[str, DecayedUse]:
     """Return the rows by holder.
 
     Raises:
