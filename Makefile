@@ -146,6 +146,7 @@ api: $(VENV)/.ready
 
 # The pictures of the README, by the commands that they show.
 pictures: $(VENV)/.ready chromium
+	$(BIN)/python docs/pictures/draw_policies.py
 	$(BIN)/python docs/pictures/draw.py
 
 # How fluid the page is with 10,000 nodes and 5,000 applications, and what its live data costs the scheduler.

@@ -40,6 +40,7 @@ class Tally:
     Each piece of work counts once as submitted, however often it is asked for again after a preemption.
     Submitted is always the sum of waiting, running, completed, rejected and withdrawn; placed are those
     that got a node at least once, and `waits_ns` holds how long each of them waited for the first one.
+    `lost` is what preempted work had on nodes times the nanoseconds for which it had it, by resource type.
     """
 
     submitted: int = 0
@@ -50,6 +51,7 @@ class Tally:
     rejected: int = 0
     withdrawn: int = 0
     preempted: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
     waits_ns: list[int] = field(default_factory=list)
     slowdowns: list[int] = field(default_factory=list)
     """In thousandths, of what has completed; see `SimulationRecord.completed`."""
@@ -65,6 +67,7 @@ class Tally:
         self.rejected += other.rejected
         self.withdrawn += other.withdrawn
         self.preempted += other.preempted
+        self.lost.update(other.lost)
         self.waits_ns += other.waits_ns
         self.slowdowns += other.slowdowns
         for name, used in other.used.items():

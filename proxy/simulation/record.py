@@ -201,7 +201,10 @@ class SimulationRecord:
         if self.decisions is not None:
             self.decisions.preempted(key, entry, at_ns)
         if not entry.is_placeholder:
-            entry.account.tally.preempted += 1
+            tally = entry.account.tally
+            tally.preempted += 1
+            for name, quantity in entry.resources.items():
+                tally.lost[name] += quantity * (at_ns - entry.placed_at_ns)
             if self.jobs is not None:
                 self.jobs.preempted(entry)
         return entry

@@ -26,12 +26,13 @@ A tally has `submitted`, `placed` (got a node at least once), `waiting` and `run
 `completed`, `rejected`, `withdrawn`, `preempted`; `wait_ns` with `count`, `median`, `p95` and `max` of the
 time from submission to the first placement, `null` where nothing was placed; and `utilization`, for each
 resource type the `mean` and `peak` share and the mean share in each of 60 equal parts of the time
-(`series`; fewer parts if there are fewer nanoseconds).
+(`series`; fewer parts if there are fewer nanoseconds). Where work was preempted there is `lost`: by resource
+type what it had on its nodes times the seconds for which it had it, in units of the scheduler interface.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -60,6 +61,7 @@ __all__ = [
 
 _INTERVALS: Final = 60
 _FORMAT: Final = 2
+_SECOND: Final = 10**9
 NO_OWNER: Final = Owner(queue="(no queue)", user="(no user)", groups=("(no group)",))
 """The names that stand for a queue, a user and a group in the report where there is none."""
 
@@ -88,7 +90,10 @@ class Utilization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TallyReport:
-    """The figures of one queue, user or group, or of all; `waits` is `None` where nothing was placed."""
+    """The figures of one queue, user or group, or of all; `waits` is `None` where nothing was placed.
+
+    `lost` is what preempted work had on nodes times the seconds for which it had it, by resource type.
+    """
 
     submitted: int
     placed: int
@@ -98,6 +103,7 @@ class TallyReport:
     rejected: int
     withdrawn: int
     preempted: int
+    lost: Mapping[str, int]
     waits: WaitTimes | None
     utilization: tuple[Utilization, ...]
 
@@ -191,12 +197,21 @@ def _tally_report(tallies: list[Tally], capacity: Mapping[str, StepFunction], en
         rejected=sum(tally.rejected for tally in tallies),
         withdrawn=sum(tally.withdrawn for tally in tallies),
         preempted=sum(tally.preempted for tally in tallies),
+        lost=_lost(tallies),
         waits=_wait_times(sorted(wait for tally in tallies for wait in tally.waits_ns)),
         utilization=tuple(
             _utilization(name, [tally.used[name] for tally in tallies if name in tally.used], there, end_ns)
             for name, there in sorted(capacity.items())
         ),
     )
+
+
+def _lost(tallies: list[Tally]) -> dict[str, int]:
+    """Return the work that preemption has lost, in units times seconds; types without any are left out."""
+    lost: Counter[str] = Counter()
+    for tally in tallies:
+        lost.update(tally.lost)
+    return {name: amount // _SECOND for name, amount in sorted(lost.items()) if amount >= _SECOND}
 
 
 def _wait_times(waits_ns: list[int]) -> WaitTimes | None:
@@ -270,6 +285,7 @@ def _tally_document(tally: TallyReport) -> dict[str, JsonDocument]:
         "rejected": tally.rejected,
         "withdrawn": tally.withdrawn,
         "preempted": tally.preempted,
+        **({"lost": dict(tally.lost)} if tally.lost else {}),
         "wait_ns": _waits_document(tally.waits),
         "utilization": {
             one.resource: {

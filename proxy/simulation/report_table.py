@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...model.configuration.durations import short_duration_text
+from ...model.resources.quantity_texts import quantity_text
 from ..terminal.tables import counted, print_table
 from .job_figures import JobFigures, JobReport
 from .report import SimulationReport, TallyReport, Utilization
@@ -56,6 +57,7 @@ def print_report(report: SimulationReport, console: Console, *, plain: bool = Fa
     counts = [name for name in _COUNTS if plain or name not in _RARE or getattr(report.total, name)]
     queues = _table("queue", report.queues, counts, plain=plain, total=report.total)
     print_table(queues, console, plain=plain)
+    _print_lost(report.total.lost, console, plain=plain)
     use = _use(report)
     if plain:
         print_table(_use_table(use), console, plain=plain)
@@ -169,6 +171,18 @@ def _waits(tally: TallyReport | None) -> list[str]:
         short_duration_text(wait_ns)
         for wait_ns in (tally.waits.median_ns, tally.waits.p95_ns, tally.waits.max_ns)
     ]
+
+
+def _print_lost(lost: Mapping[str, int], console: Console, *, plain: bool) -> None:
+    """Print the work that was lost by preemption, if any, in whole cores and gibibytes."""
+    if lost:
+        units = {name: 1000 if name == "vcore" else 1 << 30 for name in lost}
+        rounded = {
+            name: amount - amount % units[name] if amount >= units[name] else amount
+            for name, amount in lost.items()
+        }
+        amounts = ", ".join(f"{name} {quantity_text(name, amount)}" for name, amount in rounded.items())
+        console.print(f"lost by preemption, times seconds: {amounts}", highlight=False, soft_wrap=plain)
 
 
 def _print_jobs(report: JobReport, console: Console, *, plain: bool) -> None:

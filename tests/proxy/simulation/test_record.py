@@ -57,6 +57,17 @@ def test_work_that_is_asked_for_again_is_submitted_and_placed_once() -> None:
     assert [1] == tally.waits_ns
 
 
+def test_work_that_is_preempted_is_lost_since_its_placement() -> None:
+    """What it had, times how long it had it; a placeholder loses nothing."""
+    record = SimulationRecord()
+    for key, is_placeholder in (("k", False), ("ph", True)):
+        record.asked(key, _entry(record, is_placeholder=is_placeholder), 0)
+        record.placed(key, 3)
+        record.preempted(key, 10)
+
+    assert {"vcore": 2 * 7} == tally_of(record).lost
+
+
 def test_a_placeholder_uses_room_and_counts_as_no_work() -> None:
     """What is reserved is in use."""
     record = SimulationRecord()

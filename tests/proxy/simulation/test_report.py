@@ -5,8 +5,9 @@ import json
 from support.proxy.fake_core import FakeCore
 from support.proxy.simulation_builders import SECOND, a_node, a_task, an_application, run
 
+from licorne.proxy.simulation.accounts import Owner
 from licorne.proxy.simulation.driver import RunResult
-from licorne.proxy.simulation.record import SimulationRecord
+from licorne.proxy.simulation.record import AskEntry, SimulationRecord
 from licorne.proxy.simulation.report import SimulationReport, build_report, document_of
 from licorne.proxy.simulation.workloads.workload import InputNote
 
@@ -127,3 +128,27 @@ def test_a_run_without_real_time_has_no_speed() -> None:
     report = build_report(record, RunResult(1, 0.0), workload="w", engine="e", nodes=1, notes=())
 
     assert 0.0 == report.decisions_per_second
+
+
+def test_work_that_preemption_loses_is_in_the_document_where_there_is_some() -> None:
+    """In units times seconds, of its queue and of all; a tally that lost nothing has no such key."""
+    record = SimulationRecord()
+    for queue in ("root.a", "root.b"):
+        account = record.accounts.opened(Owner(queue=queue, user="u"))
+        record.asked(
+            queue, AskEntry(account=account, application_id="x", resources={"vcore": 2}, asked_at_ns=0), 0
+        )
+        record.placed(queue, SECOND)
+    record.preempted("root.a", 4 * SECOND)
+
+    report = _report(record)
+
+    assert [{"vcore": 6}, {"vcore": 6}, {}] == [
+        report.total.lost,
+        report.queues["root.a"].lost,
+        report.queues["root.b"].lost,
+    ]
+    document = document_of(report)
+    assert isinstance(document, dict)
+    found = [json.dumps(document[part]).count('"lost"') for part in ("total", "queues", "users", "groups")]
+    assert [1, 1, 1, 1] == found
