@@ -360,8 +360,13 @@ def _key_in(tree: QueueTree, parent: Queue, child: Queue, now_ns: int) -> ChildK
 
 def _take_up_users(tree: QueueTree, leaf: Queue) -> None:
     """Have a leaf order its users, or no longer, as its settings say."""
-    known = tree.find(leaf.path) is leaf
-    after_reload(leaf, lambda: tree._fair_maximum(leaf) if known else fair_maximum(leaf))  # noqa: SLF001 - same
+    known = tree._fair_max if tree.find(leaf.path) is leaf else {}  # noqa: SLF001 - same
+
+    def limits() -> Resource | None:
+        """Return the limits of shares; explanations ask for them too, and change nothing."""
+        return known[leaf.path] if leaf.path in known else fair_maximum(leaf)
+
+    after_reload(leaf, limits)
 
 
 def _highest_in(queue: Queue) -> int:
