@@ -85,7 +85,7 @@ def remarks_of(report: SimulationReport) -> dict[str, tuple[InputNote, ...]]:
     return {
         "rejected, and why": report.rejections,
         "refused by the scheduler, and why": report.refusals,
-        "the scheduler said what does not fit the books: please report": report.surprises,
+        "the scheduler said what contradicts its earlier messages: please report": report.surprises,
         "about the input": report.notes,
     }
 
