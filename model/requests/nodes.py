@@ -341,6 +341,7 @@ def exchange_counts(
         )
         answer.happened = (*answer.happened, fact)
     state.placed.exchange()
+    state.ends.forget()
     state.changes += 1
 
 

@@ -9,7 +9,7 @@ Nothing is kept while no queue backfills.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple, final
 
 from ..applications.walltimes import walltime_of
@@ -95,6 +95,13 @@ class ExpectedEnds:
             self._running = {work.allocation_key: work for work in works}
             self._is_stale = False
         return tuple(self._running.values())
+
+    def validate(self, keys: Collection[str]) -> None:
+        """Assert that what is kept are the allocations that run, given by their keys."""
+        if not self._is_stale:
+            assert self._running.keys() == {*keys}, (
+                f"run or are expected to end, and not both: {sorted(self._running.keys() ^ {*keys})}"
+            )
 
 
 def _work(entry: ApplicationEntry, allocation: Allocation, group: str | None) -> RunningWork:

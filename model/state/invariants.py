@@ -28,6 +28,8 @@ def validate_partition(state: PartitionState) -> None:
         if (record := claim.entry.application.asks.record(claim.ask.allocation_key)) and not record.placed
     }
     state.claims.validate(state.tree, waiting)
+    running = (placed for entry in state.entries.values() for placed in entry.application.allocations.all())
+    state.ends.validate([placed.allocation.ask.allocation_key for placed in running])
 
 
 def _validate_nodes(state: PartitionState) -> None:

@@ -9,6 +9,7 @@ from support.model.harness import Harness, a_resource
 
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
+from licorne.model.planning.planned_jobs import running_work
 from licorne.model.values.refusals import RefusalReason
 
 ROOT = 'properties: {backfill.reservations: "1", gang.placing: whole}'
@@ -150,3 +151,24 @@ def test_a_gang_that_would_delay_a_promise_waits_and_is_explained() -> None:
 
     assert ["r-1", "short-1", "short-2"] == sorted(harness.placements)
     assert [[RefusalReason.WOULD_DELAY]] * 2 == reasons
+
+
+def test_work_that_has_replaced_a_placeholder_ends_in_the_plan_when_it_ends() -> None:
+    """The placeholder does not stay in the plan for ever: what waits behind is planned without it."""
+    harness = a_pool(4)
+    send(harness, "a", (2, 2), "10s", announced=True)
+    for number in (1, 2):
+        harness.ask(
+            f"a-real-{number}",
+            application_id="a",
+            resource=a_resource(vcore=2000),
+            task_group_name="members",
+        )
+    harness.run_until_idle()  # A walk while the swaps are under way: it needs to know what runs.
+    send(harness, "b", (2, 2), "10s")
+    harness.settle()
+    send(harness, "c", (2, 2), "10s")
+    harness.validate()
+    running = {work.allocation_key for work in running_work(harness.state)}
+
+    assert {"a-real-1", "a-real-2"} == running
