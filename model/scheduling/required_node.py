@@ -43,12 +43,15 @@ def try_required_node(
         return _failed_for(RefusalReason.REQUIRED_NODE_FULL, node.node_id, ask, node.capacity)
     yielding = ordinary_reservations(state, node)
     held_for_others = node.reserved and not yielding and candidate.reserved_node != node.node_id
-    may_place = not held_for_others and fits(node.available, ask.resource)
+    has_room = fits(node.available, ask.resource)
+    may_place = not held_for_others and has_room
     reason = refusal_of(state.node_checks, ask, node, allocate=True) if may_place else None
     if isinstance(reason, Pending):
         return PASSED_OVER  # The reservations stay: until there is an answer nothing changes.
-    room = room_beside_kept(entry, ask) if may_place and reason is None else None
-    if room is not None:  # A reservation would keep the node from those for whom the room is kept back.
+    room = room_beside_kept(entry, ask) if has_room else None
+    if room is not None:
+        # A reservation would keep the node from those for whom the room is kept back: the reserved pass gives
+        # it up, whatever else refuses the ask.
         due_ns = now_ns + _WAITS_FOR_TIME_NS  # The node may be full then, and have a victim.
         root = entry.queue.above[-1].path
         return FailedTry((refused(RefusalReason.QUEUE_QUOTA, root, ask, room, until_ns=due_ns),))

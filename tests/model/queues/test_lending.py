@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import a_configuration, a_resource
+from support.model.builders import FakePredicates, a_configuration, a_resource
 from support.model.explained import only_blocker
 from support.model.harness import Harness
 from support.model.queue_trees import TreeOf, trees
@@ -17,6 +17,7 @@ from licorne.model.queues.lending import gives_room
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
+from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import TerminationType
 from licorne.model.values.refusals import RefusalReason
 
@@ -211,6 +212,18 @@ def test_an_ask_for_one_node_leaves_it_to_those_for_whom_room_is_kept_back(used:
 
     assert RefusalReason.QUEUE_QUOTA is waits.reason
     assert ("n", False) == (h.placements.get("of a"), "of b" in h.placements)
+
+
+def test_cycles_end_where_the_rm_refuses_the_node_as_well() -> None:
+    """No cycle reserves the node for the next one to give the reservation up."""
+    predicates = FakePredicates(refused={("of b", "n"): "taint"})
+    h = Harness(A_AND_B.replace("lend: {memory: 10}", "lend: {memory: 0}"), predicates=predicates)
+    h.nodes("n", capacity=memory(60))
+    h.submit("app-b", "root.b")
+    h.ask("of b", application_id="app-b", resource=memory(30), required_node="n")
+    outcomes = [h.cycle() for _ in range(3)]
+
+    assert [CycleOutcome.NOTHING] * 3 == outcomes
 
 
 def test_a_reload_that_lends_more_wakes_those_that_wait() -> None:
