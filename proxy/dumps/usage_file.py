@@ -109,7 +109,7 @@ def read_usage(path: Path) -> tuple[int, dict[str, KeptUse]]:
     """Return when a usage file was written, and what is kept in it by the full name of the partition.
 
     Raises:
-        InputError: The file cannot be read, or is none of this version.
+        InputError: The file cannot be read, or is not of this version.
     """
     try:
         document = parse_json(read_text(path))
