@@ -18,6 +18,7 @@ from .durations import DurationError, parse_duration_ns
 
 _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
+_Kind = TypeVar("_Kind", bound=Enum)
 
 __all__ = [
     "APPLICATION_SORT_POLICY",
@@ -59,6 +60,7 @@ __all__ = [
     "SortPolicy",
     "evaluate",
     "inherit",
+    "read_gang_placing",
     "read_weight",
     "reads",
 ]
@@ -241,20 +243,20 @@ def _switch(text: str) -> bool | None:
     return {"enabled": True, "disabled": False}.get(text.lower())
 
 
-def _priority_policy(text: str) -> PriorityPolicy | None:
-    return next((policy for policy in PriorityPolicy if policy.value == text.lower()), None)
+def _one_of(kind: type[_Kind]) -> Callable[[str], _Kind | None]:
+    """Return what reads a word of an enumeration, whatever the case of its letters."""
+    words = {str(each.value): each for each in kind}
+    return lambda text: words.get(text.lower())
 
 
-def _preemption_policy(text: str) -> PreemptionPolicy | None:
-    return next((policy for policy in PreemptionPolicy if policy.value == text.lower()), None)
-
-
-def _min_runtime_scope(text: str) -> MinRuntimeScope | None:
-    return next((scope for scope in MinRuntimeScope if scope.value == text.lower()), None)
-
-
-def _within(text: str) -> PreemptionWithin | None:
-    return next((within for within in PreemptionWithin if within.value == text.lower()), None)
+_priority_policy: Final = _one_of(PriorityPolicy)
+_preemption_policy: Final = _one_of(PreemptionPolicy)
+_min_runtime_scope: Final = _one_of(MinRuntimeScope)
+_within: Final = _one_of(PreemptionWithin)
+read_gang_placing: Final = _one_of(GangPlacing)
+_overrun: Final = _one_of(Overrun)
+_backfill_order: Final = _one_of(BackfillOrder)
+_fair_count: Final = _one_of(FairCount)
 
 
 def _victims_max(text: str) -> DisruptionBudget | None:
@@ -265,21 +267,9 @@ def _victims_max(text: str) -> DisruptionBudget | None:
     return DisruptionBudget(int(number), within_ns)
 
 
-def _gang_placing(text: str) -> GangPlacing | None:
-    return next((placing for placing in GangPlacing if placing.value == text.lower()), None)
-
-
-def _overrun(text: str) -> Overrun | None:
-    return next((kind for kind in Overrun if kind.value == text.lower()), None)
-
-
 def _reservations(text: str) -> int | None:
     number = int(text) if _UNSIGNED.fullmatch(text) else -1
     return number if 0 <= number <= _RESERVATIONS_MAX else None
-
-
-def _backfill_order(text: str) -> BackfillOrder | None:
-    return next((order for order in BackfillOrder if order.value == text.lower()), None)
 
 
 def _backfill(properties: Mapping[str, str]) -> BackfillSettings | None:
@@ -296,10 +286,6 @@ def _offset(text: str) -> int | None:
 def _backoff_count(text: str) -> int | None:
     number = int(text) if _UNSIGNED.fullmatch(text) else None
     return number if number is not None and number <= _UINT64_MAX else None
-
-
-def _fair_count(text: str) -> FairCount | None:
-    return next((count for count in FairCount if count.value == text.lower()), None)
 
 
 def read_weight(text: str) -> int | None:
@@ -337,7 +323,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     FAIR_COUNT: _fair_count,
     FAIR_HALF_LIFE: _delay_ns,
     FAIR_WEIGHT: read_weight,
-    GANG_PLACING: _gang_placing,
+    GANG_PLACING: read_gang_placing,
     BACKFILL_RESERVATIONS: _reservations,
     BACKFILL_ORDER: _backfill_order,
     RUNTIME_DEFAULT: _delay_ns,
@@ -404,7 +390,7 @@ def evaluate(properties: Mapping[str, str], *, is_leaf: bool) -> QueueProperties
             max_ns=read(RUNTIME_MAX, _delay_ns, None),
             ends_overruns=read(RUNTIME_OVERRUN, _overrun, Overrun.EXTEND) is Overrun.END,
         ),
-        gang_placing=read(GANG_PLACING, _gang_placing, GangPlacing.STEPWISE),
+        gang_placing=read(GANG_PLACING, read_gang_placing, GangPlacing.STEPWISE),
         backfill=None if is_leaf else _backfill(properties),
     )
 

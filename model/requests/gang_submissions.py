@@ -8,7 +8,7 @@ from typing import Final
 
 from ..applications.gang import DEFAULT_PLACEHOLDER_TIMEOUT_MS, GangSettings
 from ..configuration.durations import DurationError, parse_duration_ns
-from ..configuration.queue_properties import GangPlacing, SortPolicy
+from ..configuration.queue_properties import GangPlacing, SortPolicy, read_gang_placing
 from ..queues.queue import Queue
 from ..queues.quota import maximum_below_root
 from ..resources.comparisons import is_zero
@@ -82,9 +82,7 @@ def _tags_refusal(submission: ApplicationSubmission) -> str | None:
 
 def _placing_of(tags: Mapping[str, str]) -> GangPlacing | None:
     text = tags.get(GANG_PLACING_TAG)
-    if text is None:
-        return None
-    return next((placing for placing in GangPlacing if placing.value == text.lower()), None)
+    return None if text is None else read_gang_placing(text)
 
 
 def _size_of(tags: Mapping[str, str]) -> int | None:
