@@ -31,6 +31,7 @@ __all__ = [
     "ThreadsOption",
     "TlsCertOption",
     "TlsKeyOption",
+    "TokenOption",
     "UiDirOption",
     "UsersOption",
     "whole_number",
@@ -76,6 +77,15 @@ RestAddressOption: TypeAlias = Annotated[
     str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
 ]
 NoRestOption: TypeAlias = Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")]
+TokenOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="LICORNE_TOKEN",
+        show_envvar=True,
+        help="The bearer token; other users of this machine can read options, but not the environment.",
+    ),
+]
 RestTokenOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),

@@ -11,6 +11,7 @@ from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.errors import LicorneError, RequestError
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
+from .options import TokenOption
 
 __all__ = ["save"]
 
@@ -42,15 +43,7 @@ def save(
     rm: Annotated[
         str | None, typer.Option("--rm", metavar="ID", help="Only what this resource manager has.")
     ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            "--token",
-            envvar="LICORNE_TOKEN",
-            show_envvar=True,
-            help="The bearer token; other users of this machine can read options, but not the environment.",
-        ),
-    ] = None,
+    token: TokenOption = None,
     ca: Annotated[
         Path | None,
         typer.Option("--ca", metavar="FILE", help="Who vouches for the server (PEM), with TLS."),

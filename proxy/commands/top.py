@@ -15,6 +15,7 @@ from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
 from ..terminal.tables import is_for_people
 from ..top.views import View
+from .options import TokenOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,15 +50,7 @@ def top(
     address: Annotated[
         str, typer.Option("--address", metavar="URL", help="The REST interface of the server.")
     ] = "http://127.0.0.1:9080",
-    token: Annotated[
-        str | None,
-        typer.Option(
-            "--token",
-            envvar="LICORNE_TOKEN",
-            show_envvar=True,
-            help="The bearer token; other users of this machine can read options, but not the environment.",
-        ),
-    ] = None,
+    token: TokenOption = None,
     ca: Annotated[
         Path | None,
         typer.Option("--ca", metavar="FILE", help="Who vouches for the server (PEM), with https."),
