@@ -210,8 +210,8 @@ class _Visit:
             else:
                 with state.claims.lifted(ask.allocation_key):
                     rooms = queue_quota.headrooms(leaf)
-                    own_room = user_headroom(state, entry, ask.allocation_key)
-                    placed = self._try_own_node(entry, reservation, record, rooms, own_room)
+                own_room = user_headroom(state, entry, ask.allocation_key)
+                placed = self._try_own_node(entry, reservation, record, rooms, own_room)
             if placed:
                 return True
             if placed is None:
@@ -248,7 +248,9 @@ class _Visit:
                 if until_ns is not None:
                     self._retry_at(until_ns)
                 return False
-            if room_beside_kept(entry, ask) is not None:
+            with state.claims.lifted(ask.allocation_key):
+                others_keep = room_beside_kept(entry, ask) is not None
+            if others_keep:
                 unreserve(state, entry, ask.allocation_key)
                 return False
         self._pending = False
@@ -275,7 +277,15 @@ class _Visit:
             if reason is not None:
                 self._note(entry, ask, {reason: 1})
                 return False
-        return commit(state, entry, ask, node)
+        return self._commit(entry, ask, node)
+
+    def _commit(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
+        """Place an ask in what its claim holds, if it has one.
+
+        The claim is lifted for this step alone: while the RM is asked other threads may run cycles.
+        """
+        with self._state.claims.lifted(ask.allocation_key):
+            return commit(self._state, entry, ask, node)
 
     def _note(self, entry: ApplicationEntry, ask: Ask, refusals: Mapping[str, int]) -> None:
         """Note refusals of the RM, and try again later."""
@@ -300,10 +310,6 @@ class _Visit:
             self.retry_ns = time_ns
 
     def _place_elsewhere(self, entry: ApplicationEntry, ask: Ask) -> bool:
-        with self._state.claims.lifted(ask.allocation_key):
-            return self._try_other_nodes(entry, ask)
-
-    def _try_other_nodes(self, entry: ApplicationEntry, ask: Ask) -> bool:
         nodes = self._state.nodes
         node = nodes.first_fit(ask.resource)
         if node is None:
@@ -317,7 +323,7 @@ class _Visit:
             return False
         if search.denied:
             self._note(entry, ask, search.refusals)
-        return search.node is not None and commit(self._state, entry, ask, search.node)
+        return search.node is not None and self._commit(entry, ask, search.node)
 
 
 def _has_room(node: NodeEntry, ask: Ask) -> bool:

@@ -8,8 +8,8 @@ from typing import Final
 from zlib import crc32
 
 import pytest
-from support.proxy.listening import Listener, MeetingPredicateListener
-from support.proxy.running_scheduler import running
+from support.proxy.listening import Listener, MeetingPredicateListener, PredicateListener
+from support.proxy.running_scheduler import in_threads, running
 from support.proxy.threads_stress import switching_every
 from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
@@ -21,13 +21,17 @@ from licorne.proxy.transcripts.transcript import Line, read_transcript
 SEEDS: Final = [*range(3), *[pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 150)]]
 
 
-class RandomPredicateListener(MeetingPredicateListener):
-    """A slow judge that likes four of five nodes for an ask, for reasons of its own."""
+class RefusingListener(PredicateListener):
+    """A judge that likes four of five nodes for an ask, for reasons of its own."""
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         super().predicates(args)
         if crc32(f"{args.allocationKey} {args.nodeID}".encode()) % 5 == 0:
             raise ValueError("mood")
+
+
+class RandomPredicateListener(RefusingListener, MeetingPredicateListener):
+    """One that is slow as well."""
 
 
 @pytest.mark.parametrize("make", [simulated_transcript, preemption_transcript])
@@ -44,6 +48,31 @@ def test_invariants_hold_where_threads_share_the_partition(
 ) -> None:
     """All of that comes between threads that place in leaves of their own."""
     say_all(make(seed), Listener())
+
+
+@pytest.mark.parametrize("make", [simulated_transcript, preemption_transcript])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_other_threads_find_a_whole_partition_while_its_manager_judges(
+    make: Callable[[int], list[str]], seed: int
+) -> None:
+    """The lock is released for as long: no step of a decision may be half done then."""
+    manager = RefusingListener()
+    errors: list[AssertionError] = []
+    with Scheduler(engine="threads", stepped=True) as scheduler:
+
+        def validate() -> None:
+            try:
+                scheduler.validate()
+            except AssertionError as error:  # Raised from a predicate, it would count as a refusal.
+                errors.append(error)
+
+        manager.react = lambda text: in_threads(validate) if text.startswith("asked") else None
+        for line in read_transcript("\n".join(make(seed)), "transcript"):
+            with suppress(RequestError):
+                say(scheduler, manager, line)
+            scheduler.run_until_idle()
+        assert () == scheduler.quarantined()
+    assert [] == errors
 
 
 def say_all(lines: list[str], manager: Listener) -> None:
