@@ -168,7 +168,7 @@ class PreemptionClaims:
 
     @contextmanager
     def lifted(self, allocation_key: str) -> Iterator[None]:
-        """Let an ask use what its own claim holds; the RM is not asked meanwhile: other threads might go on."""
+        """Let an ask use what its own claim holds; the RM is not asked meanwhile: others might go on."""
         claim = self.by_key.get(allocation_key)
         if claim is None:
             yield
