@@ -92,6 +92,7 @@ _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 _WEIGHT_MAX: Final = 1_000_000
 _RESERVATIONS_MAX: Final = 1000
+_ALL: Final = "all"
 _UINT64_MAX: Final = 2**64 - 1
 _DEFAULT_DELAY_NS: Final = 30 * 10**9
 _SIGNED: Final = re.compile(r"[-+]?[0-9]{1,40}")
@@ -170,6 +171,8 @@ class BackfillSettings:
 
     reservations: int
     order: BackfillOrder
+    keeps: bool = False
+    """A promise is made when a job comes, and it is kept: conservative backfilling."""
 
 
 class Overrun(Enum):
@@ -268,14 +271,17 @@ def _victims_max(text: str) -> DisruptionBudget | None:
 
 
 def _reservations(text: str) -> int | None:
+    if text.lower() == _ALL:
+        return _RESERVATIONS_MAX
     number = int(text) if _UNSIGNED.fullmatch(text) else -1
     return number if 0 <= number <= _RESERVATIONS_MAX else None
 
 
 def _backfill(properties: Mapping[str, str]) -> BackfillSettings | None:
-    count = _reservations(properties.get(BACKFILL_RESERVATIONS, ""))
-    order = _backfill_order(properties.get(BACKFILL_ORDER, ""))
-    return BackfillSettings(count, order or BackfillOrder.QUEUE) if count else None
+    text = properties.get(BACKFILL_RESERVATIONS, "")
+    count = _reservations(text)
+    order = _backfill_order(properties.get(BACKFILL_ORDER, "")) or BackfillOrder.QUEUE
+    return BackfillSettings(count, order, keeps=text.lower() == _ALL) if count else None
 
 
 def _offset(text: str) -> int | None:

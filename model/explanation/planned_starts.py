@@ -2,7 +2,8 @@
 
 The jobs before an ask are planned one after the other, each for its whole walltime: as many as the queue says
 have promises, the others are planned to say when an ask is expected to start, and may start earlier or later.
-An ask that does not exist yet is planned behind all that waits.
+An ask that does not exist yet is planned behind all that waits. Where all jobs are promised a start, the
+answer is the promise that was kept, or that a walk would make now.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Final, NamedTuple, final
 from ..configuration.durations import short_duration_text
 from ..configuration.queue_properties import BACKFILL_RESERVATIONS
 from ..nodes.gang_room import plan_on
-from ..planning.plan import JobInPlan, NoPlan, Promise
+from ..planning.kept_plan import PROMISES_MAX, KeptPlan
+from ..planning.plan import JobInPlan, NoPlan, Promise, StartPlan
 from ..planning.planned_jobs import (
     GangStart,
     JobOwner,
@@ -38,6 +40,7 @@ __all__ = ["PlannedStart", "StartChecker"]
 _JOBS_MAX: Final = 500
 """How many jobs are planned for an answer: behind them nothing is said about starts."""
 _DEEP: Final = f"{_JOBS_MAX} jobs or more wait before it"
+_BEHIND_KEPT: Final = f"{PROMISES_MAX} jobs or more wait before it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,8 @@ class StartChecker:
         entry = state.entries.get(owner.application_id)
         self._gang_waits = entry is not None and entry.facts.gang_waits
         self._answers: dict[str, _StartAnswer] | None = None
+        self._waiting_kept: list[tuple[tuple[Ask, ...], JobInPlan]] | None = None
+        """What waits where all are promised a start, as jobs; then there is the plan `_kept` as well."""
 
     def check(self, ask: Ask) -> tuple[Blocker | None, PlannedStart | None]:
         """Return what an ask that fits now would delay, and when it is expected to start.
@@ -86,6 +91,8 @@ class StartChecker:
         settings = None if queue is None else queue.settings.backfill
         if queue is None or settings is None or ask.required_node:
             return None, None
+        if settings.keeps:
+            return self._check_kept(ask, queue)
         if self._answers is None:
             self._answers = {}
             self._jobs = PlannedJobs(self._state, settings)
@@ -98,6 +105,36 @@ class StartChecker:
         if answer is None:
             answer = self._answer(self._owner, (ask,), queue)[0]
         return answer.blocker, answer.planned_start
+
+    def _check_kept(self, ask: Ask, queue: Queue) -> tuple[Blocker | None, PlannedStart | None]:
+        """Answer by the promise of the job that an ask is, or is a member of."""
+        if self._waiting_kept is None:
+            self._waiting_kept = [
+                (asks, job_of(self._state, owner, *asks)) for owner, asks in self._waiting(queue)
+            ]
+            self._kept = KeptPlan(self._state, queue, [job for _, job in self._waiting_kept])
+        found = next((each for each in self._waiting_kept if ask in each[0]), None)
+        if found is None and self._gang_waits:
+            return None, None
+        kept = self._kept
+        if found is None:
+            found = (ask,), job_of(self._state, self._owner, ask)
+            kept = KeptPlan(self._state, queue, [*(job for _, job in self._waiting_kept), found[1]])
+        asks, job = found
+        promise = kept.promises.get(job.key)
+        if promise is None:
+            reason = kept.reasons[job.key].reason if job.key in kept.reasons else _BEHIND_KEPT
+            return None, PlannedStart(reason=reason)
+        node_id = promise.node_ids[asks.index(ask)]
+        planned_start = PlannedStart(start_ns=promise.start_ns, node_id=node_id, is_promised=True)
+        blocker = None
+        if not kept.starts_now(job.key):
+            kept.set_aside(job)
+            standing = self._standing(job, kept)
+            if standing is not None and standing.delays is not None:
+                blocker = self._delays(job, standing, standing.delays, queue, kept.plan)
+            kept.put_back(job)
+        return blocker, planned_start
 
     def _walk(self, queue: Queue) -> None:
         """StartPlan what waits, in order, and keep the answers for the asks of the application."""
@@ -132,9 +169,9 @@ class StartChecker:
         job = job_of(self._state, owner, *asks)
         self._planned += 1
         blocker = None
-        standing = self._standing(job)
+        standing = self._standing(job, self._jobs)
         if standing is not None and standing.delays is not None:
-            blocker = self._delays(job, standing, standing.delays, queue)
+            blocker = self._delays(job, standing, standing.delays, queue, self._jobs.plan)
         promised = isinstance(self._jobs.promise(job), Promise)
         found = self._planned_starts.earliest(job)
         if isinstance(found, NoPlan):
@@ -147,18 +184,20 @@ class StartChecker:
             for node_id in found.node_ids
         ]
 
-    def _standing(self, job: JobInPlan) -> Standing | None:
+    def _standing(self, job: JobInPlan, jobs: PlannedJobs | KeptPlan) -> Standing | None:
         """Return whether a job that fits now may start, `None` for one that does not fit, or may."""
         nodes = self._state.nodes
         if not all(fits_undefined_unlimited(room, job.total) for room in job.limits.values()):
             return None
         if len(job.sizes) > 1:
-            start = GangStart(self._jobs, lambda: job)
+            start = GangStart(jobs, lambda: job)
             start.plan(lambda left: plan_on(nodes, job.sizes, None, left))
             return start.delays
-        return self._jobs.standing(job) if any(node.has_room(job.total) for node in nodes) else None
+        return jobs.standing(job) if any(node.has_room(job.total) for node in nodes) else None
 
-    def _delays(self, job: JobInPlan, standing: Standing, promise: Promise, queue: Queue) -> Blocker:
+    def _delays(
+        self, job: JobInPlan, standing: Standing, promise: Promise, queue: Queue, plan: StartPlan
+    ) -> Blocker:
         """Return that a job which fits now would delay another one."""
         now_ns, other = self._state.now_ns(), promise.job
         left_ns = promise.start_ns - now_ns
@@ -183,17 +222,17 @@ class StartChecker:
             subject=other.application_id,
             detail=(f"{ends} {other.key} is to get {place} in {short_duration_text(left_ns)}{both}"),
             position=queue.positions.get(f"properties.{BACKFILL_RESERVATIONS}"),
-            change=self._change(job, promise, limited=limit is not None),
+            change=self._change(job, promise, plan, limited=limit is not None),
         )
 
-    def _change(self, job: JobInPlan, promise: Promise, *, limited: bool) -> str:
+    def _change(self, job: JobInPlan, promise: Promise, plan: StartPlan, *, limited: bool) -> str:
         """Return what would let a job start before the promise."""
         longest = short_duration_text(promise.start_ns - self._state.now_ns())
         instead = "" if job.walltime_ns is None else f" instead of {short_duration_text(job.walltime_ns)}"
         change = f"a walltime of at most {longest}{instead}"
         if limited or len(job.sizes) > 1 or len(set(promise.node_ids)) > 1:
             return change
-        left = self._jobs.plan.room_at(promise.node_ids[0], promise.start_ns)
+        left = plan.room_at(promise.node_ids[0], promise.start_ns)
         rest = Resource({name: min(asked, left.get(name)) for name, asked in job.total.items()})
         if any(quantity <= 0 for quantity in rest.values()):
             return change

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from ..nodes.gang_room import NodeRoom, assign
 from ..resources.combinations import prune
-from ..resources.resource import Resource, add, fits, fits_undefined_unlimited, subtract, total_of
+from ..resources.resource import EMPTY, Resource, add, fits, fits_undefined_unlimited, subtract, total_of
 from ..state.expected_ends import RunningWork, corrected_end_ns
 
 __all__ = ["JobInPlan", "LimitKey", "NoPlan", "Promise", "StartPlan"]
@@ -224,16 +224,25 @@ class StartPlan:
 
     def take(self, promise: Promise) -> None:
         """Have a job start as promised."""
+        self._change(promise, given_back=False)
+        self._taken.append(promise)
+
+    def give_back(self, promise: Promise) -> None:
+        """Have a job no longer start as promised: the value is the one that was taken."""
+        self._change(promise, given_back=True)
+        self._taken = [taken for taken in self._taken if taken is not promise]
+
+    def _change(self, promise: Promise, *, given_back: bool) -> None:
         job, begin_ns, end_ns = promise.job, promise.start_ns, promise.end_ns
         for node_id, size in job.by_node(promise.node_ids).items():
-            self._profiles[node_id] = self._node(node_id).less(size, begin_ns, end_ns)
-        total = job.total
+            taken = subtract(EMPTY, size) if given_back else size
+            self._profiles[node_id] = self._node(node_id).less(taken, begin_ns, end_ns)
+        total = subtract(EMPTY, job.total) if given_back else job.total
         if self._all is not None:
             self._all = self._all.less(total, begin_ns, end_ns)
         for key, profile in self._limits.items():
             if key.counts(job):
                 self._limits[key] = profile.less(total, begin_ns, end_ns)
-        self._taken.append(promise)
 
     def earliest(self, job: JobInPlan) -> Promise | NoPlan:
         """Return the first moment from which a job fits for its whole walltime, and nodes for it."""
@@ -250,19 +259,33 @@ class StartPlan:
                 return Promise(job, at_ns, node_ids)
             start_ns = at_ns
 
-    def exceeded_limit(self, job: JobInPlan) -> LimitKey | None:
-        """Return a limit under which a job does not fit from now on for its whole walltime."""
+    def fits(self, promise: Promise) -> bool:
+        """Return whether a job can start as promised: its nodes are usable, and it fits."""
+        job, at_ns = promise.job, promise.start_ns
+        if not all(node_id in self._nodes for node_id in promise.node_ids):
+            return False
+        return self.exceeded_limit(job, at_ns) is None and self.fits_on(job, promise.node_ids, at_ns)
+
+    def exceeded_limit(self, job: JobInPlan, at_ns: int | None = None) -> LimitKey | None:
+        """Return a limit under which a job does not fit for its whole walltime from a moment on, now if none.
+
+        That is `None` if it fits under all.
+        """
+        start_ns = self.now_ns if at_ns is None else at_ns
         total = job.total
         for key, room in job.limits.items():
-            profile = self._limit(key, room)
-            if profile.first_fit_ns(total, self.now_ns, job.walltime_ns) != self.now_ns:
+            if self._limit(key, room).first_fit_ns(total, start_ns, job.walltime_ns) != start_ns:
                 return key
         return None
 
-    def fits_on(self, job: JobInPlan, node_ids: Sequence[str]) -> bool:
-        """Return whether a job fits on nodes, one for each size, from now on for its whole walltime."""
+    def fits_on(self, job: JobInPlan, node_ids: Sequence[str], at_ns: int | None = None) -> bool:
+        """Return whether a job fits on nodes for its whole walltime from a moment on, now if none.
+
+        Each size has its node.
+        """
+        start_ns = self.now_ns if at_ns is None else at_ns
         return all(
-            self._node(node_id).first_fit_ns(size, self.now_ns, job.walltime_ns) == self.now_ns
+            self._node(node_id).first_fit_ns(size, start_ns, job.walltime_ns) == start_ns
             for node_id, size in job.by_node(node_ids).items()
         )
 
@@ -291,7 +314,7 @@ class StartPlan:
             gains = [
                 (end_ns, work.resource)
                 for work in self._running
-                if key.counts(work) and (end_ns := self._end_ns(work)) is not None
+                if key.counts(work) and (end_ns := _end_ns(work, self.now_ns)) is not None
             ]
             profile = _Profile.of(self.now_ns, room, gains, is_limit=True)
             for promise in self._taken:
@@ -309,9 +332,6 @@ class StartPlan:
 
     # -------------------------------------------------------------------------------------- nodes
 
-    def _end_ns(self, work: RunningWork) -> int | None:
-        return corrected_end_ns(work.begun_ns, work.walltime_ns, self.now_ns)
-
     def _on_node(self, node_id: str) -> Sequence[RunningWork]:
         if self._on_nodes is None:
             self._on_nodes = {}
@@ -327,7 +347,7 @@ class StartPlan:
         return profile
 
     def _gains(self, works: Iterable[RunningWork]) -> list[tuple[int, Resource]]:
-        ends = [(self._end_ns(work), work.resource) for work in works]
+        ends = [(_end_ns(work, self.now_ns), work.resource) for work in works]
         return [(end_ns, size) for end_ns, size in ends if end_ns is not None]
 
     def _all_nodes(self) -> _Profile:
@@ -357,14 +377,14 @@ class StartPlan:
             else:
                 first_ns, chosen = found_ns, [node_id]
         if first_ns is None:
-            return self._never_on_nodes()
+            return _never_on_nodes(self._running)
         at_ns = first_ns
         node_id = min(chosen, key=lambda node_id: self._runs_after(node_id, at_ns))
         return at_ns, (node_id,) * len(job.sizes)
 
     def _runs_after(self, node_id: str, at_ns: int) -> int:
         """Return how many allocations of a node are expected to run after a moment."""
-        ends = [self._end_ns(work) for work in self._on_node(node_id)]
+        ends = [_end_ns(work, self.now_ns) for work in self._on_node(node_id)]
         return sum(end_ns is None or end_ns > at_ns for end_ns in ends)
 
     def _nodes_of_many(self, job: JobInPlan, start_ns: int) -> tuple[int, tuple[str, ...]] | NoPlan:
@@ -384,13 +404,18 @@ class StartPlan:
                 return at_ns, node_ids
             next_ns = together.next_change_ns(at_ns)
             at_ns = None if next_ns is None else together.first_fit_ns(job.total, next_ns, job.walltime_ns)
-        return self._never_on_nodes()
+        return _never_on_nodes(self._running)
 
-    def _never_on_nodes(self) -> NoPlan:
-        endless = sum(work.walltime_ns is None for work in self._running)
-        if endless:
-            return NoPlan(f"{_allocations(endless)} on its nodes {_have(endless)} no walltime")
-        return NoPlan("no node has room for it after all that runs there")
+
+def _end_ns(work: RunningWork, now_ns: int) -> int | None:
+    return corrected_end_ns(work.begun_ns, work.walltime_ns, now_ns)
+
+
+def _never_on_nodes(running: Sequence[RunningWork]) -> NoPlan:
+    endless = sum(work.walltime_ns is None for work in running)
+    if endless:
+        return NoPlan(f"{_allocations(endless)} on its nodes {_have(endless)} no walltime")
+    return NoPlan("no node has room for it after all that runs there")
 
 
 def _allocations(count: int) -> str:

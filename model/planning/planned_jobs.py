@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple, final
+from typing import NamedTuple, Protocol, final
 
 from ..applications.gang import whole_members
 from ..configuration.queue_properties import BackfillOrder, BackfillSettings
@@ -35,8 +35,10 @@ __all__ = [
     "PlannedJobs",
     "Standing",
     "backfilling_queue",
+    "bare_plan",
     "gang_members",
     "job_of",
+    "next_correction_ns",
     "running_work",
 ]
 
@@ -118,6 +120,19 @@ def running_work(state: PartitionState) -> tuple[RunningWork, ...]:
     return state.ends.running(lambda: _held(state))
 
 
+def bare_plan(state: PartitionState) -> StartPlan:
+    """Return a plan of what runs in a partition, on the nodes that asks may be placed on."""
+    nodes = {node.node_id: node.available for node in state.nodes if node.usable}
+    return StartPlan(state.now_ns(), nodes, running_work(state))
+
+
+def next_correction_ns(state: PartitionState) -> int | None:
+    """Return when the first work that has not ended by then is expected to end later."""
+    now_ns = state.now_ns()
+    ends = [corrected_end_ns(work.begun_ns, work.walltime_ns, now_ns) for work in running_work(state)]
+    return min((end_ns for end_ns in ends if end_ns is not None), default=None)
+
+
 def _held(state: PartitionState) -> Iterator[tuple[ApplicationEntry, Allocation, str | None]]:
     for entry in state.entries.values():
         group = state.limits.group_of(entry.queue.path, entry.application_id, entry.user)
@@ -137,9 +152,8 @@ class PlannedJobs:
     def __init__(self, state: PartitionState, settings: BackfillSettings) -> None:
         self._settings = settings
         self._running = running_work(state)
-        nodes = {node.node_id: node.available for node in state.nodes if node.usable}
-        self._node_ids: Collection[str] = nodes
-        self._plan = StartPlan(state.now_ns(), nodes, self._running)
+        self._node_ids: Collection[str] = [node.node_id for node in state.nodes if node.usable]
+        self._plan = bare_plan(state)
         """What runs, and what is promised."""
         self._bare = self._plan.copy()
         """What runs."""
@@ -160,12 +174,6 @@ class PlannedJobs:
     def is_full(self) -> bool:
         """Whether as many jobs have promises as are to have one."""
         return len(self.promises) >= self._settings.reservations
-
-    def next_correction_ns(self) -> int | None:
-        """Return when the first work that has not ended by then is expected to end later."""
-        now_ns = self._plan.now_ns
-        ends = [corrected_end_ns(work.begun_ns, work.walltime_ns, now_ns) for work in self._running]
-        return min((end_ns for end_ns in ends if end_ns is not None), default=None)
 
     def promise(self, job: JobInPlan) -> Promise | NoPlan | None:
         """Promise a refused job a start, if it may have a promise.
@@ -249,6 +257,16 @@ class PlannedJobs:
         return None
 
 
+class Promises(Protocol):
+    """The promises to other jobs, as a whole gang sees them."""
+
+    def standing_on(self, job: JobInPlan, node_ids: Sequence[str]) -> Standing:
+        """Return whether a job may start now on nodes that have room for it, one for each of its sizes."""
+
+    def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
+        """Return what promises leave a job for its walltime of the nodes that they are for."""
+
+
 @final
 class GangStart:
     """Whether a whole gang may start now beside promises, and on which nodes.
@@ -258,7 +276,7 @@ class GangStart:
         job: Returns the gang; it is asked only if room is found.
     """
 
-    def __init__(self, jobs: PlannedJobs, job: Callable[[], JobInPlan]) -> None:
+    def __init__(self, jobs: Promises, job: Callable[[], JobInPlan]) -> None:
         self._jobs = jobs
         self._job = job
         self.delays: Standing | None = None

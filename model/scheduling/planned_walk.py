@@ -5,6 +5,9 @@ may start depends on the jobs before it. Instead all that is below one queue wit
 after a walk without result, until something is placed or gains room, an ask comes, or work is expected to end
 that does not.
 
+Where all jobs are promised a start, the walk only collects them, and `finish` starts those whose moment has
+come (`licorne.model.planning.kept_plan`).
+
 No node is reserved here, and none preempts for a guarantee: a promise takes the place of both. An ask that
 needs its node is tried as everywhere (`licorne.model.scheduling.required_node`).
 """
@@ -20,6 +23,8 @@ from ..applications.ask_walk import AskWalk, Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
+from ..planning.kept_plan import KeptPlan
+from ..planning.plan import JobInPlan
 from ..planning.planned_jobs import (
     GangStart,
     JobOwner,
@@ -27,6 +32,7 @@ from ..planning.planned_jobs import (
     backfilling_queue,
     gang_members,
     job_of,
+    next_correction_ns,
 )
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, SkipUntil
@@ -36,7 +42,7 @@ from ..state.charges import user_headroom
 from ..state.event_rates import report_unschedulable
 from ..state.expected_ends import RestingPlan
 from ..state.headroom_reports import set_runnable
-from ..state.partition_state import PartitionState
+from ..state.partition_state import PartitionState, promises_all
 from ..state.placing import commit, count_accepted
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
@@ -61,11 +67,12 @@ _LATER_NS = 1_000_000_000
 
 
 class _WaitingJob(NamedTuple):
-    """An ask behind those with promises, that is tried by its walltime."""
+    """An ask that is tried when all have been walked: by its walltime, or by its promise."""
 
     rank: tuple[float, int, int]
     entry: ApplicationEntry
     ask: Ask
+    job: JobInPlan
 
 
 @final
@@ -82,6 +89,12 @@ class _Scope:
         """What has been refused since the last promise: an application, a size, and a walltime."""
         self.is_unclear = False
         """The RM's predicates have refused an ask, or are being asked: there is no rest."""
+        self.awaits_answer = False
+        """The last ask was not placed since the RM has not answered about it."""
+        self.keeps = promises_all(queue)
+        """All jobs are promised a start when they come."""
+        self.until_ns: int | None = None
+        """When time alone changes something."""
 
     @property
     def has_promises(self) -> bool:
@@ -150,11 +163,17 @@ class PlannedWalk:
             return self.has_result
         scopes = [scope for scope in self._scopes.values() if scope is not None]
         for scope in scopes:
+            if scope.keeps:
+                self.has_result = self._start_promised(scope)
+                if self.is_over:
+                    return self.has_result
+                continue
             scope.later.sort(key=itemgetter(0))
             for waiting in scope.later:
                 self.has_result = self._try_behind(scope, waiting.entry, waiting.ask)
                 if self.is_over:
                     return self.has_result
+            scope.until_ns = next_correction_ns(self._state) if scope.has_promises else None
         for scope in scopes:
             self._rest(scope)
         return False
@@ -177,7 +196,7 @@ class PlannedWalk:
     def _rest(self, scope: _Scope) -> None:
         """Have what is below a queue rest until the result may be another one."""
         state = self._state
-        until_ns = scope.jobs.next_correction_ns() if scope.has_promises else None
+        until_ns = scope.until_ns
         if scope.is_unclear:
             state.ends.rests.pop(scope.queue.path, None)
             until_ns = self._now_ns + _LATER_NS
@@ -225,13 +244,64 @@ class PlannedWalk:
         """Place an ask, promise it a start or leave it for later; return whether the cycle has a result."""
         if ask.required_node and not entry.facts.gang_waits:
             return self._try_required(scope, entry, ask)
-        if scope.is_full and scope.jobs.shortest_first:
+        if scope.keeps or (scope.is_full and scope.jobs.shortest_first):
             asks = (entry.facts.gang_waits and gang_members(entry)) or (ask,)
-            walltime_ns = job_of(self._state, JobOwner.of(entry), *asks).walltime_ns
-            rank = (float("inf") if walltime_ns is None else walltime_ns, ask.created_at_ns, len(scope.later))
-            scope.later.append(_WaitingJob(rank, entry, ask))
+            job = job_of(self._state, JobOwner.of(entry), *asks)
+            walltime_ns = float("inf") if job.walltime_ns is None else job.walltime_ns
+            rank = (walltime_ns, ask.created_at_ns, len(scope.later))
+            scope.later.append(_WaitingJob(rank, entry, ask, job))
             return False
         return self._try_behind(scope, entry, ask)
+
+    def _start_promised(self, scope: _Scope) -> bool:
+        """Start the first job whose promised start has come; return whether the cycle has a result.
+
+        One that does not start then, as the RM refuses its nodes, loses its promise, and the others are
+        planned without it.
+        """
+        unplanned = {waiting.job.key for waiting in scope.later if _is_unplanned(waiting)}
+        without = unplanned.copy()
+        while True:
+            kept = KeptPlan(self._state, scope.queue, [each.job for each in scope.later], without)
+            refused: set[str] = set()
+            for waiting in scope.later:
+                key = waiting.job.key
+                if key not in unplanned and not kept.starts_now(key):
+                    continue
+                if self._starts(scope, kept, waiting):
+                    kept.keep(started=key)
+                    return True
+                if self.ends_cycle:
+                    return False
+                if not scope.awaits_answer:
+                    refused.add(key)
+            if refused <= without:
+                break
+            without |= refused
+        kept.keep()
+        scope.until_ns = kept.next_change_ns()
+        for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
+            if ask.allocation_key in kept.promises and self._has_room(entry, ask):
+                _note_delay(self._state, entry, ask.allocation_key)
+        return False
+
+    def _starts(self, scope: _Scope, kept: KeptPlan, waiting: _WaitingJob) -> bool:
+        """Place a job where it leaves the promises of all others as they are."""
+        entry, ask, job = waiting.entry, waiting.ask, waiting.job
+        scope.awaits_answer = False
+        kept.set_aside(job)
+        try:
+            if entry.facts.gang_waits:
+                tried = self._place_gang(scope, entry, GangStart(kept, lambda: job))
+                scope.awaits_answer = tried is GangTry.LATER
+                return tried is GangTry.PLACED
+            if not self._has_room(entry, ask) or kept.plan.exceeded_limit(job) is not None:
+                return False
+            fitting = [node.node_id for node in self._state.nodes.fitting(ask.resource)]
+            without = frozenset(node_id for node_id in fitting if not kept.plan.fits_on(job, (node_id,)))
+            return self._place(scope, entry, ask, without)
+        finally:
+            kept.put_back(job)
 
     def _try_behind(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Place an ask that delays no promise; otherwise promise it a start if it may have one."""
@@ -252,18 +322,30 @@ class PlannedWalk:
             standing = jobs.standing(job)
             if standing.may_start:
                 return self._place(scope, entry, ask, standing.without)
-            state.notes.note(
-                entry.application, ask.allocation_key, RefusalReason.WOULD_DELAY.value, self._now_ns
-            )
+            _note_delay(self._state, entry, ask.allocation_key)
         if jobs.promise(job) is None:
             scope.refused.add(shape)
         return False
 
     def _try_gang(self, scope: _Scope, entry: ApplicationEntry) -> bool:
         """Place a gang whole where it delays no promise; otherwise promise it a start if it may have one."""
+        job = cache(lambda: job_of(self._state, JobOwner.of(entry), *gang_members(entry)))
+        tried = self._place_gang(scope, entry, GangStart(scope.jobs, job) if scope.has_promises else None)
+        if not isinstance(tried, GangRefused):
+            return tried is GangTry.PLACED
+        reason = tried.refusal.reason
+        if reason is RefusalReason.WOULD_DELAY:
+            _note_delay(self._state, entry, job().key)
+        may_have = reason in _PROMISED and not scope.is_full
+        if may_have and not any(ask.required_node for ask in gang_members(entry)):
+            scope.jobs.promise(job())
+        return False
+
+    def _place_gang(
+        self, scope: _Scope, entry: ApplicationEntry, start: GangStart | None
+    ) -> GangTry | GangRefused:
+        """Place a gang whole where it delays no promise; its application keeps why it was refused."""
         state, checks = self._state, self._state.node_checks
-        job = cache(lambda: job_of(state, JobOwner.of(entry), *gang_members(entry)))
-        start = GangStart(scope.jobs, job) if scope.has_promises else None
         walk = AskWalk(
             now_ns=self._now_ns,
             queue_path=entry.queue.path,
@@ -276,24 +358,16 @@ class PlannedWalk:
             keys_of_others=() if checks is None else checks.keys_to_skip(),
         )
         tried = place_gang(state, entry, walk, start)
-        if tried is GangTry.PLACED:
+        if isinstance(tried, GangRefused):
+            scope.is_unclear = scope.is_unclear or tried.rest is None
+            walk.refusals.append(tried.refusal)
+            entry.application.asks.next_candidate(walk)
+        elif tried is GangTry.PLACED:
             count_accepted(entry)
-            return True
-        if tried is GangTry.LATER:
+        else:
             scope.is_unclear = True
             self.ends_cycle = checks is not None and checks.ends_cycle
-            return False
-        assert isinstance(tried, GangRefused), "the other outcomes are above"
-        scope.is_unclear = scope.is_unclear or tried.rest is None
-        walk.refusals.append(tried.refusal)
-        entry.application.asks.next_candidate(walk)  # It keeps why its gang was refused.
-        reason = tried.refusal.reason
-        if reason is RefusalReason.WOULD_DELAY:
-            state.notes.note(entry.application, job().key, reason.value, self._now_ns)
-        may_have = reason in _PROMISED and not scope.is_full
-        if may_have and not any(ask.required_node for ask in gang_members(entry)):
-            scope.jobs.promise(job())
-        return False
+        return tried
 
     def _has_room(self, entry: ApplicationEntry, ask: Ask) -> bool:
         """Return whether an ask fits its queues, the limits of its user and a node."""
@@ -320,7 +394,7 @@ class PlannedWalk:
             fitting = state.nodes.fitting(ask.resource)
             return next((node for node in fitting if node.node_id not in without), None)
         if ask.allocation_key in checks.keys_to_skip():
-            scope.is_unclear = True
+            scope.is_unclear = scope.awaits_answer = True
             return None
         search = checks.first_allowed(ask, state.nodes, without=without)
         if search.refusals:
@@ -328,6 +402,7 @@ class PlannedWalk:
         for reason, times in search.refusals.items():
             state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
         scope.is_unclear = scope.is_unclear or search.pending or search.node is None
+        scope.awaits_answer = search.pending
         self.ends_cycle = search.pending and checks.ends_cycle
         node = search.node
         return None if node is None or node.node_id in without else node
@@ -353,3 +428,15 @@ class PlannedWalk:
             outcome.passed_over and state.node_checks is not None and state.node_checks.ends_cycle
         )
         return False
+
+
+def _note_delay(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:
+    state.notes.note(entry.application, allocation_key, RefusalReason.WOULD_DELAY.value, state.now_ns())
+
+
+def _is_unplanned(waiting: _WaitingJob) -> bool:
+    """Return whether a gang is not all there, or a member needs its node: then it is promised nothing."""
+    if not waiting.entry.facts.gang_waits:
+        return False
+    members = gang_members(waiting.entry)
+    return not members or any(ask.required_node for ask in members)

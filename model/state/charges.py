@@ -174,7 +174,7 @@ def uncount(
     )
     state.placed.uncount(allocation.ask, entry.queue.path)
     if state.ends.is_on:
-        state.ends.remove(allocation.ask)
+        state.ends.remove(allocation.ask, state.now_ns())
     state.changes += 1
     return group
 

@@ -4,7 +4,7 @@ An allocation is expected to end when it has run for its walltime. One that runs
 little later, by steps that grow, each time that it has not: the correction of Tsafrir, Etsion and Feitelson
 (2007). One without a walltime never ends in a plan.
 
-Nothing is kept while no queue backfills.
+Nothing is kept while no queue backfills. Where a queue promises all jobs a start, the promises are kept here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask
 
-__all__ = ["ExpectedEnds", "RestingPlan", "RunningWork", "assumed_walltime_ns", "corrected_end_ns"]
+__all__ = [
+    "ExpectedEnds",
+    "KeptPromise",
+    "KeptPromises",
+    "RestingPlan",
+    "RunningWork",
+    "assumed_walltime_ns",
+    "corrected_end_ns",
+]
 
 _MINUTE_NS: Final = 60 * 1_000_000_000
 _CORRECTIONS_NS: Final = tuple(
@@ -51,6 +59,22 @@ class RestingPlan(NamedTuple):
     """When time alone may."""
 
 
+class KeptPromise(NamedTuple):
+    """When a job is to start, and on which nodes, one for each of its sizes."""
+
+    start_ns: int
+    node_ids: tuple[str, ...]
+
+
+class KeptPromises(NamedTuple):
+    """The promises below one queue, as the last walk has left them."""
+
+    by_key: Mapping[str, KeptPromise]
+    """By the key of the job's first ask."""
+    stamp: tuple[int, ...]
+    """The counts of what gives room sooner than was planned."""
+
+
 @final
 class ExpectedEnds:
     """The allocations that run in a partition, with their walltimes. Owned by the partition."""
@@ -60,13 +84,24 @@ class ExpectedEnds:
         """Some queue backfills."""
         self.rests: dict[str, RestingPlan] = {}
         """Queues with backfilling, by path, that were walked without result."""
+        self.kept: dict[str, KeptPromises] = {}
+        """Of the queues that promise all jobs a start, by path."""
+        self.unplanned = 0
+        """Counts what gives room at another time than was planned: work that ends early or late, a reload."""
         self._running: dict[str, RunningWork] = {}
         self._is_stale = True
 
-    def switch(self, *, is_on: bool) -> None:
-        """Begin or cease to keep what runs: the configuration is another one."""
+    def switch(self, *, is_on: bool, keeping: Collection[str]) -> None:
+        """Begin or cease to keep what runs: the configuration is another one.
+
+        Args:
+            is_on: Some queue backfills.
+            keeping: The paths of the queues that promise all jobs a start.
+        """
         self.is_on = is_on
         self.rests.clear()
+        self.kept = {path: kept for path, kept in self.kept.items() if path in keeping}
+        self.unplanned += 1
         self.forget()
 
     def forget(self) -> None:
@@ -79,12 +114,13 @@ class ExpectedEnds:
         if not self._is_stale:
             self._running[allocation.ask.allocation_key] = _work(entry, allocation, group)
 
-    def remove(self, ask: Ask) -> None:
+    def remove(self, ask: Ask, now_ns: int) -> None:
         """Note that an allocation has ended; after a placeholder another one may run in its place."""
+        work = self._running.pop(ask.allocation_key, None)
+        if work is None or work.walltime_ns is None or work.begun_ns + work.walltime_ns != now_ns:
+            self.unplanned += 1
         if ask.placeholder:
             self.forget()
-        else:
-            self._running.pop(ask.allocation_key, None)
 
     def running(
         self, held: Callable[[], Iterator[tuple[ApplicationEntry, Allocation, str | None]]]

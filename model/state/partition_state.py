@@ -338,7 +338,8 @@ class PartitionState:
     def reorder(self) -> None:
         """Bring all orders up to date with a configuration, and have every leaf visited again."""
         self.tree.limits_changed()
-        self.ends.switch(is_on=_backfills(self.tree))
+        keeping = {queue.path for queue in self.tree if promises_all(queue)}
+        self.ends.switch(is_on=_backfills(self.tree), keeping=keeping)
         for queue in self.tree:
             queue.entries.rebuild()
             self.tree.refresh(queue)
@@ -362,6 +363,11 @@ class PartitionState:
 def _backfills(tree: QueueTree) -> bool:
     """Return whether a queue promises starts."""
     return any(queue.settings.backfill is not None for queue in tree)
+
+
+def promises_all(queue: Queue) -> bool:
+    """Return whether all jobs below a queue are promised a start when they come."""
+    return queue.settings.backfill is not None and queue.settings.backfill.keeps
 
 
 def checks_of(host: PartitionHost) -> NodeChecks | None:

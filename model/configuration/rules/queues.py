@@ -59,7 +59,7 @@ _FORMS: Final[Mapping[str, str]] = {
     RUNTIME_DEFAULT: "a duration above zero, such as '90m'",
     RUNTIME_MAX: "a duration above zero, such as '90m'",
     FAIR_HALF_LIFE: "a duration above zero, such as '7d'",
-    BACKFILL_RESERVATIONS: "a number from 0 to 1000",
+    BACKFILL_RESERVATIONS: "a number from 0 to 1000, or all",
     FAIR_WEIGHT: "a number from 1 to 1000000",
 }
 

@@ -107,11 +107,14 @@ def test_a_parent_alone_promises_starts() -> None:
     properties = {"backfill.reservations": "2", "backfill.order": "shortest"}
     found = [
         evaluate(properties, is_leaf=False).backfill,
+        evaluate({"backfill.reservations": "All"}, is_leaf=False).backfill,
         evaluate(properties, is_leaf=True).backfill,
         evaluate(properties | {"backfill.reservations": "0"}, is_leaf=False).backfill,
         evaluate({"backfill.order": "shortest"}, is_leaf=False).backfill,
     ]
-    assert [BackfillSettings(2, BackfillOrder.SHORTEST), None, None, None] == found
+    two = BackfillSettings(2, BackfillOrder.SHORTEST)
+    everyone = BackfillSettings(1000, BackfillOrder.QUEUE, keeps=True)
+    assert [two, everyone, None, None, None] == found
     assert {} == inherit(properties, {})
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from support.model.harness import Harness, a_resource
+from support.model.planned_days import is_placed, planned_start_of, send
 
 from licorne.model.explanation.explain import explain
 from licorne.model.explanation.planned_starts import PlannedStart
@@ -23,30 +24,14 @@ limits: [{limit: one user, users: [ada], maxresources: {vcore: 6}}]
 """
 
 
-def a_partition() -> Harness:
+def a_partition(promises: str = "1") -> Harness:
     """Return a node of ten, of which `q` has its six until second 100, and ada waits for six of it."""
-    harness = Harness(QUEUES, root=ROOT)
+    harness = Harness(QUEUES, root=ROOT.replace("1", promises, 1))
     harness.nodes("n1", capacity=a_resource(vcore=10_000))
     send(harness, "r1", "root.q", "eve", size=6, walltime="100s")
     harness.advance(1)
     send(harness, "h", "root.q", "ada", size=6, walltime="100s", priority=1)
     return harness
-
-
-def send(
-    harness: Harness, name: str, queue: str, user: str, *, size: int, walltime: str, priority: int = 0
-) -> None:
-    """Submit a job, an application with one ask, and run cycles."""
-    harness.submit(name, queue, user=user)
-    tags = {"walltime": walltime} if walltime else {}
-    size_of = a_resource(vcore=size * 1000)
-    assert harness.ask(name, application_id=name, resource=size_of, tags=tags, priority=priority) == ()
-    harness.run_until_idle()
-
-
-def is_placed(harness: Harness, name: str) -> bool:
-    """Return whether a job runs."""
-    return not harness.state.entries[name].facts.pending
 
 
 @dataclass(frozen=True)
@@ -69,19 +54,13 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("promises", ["1", "all"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_promise_keeps_room_under_each_limit(case: Behind) -> None:
+def test_a_promise_keeps_room_under_each_limit(case: Behind, promises: str) -> None:
     """A job starts before one with a promise if neither a node nor a limit that both have is short then."""
-    harness = a_partition()
+    harness = a_partition(promises)
     send(harness, "b", case.queue, case.user, size=case.size, walltime=case.walltime)
     assert (False, case.starts) == (is_placed(harness, "h"), is_placed(harness, "b"))
-
-
-def planned_start_of(harness: Harness, name: str) -> PlannedStart | None:
-    """Return when the ask of a job is expected to start."""
-    explanation = explain(harness.state, name)
-    assert explanation is not None
-    return explanation.waiting[0].planned_start
 
 
 def test_an_explanation_has_the_planned_starts() -> None:

@@ -11,7 +11,18 @@ from typing import Final
 
 from support.model.harness import Harness, a_resource
 
-__all__ = ["PooledJob", "starts_by_rule", "starts_in_partition"]
+from licorne.model.explanation.explain import explain
+from licorne.model.explanation.planned_starts import PlannedStart
+
+__all__ = [
+    "PooledJob",
+    "is_placed",
+    "kept_starts_by_rule",
+    "planned_start_of",
+    "send",
+    "starts_by_rule",
+    "starts_in_partition",
+]
 
 _HORIZON: Final = 1600
 
@@ -75,22 +86,61 @@ def _next_moment(jobs: list[PooledJob], ends: dict[PooledJob, int], now: int) ->
     return min(moment for moment in (*(job.submitted for job in jobs), *ends.values()) if moment > now)
 
 
+def _planned_room(pool: int, started: dict[PooledJob, int], now: int) -> list[int]:
+    """Return the free room of each second from now on, if all that runs ends by its walltime."""
+    free = [pool] * _HORIZON
+    for job, start in started.items():
+        if start + job.runs > now:
+            for second in range(start + job.walltime - now):
+                free[second] -= job.size
+    return free
+
+
 def starts_by_rule(jobs: list[PooledJob], pool: int, depth: int, *, shortest: bool = False) -> list[int]:
     """Return when each job starts if so many have promises; jobs are in the order of their submission."""
     started: dict[PooledJob, int] = {}
     now = 0
     while len(started) < len(jobs):
-        free = [pool] * _HORIZON
-        for job, start in started.items():
-            if start + job.runs > now:
-                for second in range(start + job.walltime - now):
-                    free[second] -= job.size
+        free = _planned_room(pool, started, now)
         waiting = [job for job in jobs if job.submitted <= now and job not in started]
         chosen = _next_start(free, waiting, depth, shortest=shortest)
         if chosen is None:
             now = _next_moment(jobs, {job: start + job.runs for job, start in started.items()}, now)
         else:
             started[chosen] = now
+    return [started[job] for job in jobs]
+
+
+def _moved_up(free: list[int], promised: dict[PooledJob, int], now: int) -> None:
+    """Take each job out of the plan, in order, and put it in again where it starts sooner."""
+    for job, start in [*promised.items()]:
+        others = free
+        for other, begin in promised.items():
+            if other is not job:
+                others = _less(others, other, begin - now)
+        promised[job] = min(start, now + _first_fit(others, job))
+
+
+def kept_starts_by_rule(jobs: list[PooledJob], pool: int) -> list[int]:
+    """Return when each job starts if each is promised a start when it comes; jobs are in that order."""
+    promised: dict[PooledJob, int] = {}
+    started: dict[PooledJob, int] = {}
+    now = 0
+    while len(started) < len(jobs):
+        free = _planned_room(pool, started, now)
+        if any(start + job.runs == now and job.runs < job.walltime for job, start in started.items()):
+            _moved_up(free, promised, now)
+        for job in jobs:
+            if job.submitted == now:
+                plan = free
+                for other, begin in promised.items():
+                    plan = _less(plan, other, begin - now)
+                promised[job] = now + _first_fit(plan, job)
+        started |= {job: start for job, start in promised.items() if start == now}
+        promised = {job: start for job, start in promised.items() if start > now}
+        ends = {job: start + job.runs for job, start in started.items()}
+        moments = [*promised.values(), *ends.values(), *(job.submitted for job in jobs)]
+        now = min((moment for moment in moments if moment > now), default=now)
     return [started[job] for job in jobs]
 
 
@@ -114,10 +164,15 @@ def _submit(harness: Harness, name: str, job: PooledJob, *, gangs: bool) -> None
         assert harness.ask(key, application_id=name, resource=size, tags=tags) == ()
 
 
+def _following(jobs: list[PooledJob], ends: dict[PooledJob, int], now: int, depth: int | str) -> int:
+    """Return the next moment to look at; a promised start may come where nothing else happens."""
+    return now + 1 if depth == "all" else _next_moment(jobs, ends, now)
+
+
 def starts_in_partition(
     jobs: list[PooledJob],
     pool: int,
-    depth: int,
+    depth: int | str,
     *,
     shortest: bool = False,
     gangs: bool = False,
@@ -149,7 +204,30 @@ def starts_in_partition(
                 ends[index] = now + jobs[index].runs
         assert harness.clock.now_ns() - began == now * 1_000_000_000
         if len(ends) < len(jobs):
-            following = _next_moment(jobs, {jobs[index]: end for index, end in ends.items()}, now)
+            following = _following(jobs, {jobs[index]: end for index, end in ends.items()}, now, depth)
             harness.advance(following - now)
             now = following
     return [ends[index] - job.runs for index, job in enumerate(jobs)]
+
+
+def send(
+    harness: Harness, name: str, queue: str, user: str, *, size: int, walltime: str, priority: int = 0
+) -> None:
+    """Submit a job, an application with one ask, and run cycles."""
+    harness.submit(name, queue, user=user)
+    tags = {"walltime": walltime} if walltime else {}
+    size_of = a_resource(vcore=size * 1000)
+    assert harness.ask(name, application_id=name, resource=size_of, tags=tags, priority=priority) == ()
+    harness.run_until_idle()
+
+
+def is_placed(harness: Harness, name: str) -> bool:
+    """Return whether a job runs."""
+    return not harness.state.entries[name].facts.pending
+
+
+def planned_start_of(harness: Harness, name: str) -> PlannedStart | None:
+    """Return when the ask of a job is expected to start."""
+    explanation = explain(harness.state, name)
+    assert explanation is not None
+    return explanation.waiting[0].planned_start

@@ -137,9 +137,9 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
     **{
         f"a number of promises of {text!r} is refused": (
             below_root(f"- {{name: a, parent: true, properties: {{backfill.reservations: §{text}}}}}"),
-            f"backfill.reservations is {text!r}, and must be a number from 0 to 1000",
+            f"backfill.reservations is {text!r}, and must be a number from 0 to 1000, or all",
         )
-        for text in ("-1", "1001", "all", "1.5")
+        for text in ("-1", "1001", "every", "1.5")
     },
     "an order of backfilling is one of two": (
         below_root("- {name: a, parent: true, properties: {backfill.order: §shortes}}"),

@@ -1,0 +1,177 @@
+"""The plan of all jobs below a queue that promises each a start when it comes: conservative backfilling.
+
+A promise is kept: who comes later starts no sooner than leaves it as it is. It moves in three cases alone.
+
+* *Room comes sooner than planned*: work ends before its walltime, a node comes, a job is withdrawn or planned
+  elsewhere. Then each job in order is taken out of the plan and put in again at the first moment at which it
+  fits beside all others. So none moves back.
+* *It cannot be kept*: a node goes, work does not end when it was expected to, a limit is lowered.
+* *A job comes that goes first*, by its priority or its queue's share.
+
+In the last two cases the jobs are planned in order: each keeps its promise if it fits beside those before it,
+and has the first moment at which it does otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, final
+
+from ..queues.queue import Queue
+from ..resources.resource import Resource
+from ..state.expected_ends import KeptPromise, KeptPromises
+from ..state.partition_state import PartitionState
+from .plan import JobInPlan, NoPlan, Promise
+from .planned_jobs import Standing, bare_plan, next_correction_ns
+
+__all__ = ["PROMISES_MAX", "KeptPlan"]
+
+PROMISES_MAX: Final = 1000
+"""How many jobs have promises; those behind them wait until they are among them."""
+_NOTHING_KEPT: Final = KeptPromises({}, ())
+_NO_ROOM: Final = Standing(may_start=False)
+
+
+@final
+class KeptPlan:
+    """The promises to all jobs below a queue, found from those that were kept.
+
+    Args:
+        state: The partition; nothing of it is changed but by `keep`.
+        queue: The queue.
+        jobs: What waits below it, in order.
+        without: The keys of jobs that get no promise.
+    """
+
+    def __init__(
+        self,
+        state: PartitionState,
+        queue: Queue,
+        jobs: Sequence[JobInPlan],
+        without: Collection[str] = (),
+    ) -> None:
+        self._state = state
+        self._path = queue.path
+        self._bare = bare_plan(state)
+        self.plan = self._bare.copy()
+        """What runs, and what is promised, ends as expected."""
+        self.promises: dict[str, Promise] = {}
+        """By the key of their job; in order, but for those that have moved."""
+        self.reasons: dict[str, NoPlan] = {}
+        """Why jobs have no promise, by their key."""
+        self._kept = 0
+        """How many promises are kept as they were."""
+        self._stamp = (state.ends.unplanned, state.node_changes)
+        planned = [job for job in jobs[:PROMISES_MAX] if job.key not in without]
+        self._make(planned, state.ends.kept.get(self._path, _NOTHING_KEPT))
+
+    def _make(self, jobs: Sequence[JobInPlan], kept: KeptPromises) -> None:
+        known = [index for index, job in enumerate(jobs) if job.key in kept.by_key]
+        old = known[-1] + 1 if known else 0
+        for job in jobs[:old]:
+            self._promise(job, kept.by_key.get(job.key))
+        lost = len(kept.by_key) - self._kept
+        if kept.stamp != self._stamp or lost:
+            for job in jobs[:old]:
+                self._move_up(job)
+        for job in jobs[old:]:
+            self._promise(job)
+
+    def _promise(self, job: JobInPlan, kept: KeptPromise | None = None) -> None:
+        """Promise a job what it was promised, or else the first moment at which it fits."""
+        if kept is not None and len(kept.node_ids) == len(job.sizes):
+            promise = Promise(job, max(kept.start_ns, self.plan.now_ns), kept.node_ids)
+            if self.plan.fits(promise):
+                self._take(promise)
+                self._kept += 1
+                return
+        found = self.plan.earliest(job)
+        if isinstance(found, NoPlan):
+            self.reasons[job.key] = found
+        else:
+            self._take(found)
+
+    def _take(self, promise: Promise) -> None:
+        self.plan.take(promise)
+        self.promises[promise.job.key] = promise
+
+    def _move_up(self, job: JobInPlan) -> None:
+        """Put a job in again where it starts sooner."""
+        promise = self.promises.get(job.key)
+        if promise is None or promise.start_ns <= self.plan.now_ns:
+            return
+        self.plan.give_back(promise)
+        found = self.plan.earliest(job)
+        sooner = isinstance(found, Promise) and found.start_ns < promise.start_ns
+        self._take(found if isinstance(found, Promise) and sooner else promise)
+
+    def keep(self, started: str = "") -> None:
+        """Keep the promises for the next walk, but for that of the job that has started."""
+        self._state.ends.kept[self._path] = KeptPromises(
+            {
+                key: KeptPromise(promise.start_ns, promise.node_ids)
+                for key, promise in self.promises.items()
+                if key != started
+            },
+            self._stamp,
+        )
+
+    def starts_now(self, key: str) -> bool:
+        """Return whether the promised start of a job has come."""
+        promise = self.promises.get(key)
+        return promise is not None and promise.start_ns <= self.plan.now_ns
+
+    def next_change_ns(self) -> int | None:
+        """Return when time alone changes something: a promised start, or work that has not ended by then."""
+        starts = (promise.start_ns for promise in self.promises.values())
+        moments = [start_ns for start_ns in starts if start_ns > self.plan.now_ns]
+        correction_ns = next_correction_ns(self._state)
+        return min(moments if correction_ns is None else [*moments, correction_ns], default=None)
+
+    # ----------------------------------------------------------------- one job beside all others
+
+    def set_aside(self, job: JobInPlan) -> None:
+        """Take the promise of a job out of the plan, until `put_back`: what is asked then is about others."""
+        promise = self.promises.get(job.key)
+        if promise is not None:
+            self.plan.give_back(promise)
+
+    def put_back(self, job: JobInPlan) -> None:
+        """Take the promise of a job into the plan again."""
+        promise = self.promises.get(job.key)
+        if promise is not None:
+            self.plan.take(promise)
+
+    def standing_on(self, job: JobInPlan, node_ids: Sequence[str]) -> Standing:
+        """Return whether a job that is set aside may start now on nodes, one for each of its sizes."""
+        limit = self.plan.exceeded_limit(job)
+        if limit is None and self.plan.fits_on(job, node_ids):
+            return Standing(may_start=True)
+        return Standing(may_start=False, delays=self._delayed_by(job, node_ids), limit=limit)
+
+    def standing(self, job: JobInPlan) -> Standing:
+        """Return whether a job of one size that is set aside may start now on a node that has room for it."""
+        now = job._replace(walltime_ns=1)
+        usable = [node.node_id for node in self._state.nodes if node.usable]
+        found = [
+            self.standing_on(job, (node_id,)) for node_id in usable if self._bare.fits_on(now, (node_id,))
+        ]
+        return next((each for each in found if each.may_start), found[0] if found else _NO_ROOM)
+
+    def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
+        """Return what promises leave a job for its walltime of the nodes that they are for."""
+        now_ns, walltime_ns = self.plan.now_ns, job.walltime_ns
+        node_ids = {node_id for promise in self.promises.values() for node_id in promise.node_ids}
+        return {node_id: self.plan.room_at(node_id, now_ns, walltime_ns) for node_id in node_ids}
+
+    def _delayed_by(self, job: JobInPlan, node_ids: Sequence[str]) -> Promise | None:
+        """Return the first promise that cannot be kept if a job starts on nodes now."""
+        trial = self._bare.copy()
+        trial.take(Promise(job, trial.now_ns, tuple(node_ids)))
+        for promise in self.promises.values():
+            if promise.job.key == job.key:
+                continue
+            if not trial.fits(promise):
+                return promise
+            trial.take(promise)
+        return None

@@ -1,0 +1,193 @@
+"""Backfilling with a promise for each job: what keeps the promises, what moves them and what ends them."""
+
+from __future__ import annotations
+
+import pytest
+from support.model.builders import FakePredicates, an_application_submission, an_ask_submission
+from support.model.harness import Harness, a_resource
+from support.model.planned_days import is_placed, planned_start_of, send
+
+from licorne.model.explanation.dry_run import dry_run_application
+from licorne.model.explanation.explain import explain
+from licorne.model.explanation.planned_starts import PlannedStart
+from licorne.model.planning import kept_plan
+from licorne.model.values.messages import NodeAction
+
+SECOND_NS = 1_000_000_000
+ROOT = 'properties: {backfill.reservations: "all"}'
+
+
+def a_pool(*capacities: int, root: str = ROOT, predicates: FakePredicates | None = None) -> Harness:
+    """Return a partition with nodes `n1`, `n2` and so on, and one leaf."""
+    harness = Harness(root=root, predicates=predicates)
+    for number, capacity in enumerate(capacities, 1):
+        harness.nodes(f"n{number}", capacity=a_resource(vcore=capacity * 1000))
+    return harness
+
+
+def submit(harness: Harness, name: str, size: int, walltime: int | None, *, priority: int = 0) -> None:
+    """Submit a job, whose walltime is in seconds, and run cycles."""
+    text = "" if walltime is None else f"{walltime}s"
+    send(harness, name, "root.leaf", "eve", size=size, walltime=text, priority=priority)
+
+
+def starts(harness: Harness, *names: str) -> list[int | str]:
+    """Return in how many seconds jobs are to start, 0 for one that runs; a reason if that is not known."""
+    return [_start(harness, name) for name in names]
+
+
+def _start(harness: Harness, name: str) -> int | str:
+    if is_placed(harness, name):
+        return 0
+    planned = planned_start_of(harness, name)
+    assert planned is not None
+    if planned.start_ns is None:
+        return planned.reason
+    assert planned.is_promised
+    return (planned.start_ns - harness.clock.now_ns()) // SECOND_NS
+
+
+def three_waiting(*capacities: int, predicates: FakePredicates | None = None) -> Harness:
+    """Return a pool on which `a` has seven for 10 s, while `b`, `c` and `d` wait or run beside it."""
+    harness = a_pool(*(capacities or (10,)), predicates=predicates)
+    submit(harness, "a", 7, 10)
+    submit(harness, "b", 5, 20)
+    submit(harness, "c", 5, 10)
+    submit(harness, "d", 2, 11)
+    return harness
+
+
+def test_a_job_that_has_room_waits_for_the_promises_of_all_before_it() -> None:
+    """The first two start together, and the third would delay one of them."""
+    assert [10, 10, 20] == starts(three_waiting(), "b", "c", "d")
+
+
+def test_an_explanation_names_the_promise_that_a_job_would_delay() -> None:
+    """It is the one of the second job: the first one still has room."""
+    explanation = explain(three_waiting().state, "d")
+    assert explanation is not None
+    (blocker,) = explanation.waiting[0].blockers
+    expected = (
+        "c",
+        "it would end in 11s, 1s after c is to get n1 in 10s",
+        "a walltime of at most 10s instead of 11s",
+    )
+    assert expected == (blocker.subject, blocker.detail, blocker.change)
+
+
+def test_who_comes_first_is_planned_before_the_others() -> None:
+    """A job with a higher priority takes the first moment; who does not fit beside it moves."""
+    harness = three_waiting()
+    submit(harness, "urgent", 8, 5, priority=9)
+    assert [10, 15, 15, 0] == starts(harness, "urgent", "b", "c", "d")
+
+
+def test_who_is_withdrawn_lets_the_others_move_up() -> None:
+    """As if it had ended before its time."""
+    harness = three_waiting()
+    harness.withdraw("c")
+    harness.run_until_idle()
+    assert [10, 0] == starts(harness, "b", "d")
+
+
+def test_a_node_that_goes_moves_the_promises_that_it_had() -> None:
+    """The others are kept."""
+    harness = three_waiting(10, 6)
+    assert [0, 10, 0] == starts(harness, "b", "c", "d")
+    harness.update_node("n1", NodeAction.DRAIN_NODE)
+    harness.run_until_idle()
+    assert [20] == starts(harness, "c")
+
+
+def test_a_node_that_comes_is_used_at_once() -> None:
+    """Nothing waits for a promise that can be better."""
+    harness = three_waiting()
+    harness.nodes("n2", capacity=a_resource(vcore=12_000))
+    harness.run_until_idle()
+    assert [0, 0, 0] == starts(harness, "b", "c", "d")
+
+
+def test_work_that_does_not_end_moves_the_promises_until_it_ends() -> None:
+    """It is expected a minute later; when it ends before, all move up."""
+    harness = three_waiting()
+    harness.partition.schedule_wakeups()
+    harness.wait(10)
+    moved = starts(harness, "b", "c", "d")
+    harness.advance(3)
+    harness.release("a", application_id="a")
+    harness.run_until_idle()
+    assert ([60, 60, 0], [0, 8]) == (moved, starts(harness, "b", "c"))
+
+
+def test_promises_are_kept_over_a_reload() -> None:
+    """What a later configuration says elsewhere is no reason to plan anew."""
+    harness = three_waiting()
+    kept = harness.state.ends.kept["root"].by_key
+    harness.reload("- name: leaf\n- name: other", root=ROOT)
+    harness.run_until_idle()
+    assert kept == harness.state.ends.kept["root"].by_key
+
+
+def test_promises_end_with_the_setting() -> None:
+    """A queue that promises one job alone keeps nothing."""
+    harness = three_waiting()
+    harness.reload("- name: leaf", root=ROOT.replace("all", "1"))
+    harness.run_until_idle()
+    assert ({}, True) == (harness.state.ends.kept, is_placed(harness, "d"))
+
+
+def test_a_job_whose_nodes_the_manager_refuses_holds_no_room() -> None:
+    """Others are planned as if it were not there."""
+    predicates = FakePredicates(refused={("b", "n1"): "taint"})
+    harness = a_pool(10, predicates=predicates)
+    submit(harness, "b", 8, 20)
+    submit(harness, "c", 5, 10)
+    assert (False, True) == (is_placed(harness, "b"), is_placed(harness, "c"))
+
+
+def test_a_job_without_a_walltime_starts_where_it_may_stay_for_ever() -> None:
+    """It leaves all promises as they are, also those to come to none."""
+    harness = a_pool(10)
+    submit(harness, "a", 6, 10)
+    submit(harness, "b", 6, 10)
+    submit(harness, "small", 4, None)
+    submit(harness, "large", 5, None)
+    submit(harness, "behind", 10, 10)
+    expected = [10, 0, 20, "2 allocations on its nodes have no walltime"]
+    harness.run_until_idle()
+    assert expected[:3] == starts(harness, "b", "small", "large")
+    assert ["1 allocation on its nodes has no walltime"] == starts(harness, "behind")
+
+
+def test_a_new_ask_is_promised_a_start_behind_all_that_waits() -> None:
+    """A dry run says when, and nothing is kept of it."""
+    harness = three_waiting()
+    submission = an_ask_submission("new", "new", resource=a_resource(vcore=9_000), tags={"walltime": "5s"})
+    run = dry_run_application(harness.state, an_application_submission("new"), submission)
+    assert run.ask is not None
+    planned = run.ask.planned_start
+    at_ns = harness.clock.now_ns() + 31 * SECOND_NS
+    assert PlannedStart(start_ns=at_ns, node_id="n1", is_promised=True) == planned
+    assert "new" not in harness.state.ends.kept["root"].by_key
+
+
+def test_so_many_jobs_have_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those behind wait until they are among the first, and say so."""
+    monkeypatch.setattr(kept_plan, "PROMISES_MAX", 2)
+    harness = three_waiting()
+    assert [10, 10, "1000 jobs or more wait before it"] == starts(harness, "b", "c", "d")
+    harness.withdraw("b")
+    harness.run_until_idle()
+    assert [10, 0] == starts(harness, "c", "d")
+
+
+def test_a_gang_with_a_member_that_needs_its_node_starts_beside_the_promises() -> None:
+    """It is promised nothing, and delays nothing."""
+    harness = three_waiting()
+    for name, walltime in (("long", "11s"), ("short", "10s")):
+        harness.submit(name, tags={"gangSize": "2", "walltime": walltime})
+        for key, node_id in ((f"{name}-1", "n1"), (f"{name}-2", "")):
+            size = a_resource(vcore=1_000)
+            harness.ask(key, application_id=name, resource=size, required_node=node_id)
+    harness.run_until_idle()
+    assert (False, True) == (is_placed(harness, "long"), is_placed(harness, "short"))
