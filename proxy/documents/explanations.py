@@ -1,4 +1,4 @@
-"""The documents of explanations, dry runs and the asks that are tried next, in data and in sentences."""
+"""The documents of explanations, dry runs and the asks that are tried next, as data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from .fields import (
 
 __all__ = [
     "BlockerDocument",
-    "BlockerLineDocument",
     "DryRunAnswerDocument",
     "DryRunApplicationDocument",
     "DryRunAskDocument",
@@ -40,26 +39,20 @@ __all__ = [
     "ExplanationDocument",
     "GangDocument",
     "LackDocument",
-    "LineDocument",
     "NearestNodeDocument",
     "NextAskDocument",
     "NextAsksDocument",
     "NodeAnswersDocument",
     "NotedDocument",
     "PlaceDocument",
+    "PlannedStartDocument",
     "PreemptionDocument",
-    "PreemptionLinesDocument",
     "ProspectDocument",
-    "ProspectLinesDocument",
     "QuantityMessageDocument",
     "RefusingNodesDocument",
     "ResourceMessageDocument",
     "RuleAnswerDocument",
-    "SentencesDocument",
-    "SettingDocument",
     "VictimDocument",
-    "VictimLineDocument",
-    "WaitingDocument",
 ]
 
 
@@ -269,88 +262,21 @@ class ExplainedAskDocument(TypedDict):
     nodes: NodeAnswersDocument | None
     noted: list[NotedDocument]
     """What cycles have noted on it."""
+    plannedStart: NotRequired[PlannedStartDocument]
+    """When it is expected to start; absent where nothing is planned for it."""
 
 
-class SettingDocument(TypedDict):
-    """The line of the configuration behind something."""
+class PlannedStartDocument(TypedDict):
+    """When an ask is expected to start, if all that runs ends when it is expected to."""
 
-    line: int
-    column: int
-    path: str
-    text: str
-
-
-class LineDocument(TypedDict):
-    """A sentence, with the line of the configuration behind it."""
-
-    text: str
-    setting: SettingDocument | None
-
-
-class BlockerLineDocument(TypedDict):
-    """A blocker, in sentences."""
-
-    text: str
-    setting: SettingDocument | None
-    lacks: list[LineDocument]
-    changes: list[str]
-
-
-class WaitingDocument(TypedDict):
-    """Asks that wait for the same reasons."""
-
-    key: str
-    text: str
-    free: bool
-    """Nothing blocks them."""
-    reserved: str
-    """The node that is reserved for it; empty for none."""
-    blockers: list[BlockerLineDocument]
-    nodes: list[str]
-    noted: list[str]
-
-
-class VictimLineDocument(TypedDict):
-    """A victim, in sentences."""
-
-    title: str
-    why: str
-
-
-class ProspectLinesDocument(TypedDict):
-    """What would be preempted for an ask, in sentences."""
-
-    text: str
-    why: str
-    victims: list[VictimLineDocument]
-
-
-class PreemptionLinesDocument(TypedDict):
-    """A preemption, in sentences."""
-
-    text: str
-    lines: list[str]
-
-
-class SentencesDocument(TypedDict):
-    """An explanation in sentences."""
-
-    applicationID: str
-    headline: str
-    state: ApplicationStateName
-    rejection: str
-    draining: bool
-    rules: list[LineDocument]
-    blockers: list[BlockerLineDocument]
-    places: list[LineDocument]
-    waiting: list[WaitingDocument]
-    """Asks that wait, those with one answer together."""
-    more: int
-    """How many groups of asks are not shown."""
-    victims: list[ProspectLinesDocument]
-    others: list[str]
-    preemptions: list[PreemptionLinesDocument]
-    loops: int
+    time: TimeNs | None
+    """Null if that cannot be said."""
+    nodeID: str | None
+    """The node; null without a time."""
+    isPromised: bool
+    """No ask behind it may start if that would delay it."""
+    whyNot: str | None
+    """Why there is no time."""
 
 
 class DryRunUserDocument(TypedDict, total=False):
@@ -438,6 +364,8 @@ class DryRunAnswerDocument(TypedDict):
     place: PlaceDocument | None
     blockers: list[BlockerDocument]
     nodes: NodeAnswersDocument | None
+    plannedStart: NotRequired[PlannedStartDocument]
+    """When it would be expected to start; absent where nothing is planned for it."""
 
 
 class DryRunDocument(TypedDict):

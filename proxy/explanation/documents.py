@@ -11,6 +11,7 @@ from ...model.explanation import (
     Place,
 )
 from ...model.explanation.next_asks import NextAsk, NextAsks
+from ...model.explanation.planned_starts import PlannedStart
 from ...model.explanation.victims import Prospect
 from ...model.placement import RuleOutcome
 from ...model.resources.quantities import saturate
@@ -28,6 +29,7 @@ from ..documents.explanations import (
     NextAsksDocument,
     NodeAnswersDocument,
     PlaceDocument,
+    PlannedStartDocument,
     PreemptionDocument,
     ProspectDocument,
     RuleAnswerDocument,
@@ -40,6 +42,7 @@ __all__ = [
     "next_asks_document",
     "nodes_document",
     "place_document",
+    "planned_start_document",
     "prospect_document",
     "rule_document",
 ]
@@ -134,6 +137,16 @@ def nodes_document(nodes: NodeSummary) -> NodeAnswersDocument:
     }
 
 
+def planned_start_document(planned_start: PlannedStart) -> PlannedStartDocument:
+    """Return the document of when an ask is expected to start, or of why that cannot be said."""
+    return {
+        "time": planned_start.start_ns,
+        "nodeID": planned_start.node_id or None,
+        "isPromised": planned_start.is_promised,
+        "whyNot": planned_start.reason or None,
+    }
+
+
 def next_asks_document(found: NextAsks, where: Where) -> NextAsksDocument:
     """Return the document of the asks that are tried next."""
     return {
@@ -211,7 +224,7 @@ def _gang(explanation: Explanation) -> GangDocument | None:
 
 
 def _ask(ask: AskExplanation, where: Where, now_ns: int) -> ExplainedAskDocument:
-    return {
+    document: ExplainedAskDocument = {
         "allocationKey": ask.allocation_key,
         "status": ask.status.name,
         "resource": _quantities(ask.resource),
@@ -227,6 +240,9 @@ def _ask(ask: AskExplanation, where: Where, now_ns: int) -> ExplainedAskDocument
         "nodes": nodes_document(ask.nodes) if ask.nodes is not None else None,
         "noted": [{"text": noted.text, "count": noted.count, "last": noted.last_ns} for noted in ask.noted],
     }
+    if ask.planned_start is not None:
+        document["plannedStart"] = planned_start_document(ask.planned_start)
+    return document
 
 
 def _preemption(record: PreemptionRecord) -> PreemptionDocument:

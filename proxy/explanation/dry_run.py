@@ -13,7 +13,13 @@ from ...model.resources.texts import resource_from_texts
 from ...model.values.allocation import REQUIRED_NODE_TAG
 from ..documents.explanations import DryRunAnswerDocument, DryRunDocument
 from ..si import si_pb2 as si
-from .documents import blocker_document, nodes_document, place_document, rule_document
+from .documents import (
+    blocker_document,
+    nodes_document,
+    place_document,
+    planned_start_document,
+    rule_document,
+)
 from .sentences import Where, place_line
 from .text import TextLine, blocker_lines, node_lines, planned_start_lines, rule_lines
 
@@ -63,6 +69,8 @@ def dry_run_document(run: DryRun, where: Where) -> DryRunDocument:
             "blockers": [blocker_document(blocker, where, run.time_ns) for blocker in run.ask.blockers],
             "nodes": nodes_document(run.ask.nodes) if run.ask.nodes is not None else None,
         }
+        if run.ask.planned_start is not None:
+            ask["plannedStart"] = planned_start_document(run.ask.planned_start)
     return {
         "time": run.time_ns,
         "partition": run.partition,

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from ...model.configuration.durations import short_duration_text
 from ...model.configuration.positions import Position
 from ...model.explanation import Blocker, Lack, NearMiss, NodeSummary, NodeTally, Place, SubjectKind
+from ...model.explanation.planned_starts import PlannedStart
 from ...model.resources.quantity_texts import quantity_text
 from ...model.values.refusals import RefusalReason
 from ..terminal.tables import counted
@@ -19,6 +20,7 @@ __all__ = [
     "miss_line",
     "place_line",
     "place_of",
+    "planned_start_text",
     "sentence",
     "tally_line",
     "what_blocks",
@@ -199,6 +201,15 @@ def miss_line(miss: NearMiss) -> str:
     """Return which node lacks least, and what it lacks."""
     lacks = ", ".join(f"{lack.name} {quantity_text(lack.name, lack.missing)}" for lack in miss.lacks)
     return f"nearest: {miss.node_id} lacks {lacks}"
+
+
+def planned_start_text(planned_start: PlannedStart, now_ns: int) -> str:
+    """Return when an ask is expected to start, or why that cannot be said."""
+    if planned_start.start_ns is None:
+        return f"no expected start: {planned_start.reason}"
+    when = short_duration_text(planned_start.start_ns - now_ns)
+    start = "promised a start" if planned_start.is_promised else "expected to start"
+    return f"{start} on {planned_start.node_id} in {when}"
 
 
 def place_line(place: Place, where: Where) -> str:

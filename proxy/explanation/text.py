@@ -19,6 +19,7 @@ from .sentences import (
     miss_line,
     place_line,
     place_of,
+    planned_start_text,
     tally_line,
     what_blocks,
     withheld_lines,
@@ -118,14 +119,8 @@ def node_lines(nodes: NodeSummary, depth: int) -> Iterator[TextLine]:
 
 def planned_start_lines(planned_start: PlannedStart | None, now_ns: int, depth: int) -> Iterator[TextLine]:
     """Write when an ask is expected to start, where that is planned."""
-    if planned_start is None:
-        return
-    if planned_start.start_ns is None:
-        yield TextLine(f"no expected start: {planned_start.reason}", depth)
-        return
-    when = short_duration_text(planned_start.start_ns - now_ns)
-    start = "promised a start" if planned_start.is_promised else "expected to start"
-    yield TextLine(f"{start} on {planned_start.node_id} in {when}", depth)
+    if planned_start is not None:
+        yield TextLine(planned_start_text(planned_start, now_ns), depth)
 
 
 def _gang_lines(explanation: Explanation) -> Iterator[TextLine]:

@@ -13,15 +13,15 @@ from ...model.explanation.victims import Prospect
 from ...model.nodes.node import NodeFacts
 from ...model.resources.quantity_texts import resource_text
 from ...model.values.allocation import Allocation
-from ..documents.explanations import (
+from ..documents.pages import PageAllocationDocument, PageNodeDocument
+from ..documents.sentences import (
     BlockerLineDocument,
     ProspectLinesDocument,
     SentencesDocument,
     SettingDocument,
     WaitingDocument,
 )
-from ..documents.pages import PageAllocationDocument, PageNodeDocument
-from ..explanation.sentences import changes_of, lack_line, place_line, what_blocks
+from ..explanation.sentences import changes_of, lack_line, place_line, planned_start_text, what_blocks
 from ..explanation.text import answer_of, ask_headline, headline, node_lines, other_asks, preemption_headline
 
 __all__ = ["ConfigurationLines", "explanation_document", "node_document"]
@@ -115,7 +115,7 @@ def _waiting(
     ask = asks[0]
     assert ask.status is AskStatus.WAITING, f"{ask.allocation_key} does not wait: please report"
     free = not ask.blockers and not explanation.blockers
-    return {
+    document: WaitingDocument = {
         "key": ask.allocation_key,
         "text": ask_headline(asks, explanation),
         "free": free,
@@ -127,6 +127,9 @@ def _waiting(
             for noted in ask.noted
         ],
     }
+    if ask.planned_start is not None:
+        document["start"] = planned_start_text(ask.planned_start, explanation.time_ns)
+    return document
 
 
 def _blocker(blocker: Blocker, lines: ConfigurationLines, now_ns: int) -> BlockerLineDocument:

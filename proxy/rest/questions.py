@@ -20,7 +20,6 @@ from ..documents.explanations import (
     DryRunRequestDocument,
     ExplanationDocument,
     NextAsksDocument,
-    SentencesDocument,
 )
 from ..documents.monitoring import LocksDocument
 from ..documents.operations import (
@@ -29,6 +28,7 @@ from ..documents.operations import (
     numbered,
     text,
 )
+from ..documents.sentences import SentencesDocument
 from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run import dry_run_document
 from ..files.json_text import JsonError, parse_json

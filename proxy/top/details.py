@@ -7,9 +7,9 @@ from typing import Literal, assert_never
 
 from ...model.configuration.durations import short_duration_text
 from ..documents.applications import AllocationDocument, ApplicationDocument
-from ..documents.explanations import BlockerLineDocument, SentencesDocument
 from ..documents.nodes import NodeDocument
 from ..documents.queues import QueueDocument
+from ..documents.sentences import BlockerLineDocument, SentencesDocument
 from .heading import health_lines
 from .quantities import short_resource, time_text
 from .reading import ServerReading
@@ -68,6 +68,8 @@ def explanation_lines(explanation: SentencesDocument) -> list[str]:
         lines.append(f"  {group.get('text', '')}")
         lines.extend(_blockers(group.get("blockers", []), "    "))
         lines.extend(f"    {text.strip()}" for text in group.get("nodes", []))
+        if group.get("start", ""):
+            lines.append(f"    {group.get('start', '')}")
     if explanation.get("more", 0):
         lines.append(f"  and {explanation.get('more', 0)} more groups of asks")
     return [printable(line) for line in (lines if len(lines) > 2 else [*lines, "  nothing of it waits"])]

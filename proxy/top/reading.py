@@ -13,10 +13,10 @@ from urllib.parse import quote
 from ..documents.applications import ApplicationDocument
 from ..documents.clusters import PartitionDocument, WorkerDocument
 from ..documents.events import EventBatchDocument, EventDocument
-from ..documents.explanations import SentencesDocument
 from ..documents.monitoring import HealthDocument, ManagerDocument
 from ..documents.nodes import NodeDocument, UtilizationsDocument
 from ..documents.queues import QueueDocument
+from ..documents.sentences import SentencesDocument
 from ..documents.usages import GroupUsageDocument, UsageDocument, UserUsageDocument
 from .client import DocumentReader, RestClient
 from .errors import MissingDocumentError, ServerReadError

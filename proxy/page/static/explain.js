@@ -72,6 +72,7 @@ function waiting(group) {
     group.free ? h("p", { class: "reason good" }, "Nothing blocks it: it is placed when its turn comes.") : null,
     group.reserved ? h("p", {}, `Node ${group.reserved} is reserved for it.`) : null,
     ...group.blockers.map(blocker),
+    group.start ? h("p", { class: "start" }, `${sentence(group.start)}.`) : null,
     group.nodes.length || group.noted.length
       ? h("ul", { class: "lines small" }, [...group.nodes, ...group.noted].map((text) => h("li", {}, text)))
       : null,

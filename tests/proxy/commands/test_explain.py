@@ -36,6 +36,23 @@ applications:
       - {count: 2, resources: {vcore: 2}, duration: 10m}
 """
 
+BACKFILLED: Final = """\
+nodes:
+  - {prefix: n, count: 1, resources: {vcore: 2}}
+queues:
+  - name: root
+    submitacl: "*"
+    properties: {backfill.reservations: "1", runtime.default: 10m}
+    queues: [{name: a}]
+applications:
+  - name: app
+    queue: root.a
+    user: ada
+    submit: 1m
+    tasks:
+      - {count: 2, resources: {vcore: 2}, duration: 10m}
+"""
+
 
 def run(*arguments: str) -> tuple[int, str, str]:
     """Run a command; return its status, its output and what it said on standard error."""
@@ -230,6 +247,21 @@ def test_a_dry_run_is_available_as_a_document(transcript: str) -> None:
     )
     assert ["it leads to queue root.a"] == [rule["why"] for rule in document["rules"]]
     assert 2 == document["place"]["number"]
+
+
+def test_both_say_when_an_ask_is_expected_to_start(tmp_path: Path) -> None:
+    """In a queue that backfills, as data; what runs has no such field."""
+    path = tmp_path / "b.yaml"
+    path.write_text(BACKFILLED, encoding="utf-8")
+    _, explained, _ = run("explain", "app-1", "-i", str(path), "--at", "2m", "--json")
+    options = ["--of", "app-1", "-r", "vcore=2"]
+    _, tried, _ = run("dry-run", "-i", str(path), "--at", "2m", *options, "--json")
+
+    waiting, running = json.loads(explained)["asks"]
+    start = waiting["plannedStart"]
+    assert ("n-1", True, None) == (start["nodeID"], start["isPromised"], start["whyNot"])
+    assert "plannedStart" not in running
+    assert start["time"] < json.loads(tried)["ask"]["plannedStart"]["time"]
 
 
 def test_a_dry_run_without_an_ask_ends_with_the_queue(transcript: str) -> None:
