@@ -23,6 +23,8 @@ __all__ = ["LiveTables", "Types"]
 
 _SCHEDULABLE: Final = 1
 _RESERVED: Final = 2
+_MEAN_DIGITS: Final = 4
+"""How much of a mean is sent: it moves all the time, and a row is sent anew when its text is another one."""
 
 
 @final
@@ -36,6 +38,13 @@ class Types:
     def quantities(self, resource: Resource | None) -> list[int | None] | None:
         """Return the quantity of each type, `None` for a type that the resource does not name."""
         return None if resource is None else self.of_items(resource.items())
+
+    def mean(self, mean: Resource | None) -> tuple[list[int | None], ...]:
+        """Return the last column of a row, with what was used on average; none where no past counts."""
+        if mean is None:
+            return ()
+        items = mean.items()
+        return (self.of_items((name, round(each, _MEAN_DIGITS - len(str(each)))) for name, each in items),)
 
     def of_items(self, items: Iterable[tuple[str, int]]) -> list[int | None]:
         """Return likewise what pairs of type and quantity say."""
@@ -73,8 +82,10 @@ class _Table:
             before = self.rows.get(name)
             self.rows[name] = row  # Also an equal one: the next reading compares identities.
             if before is None or before != row:
-                text = self.texts[name] = f"{json.dumps(name)}:{text_of(row)}"
-                changes.append(text)
+                text = f"{json.dumps(name)}:{text_of(row)}"
+                if text != self.texts.get(name):
+                    self.texts[name] = text
+                    changes.append(text)
         if names != self._names:
             self._names = names
             present = frozenset(names)
@@ -181,19 +192,20 @@ class _PartitionTables:
                 quantities(row.preempting),
                 row.running,
                 row.max_applications,
+                *self.types.mean(row.decayed_mean),
             ]
         )
 
     def _users(self, row: UsageView) -> str:
         queues: list[object] = []
         for each in row.queues:
-            if not (each.usage or each.applications or each.limit):
+            if not (each.usage or each.applications or each.limit or each.decayed_mean):
                 continue
             limit = None if each.limit is None else self.types.quantities(each.limit.max_resources)
             most = 0 if each.limit is None else each.limit.max_applications
-            queues.append(
-                [each.queue_path, self.types.of_items(each.usage), len(each.applications), limit, most]
-            )
+            used = self.types.of_items(each.usage)
+            mean = self.types.mean(each.decayed_mean)
+            queues.append([each.queue_path, used, len(each.applications), limit, most, *mean])
         return _text(queues)
 
     _groups = _users

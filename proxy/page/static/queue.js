@@ -18,6 +18,7 @@ function parts(queue) {
       ["Kind", [queue.isLeaf ? "leaf" : "parent", queue.isManaged ? "" : "dynamic", queue.status].filter(Boolean).join(", ")],
       ["Above", named("queues", queue.parent)],
       ["In use", quantities(queue.allocatedResource)],
+      ["Mean use", quantities(queue.decayedMean)],
       ["Waits", quantities(queue.pendingResource)],
       ["Guaranteed", quantities(queue.guaranteedResource)],
       ["Maximum", quantities(queue.maxResource)],

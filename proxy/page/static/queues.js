@@ -106,6 +106,7 @@ export function show(view) {
       const used = queue[QUEUE.allocated]?.[at] ?? 0;
       const waits = queue[QUEUE.pending]?.[at] ?? 0;
       const guaranteed = queue[QUEUE.guaranteed]?.[at] ?? 0;
+      const mean = queue[QUEUE.mean]?.[at];
       const share = most ? used / most : used ? 1 : 0;
       const { bar } = row;
       setVariable(bar, "--used", Math.min(1, share).toFixed(4));
@@ -119,6 +120,7 @@ export function show(view) {
         `${quantity(store.type, used)} of ${quantity(store.type, most)}`,
         waits ? `${quantity(store.type, waits)} waits` : "",
         guaranteed ? `${quantity(store.type, guaranteed)} guaranteed` : "",
+        mean ? `mean use ${quantity(store.type, mean)}` : "",
       ];
       setText(row.figures, figures.filter(Boolean).join(" · "));
       const running = queue[QUEUE.most] ? `${number(queue[QUEUE.running])} of ${number(queue[QUEUE.most])} run` : queue[QUEUE.running] ? `${number(queue[QUEUE.running])} run` : "";

@@ -10,13 +10,13 @@ export const SCHEDULABLE = 1;
 export const RESERVED = 2;
 export const QUEUE = {
   leaf: 0, managed: 1, state: 2, guaranteed: 3, maximum: 4, allocated: 5, pending: 6, preempting: 7,
-  running: 8, most: 9,
+  running: 8, most: 9, mean: 10, // The mean is there where the past counts.
 };
 export const APP = {
   user: 0, queue: 1, state: 2, pending: 3, allocated: 4, placeholders: 5, priority: 6, submitted: 7, backoff: 8,
 };
 export const ENDED = { id: 0, user: 1, queue: 2, state: 3, submitted: 4, finished: 5, reason: 6 };
-export const USAGE = { queue: 0, used: 1, applications: 2, limit: 3, most: 4 };
+export const USAGE = { queue: 0, used: 1, applications: 2, limit: 3, most: 4, mean: 5 };
 
 export const store = {
   partitions: {},

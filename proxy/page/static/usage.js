@@ -12,6 +12,7 @@ function linesOf(types, rows) {
   const found = [];
   for (const row of rows) {
     if (row[USAGE.queue] === "root") found.unshift({ queue: "", name: counted(row[USAGE.applications], "application"), used: null, limit: null, text: () => resource(types, row[USAGE.used]) });
+    if (row[USAGE.mean]) found.push({ queue: "", name: `mean use in ${row[USAGE.queue]}, now ${resource(types, row[USAGE.used])}`, used: null, limit: null, text: () => resource(types, row[USAGE.mean]) });
     const limits = row[USAGE.limit];
     types.forEach((type, at) => {
       const limit = limits?.[at] ?? null;

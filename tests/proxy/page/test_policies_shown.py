@@ -1,4 +1,4 @@
-"""What the page shows of policies, in a real browser: promised starts."""
+"""What the page shows of policies, in a real browser: promised starts, and what was used on average."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from support.proxy.browsing import chromium, visiting
-from support.proxy.page_cluster import serving_page
+from support.proxy.decayed_use import DECAYING, PLAIN, use_for_ten_seconds
+from support.proxy.page_cluster import GIB, serving_page
 from support.proxy.promised_starts import promise_starts
 
 from licorne import Scheduler
@@ -34,3 +35,31 @@ def test_an_application_says_when_it_is_expected_to_start(browser: Browser) -> N
                 expect(visit.page.locator("#detail h2")).to_have_text(name)
                 expect(visit.page.locator("#detail h3", has_text="Why it waits")).to_be_visible()
                 expect(visit.page.locator("#detail .start")).to_have_text(texts)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "texts"),
+    [
+        (DECAYING, ["8 GiB of 10 GiB · mean use 4 GiB", "memory 4 GiB", "mean use in root.first, now 8 GiB"]),
+        (PLAIN, ["8 GiB of 10 GiB", None, None]),
+    ],
+    ids=["with a half-life", "without one"],
+)
+def test_the_mean_use_stands_beside_the_use_where_the_past_counts(
+    browser: Browser, configuration: str, texts: list[str | None]
+) -> None:
+    """Of a queue, in the tree and in its panel, and of a user; elsewhere there is no word of it."""
+    with Scheduler(engine="direct") as scheduler:
+        use_for_ten_seconds(scheduler, configuration, memory=8 * GIB)
+        with serving_page(scheduler) as origin, visiting(browser, origin) as visit:
+            visit.open("queues/root.first")
+            panel = visit.page.locator("#detail .facts")
+            expect(panel).to_contain_text("In use")
+            mean = panel.locator("dt", has_text="Mean use").locator("+ dd")
+            in_panel = mean.inner_text() if mean.count() else None
+            in_tree = visit.text('[data-path="root.first"] .figures')
+            visit.open("usage")
+            expect(visit.page.locator(".holder .name")).to_have_text("bob")
+            notes = visit.page.locator(".limit .note").all_inner_texts()
+
+    assert texts == [in_tree, in_panel, next((note for note in notes if "mean use" in note), None)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.proxy.decayed_use import DECAYING, PLAIN, use_for_ten_seconds
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 
@@ -171,3 +172,37 @@ def test_a_type_that_comes_later_gets_a_later_place() -> None:
     assert [None, 2] == types.of_items([("vcore", 2)])
     assert [3, 4] == types.of_items([("vcore", 4), ("memory", 3)])
     assert types.quantities(None) is None
+
+
+@pytest.mark.parametrize(
+    ("configuration", "queue", "user"),
+    [(DECAYING, [[50_000]], [[50_000]]), (PLAIN, [], [])],
+    ids=["with a half-life", "without one"],
+)
+def test_a_mean_is_one_column_more_where_the_past_counts(
+    configuration: str, queue: list[object], user: list[object]
+) -> None:
+    """After the others, which stay where they are."""
+    with Scheduler(engine="direct") as scheduler:
+        use_for_ten_seconds(scheduler, configuration, memory=100_000)
+        tables = change_of(LiveTables(), scheduler)[NAME]
+
+    levels = {level[0]: level[5:] for level in tables["users"]["bob"]}
+    assert (queue, user, []) == (tables["queues"]["root.first"][10:], levels["root.first"], levels["root"])
+
+
+def test_a_mean_is_sent_when_its_first_four_digits_change() -> None:
+    """It moves with time, and so would each row with each reading."""
+    with Scheduler(engine="direct") as scheduler:
+        use_for_ten_seconds(scheduler, DECAYING, memory=100_000)
+        tables = LiveTables()
+        change_of(tables, scheduler)
+        scheduler.advance_to(scheduler.now_ns() + 1_000_000)
+        (rows,) = scheduler.monitoring.live_view.rows(tables.known)
+        soon = change_of(tables, scheduler)
+        scheduler.advance_to(scheduler.now_ns() + 10_000_000_000)
+        later = change_of(tables, scheduler)[NAME]
+
+    means = [row.decayed_mean.get("memory") for row in rows.queues if row.decayed_mean]
+    assert ([50_003], None) == (means, soon)
+    assert ([75_000], ["bob"]) == (later["queues"]["root.first"][10], list(later["users"]))
