@@ -23,7 +23,7 @@ from ..queues.ranks import ranked_children
 from ..queues.tree import QueueTree
 from ..queues.use_order import is_below_guarantee, mean_use, use_rank, weight_of
 from ..queues.users import LeafUsers
-from ..resources.decayed_use import rounded
+from ..resources.decayed_use import level_in_ns, rounded
 from ..resources.quantity_texts import quantity_text
 from ..resources.resource import Resource
 
@@ -144,7 +144,8 @@ def _users_text(leaf: Queue, entry: ApplicationEntry, ranked: Sequence[Applicati
     names = list(dict.fromkeys(other.user.name for other in ranked))
     index = names.index(own)
     others = names[index - 1 : index] if index else names[1:2]
-    return "; ".join(_user_text(leaf, users, name) for name in (own, *others))
+    text = "; ".join(_user_text(leaf, users, name) for name in (own, *others))
+    return text + _level_text(users.level_in_ns(own, others[0]) if others else None)
 
 
 def _user_text(leaf: Queue, users: LeafUsers, name: str) -> str:
@@ -165,7 +166,20 @@ def _uses_text(parent: Queue, level: Queue, ranked: Sequence[Queue]) -> str:
     limits = fair_maximum(parent)
     index = ranked.index(level)
     others = ranked[index - 1 : index] if index else ranked[1:2]
-    return "; ".join(_use_text(parent, child, limits, now_ns) for child in (level, *others))
+    text = "; ".join(_use_text(parent, child, limits, now_ns) for child in (level, *others))
+    return text + _level_text(_queues_level_in_ns(level, others[0], limits, now_ns) if others else None)
+
+
+def _queues_level_in_ns(queue: Queue, other: Queue, limits: Resource | None, now_ns: int) -> int | None:
+    """Return after how long two siblings are level, `None` if time does not make them."""
+    uses = queue.decayed, other.decayed
+    if uses[0] is None or uses[1] is None or is_below_guarantee(queue) or is_below_guarantee(other):
+        return None
+    return level_in_ns((uses[0], uses[1]), (weight_of(queue), weight_of(other)), limits, now_ns)
+
+
+def _level_text(after_ns: int | None) -> str:
+    return "" if after_ns is None else f"; level in {short_duration_text(after_ns)} if nothing changes"
 
 
 def _use_text(parent: Queue, child: Queue, limits: Resource | None, now_ns: int) -> str:

@@ -20,6 +20,7 @@ from ..resources.decayed_use import (
     DecayedUse,
     decayed_means,
     decayed_share,
+    level_in_ns,
     no_use,
     raised_to,
     with_half_life,
@@ -197,6 +198,14 @@ class LeafUsers:
         """Return the weight of a user: that of a limit of the leaf, 1 unless it is configured."""
         weights = self._leaf.user_weights
         return weights.get(name) or weights.get(WILDCARD, 1)
+
+    def level_in_ns(self, name: str, other: str) -> int | None:
+        """Return after how long two users are level if nothing changes; `None` if time does not make them."""
+        uses = self.seen(name).decayed, self.seen(other).decayed
+        if uses[0] is None or uses[1] is None:
+            return None
+        weights = self.weight_of(name), self.weight_of(other)
+        return level_in_ns((uses[0], uses[1]), weights, self._limits(), self._leaf.now_ns())
 
     def _moment_ns(self) -> int:
         """Return the moment that the places depend on, 0 where time does not move them."""

@@ -12,9 +12,10 @@ numbers stay small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from math import isqrt
+from itertools import pairwise
+from math import isqrt, log2
 from typing import Final, NamedTuple
 
 from .resource import EMPTY, Resource
@@ -27,6 +28,7 @@ __all__ = [
     "changed",
     "decayed_means",
     "decayed_share",
+    "level_in_ns",
     "no_use",
     "raised_to",
     "rounded",
@@ -36,6 +38,8 @@ __all__ = [
 
 _BITS: Final = 64
 _SPAN_HALF_LIVES: Final = 64
+_AHEAD_HALF_LIVES_MAX: Final = 20
+"""How far ahead it is said that two become level: then a millionth of what is past is left."""
 
 
 def _roots() -> tuple[int, ...]:
@@ -195,6 +199,57 @@ def _shares(means: Mapping[str, float], limits: Resource | None) -> Iterator[flo
         if limits.has(name) and mean > 0:
             limit = limits.get(name)
             yield mean / limit if limit > 0 else 1.0
+
+
+def level_in_ns(
+    uses: tuple[DecayedUse, DecayedUse], weights: tuple[int, int], limits: Resource | None, now_ns: int
+) -> int | None:
+    """Return after how long two that share a half-life are level, if what they use stays as it is.
+
+    From then on the other one has the smaller share. It is to be shown, and no key of an order: it takes a
+    logarithm, whose last digits are not the same on every machine.
+
+    Returns:
+        Nanoseconds from now; `None` if they do not become level, or not within 20 half-lives.
+    """
+    first, second = (_courses(use, limits, weight, now_ns) for use, weight in zip(uses, weights, strict=True))
+    meetings = {
+        (other.end - one.end) / slope
+        for one in first
+        for other in second
+        if (slope := (one.now - one.end) - (other.now - other.end))
+    }
+    least = 1.0 / (1 << _AHEAD_HALF_LIVES_MAX)
+    meetings_ahead = sorted((left for left in meetings if least < left < 1.0), reverse=True)
+    stretches = pairwise([1.0, *meetings_ahead, least])
+    middles = ((begin + end) / 2 for begin, end in stretches)
+    differences = [_share_with(first, left) - _share_with(second, left) for left in middles]
+    for left, (before, after) in zip(meetings_ahead, pairwise(differences), strict=True):
+        if before and before * after <= 0.0:
+            return round(-log2(left) * uses[0].half_life_ns)
+    return None
+
+
+class _Course(NamedTuple):
+    """The share of one type now, and the one that it comes to if what is in use stays as it is."""
+
+    now: float
+    end: float
+
+
+def _courses(use: DecayedUse, limits: Resource | None, weight: int, now_ns: int) -> list[_Course]:
+    return [
+        _Course(
+            decayed_share({name: mean}, limits, weight),
+            decayed_share({name: float(use.types[name].amount)}, limits, weight),
+        )
+        for name, mean in decayed_means(use, now_ns).items()
+    ] or [_Course(0.0, 0.0)]
+
+
+def _share_with(courses: Sequence[_Course], left: float) -> float:
+    """Return the share when so much is left of what is past: all of it now, half after a half-life."""
+    return max(course.end + (course.now - course.end) * left for course in courses)
 
 
 def above(allocated: Resource, guaranteed: Resource | None) -> dict[str, int]:

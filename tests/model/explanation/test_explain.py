@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.model.builders import TEN, a_resource
 from support.model.explained import explained
 from support.model.harness import Harness, a_partition
@@ -151,6 +152,45 @@ def test_the_place_of_an_application_shows_what_its_user_has_used() -> None:
     ) == place.order
     assert place.position is not None
     assert place.position.path.endswith("properties.application.sort.policy")
+
+
+QUEUES_IN_TURN = """
+- name: leaf
+- name: other
+"""
+USERS_IN_TURN = """
+- name: leaf
+  properties: {application.sort.policy: users}
+- name: other
+"""
+
+
+@pytest.mark.parametrize(
+    ("queues", "queue", "number"),
+    [(QUEUES_IN_TURN, "root.other", 1), (USERS_IN_TURN, "root.leaf", 0)],
+    ids=["queues", "users"],
+)
+def test_the_place_by_the_past_says_when_two_are_level(queues: str, queue: str, number: int) -> None:
+    """One has a mean of 4 that decays, the other begins to use 8: they are level in 5.8 s."""
+    h = Harness(queues, root="properties: {fair.half-life: 10s}")
+    h.nodes("node")
+    h.submit()
+    h.submit("neighbour", queue, user="ada")
+    h.ask_and_run("first", resource=a_resource(memory=8))
+    h.advance(10)
+    h.release("first")
+    h.ask_and_run("second", application_id="neighbour", resource=a_resource(memory=8))
+    h.ask("next", resource=a_resource(memory=8))
+    h.ask("theirs", application_id="neighbour", resource=a_resource(memory=8))
+
+    def order(application_id: str) -> str:
+        return explained(h, application_id).places[number].order
+
+    assert order("app").endswith("; level in 5s if nothing changes")
+    assert order("neighbour").endswith("; level in 5s if nothing changes")
+    h.advance(6)
+    assert "level in" not in order("app")
+    assert "level in" not in order("neighbour")
 
 
 def test_only_the_first_of_those_ahead_are_named() -> None:
