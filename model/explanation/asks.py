@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, final
 from ..applications.pending_asks import AskShape, shape_of
 from ..applications.report import ApplicationReport, WaitingAsk
 from ..nodes.block import NodeEntry
+from ..planning.planned_jobs import backfilling_queue
 from ..preemption.claims import committed_resources
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.guarantee.ledger import ProjectedUsage, QueueFactsOf
@@ -16,7 +17,7 @@ from ..resources.quantity_texts import resource_text
 from ..resources.resource import EMPTY, Resource, fits
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
-from ..values.refusals import RefusalReason
+from ..values.refusals import Refusal, RefusalReason
 from ..values.users import User
 from .blockers import Blocker, SubjectKind
 from .node_summary import NodeSummary, node_lacks, summarise
@@ -133,7 +134,7 @@ class AskChecker:
         nodes = obstacles.nodes
         if not (nodes.with_room if nodes is not None else not obstacles.blockers):
             return None
-        for refusal in waiting.refusals:
+        for refusal in self._last_refusals(waiting):
             if refusal.reason is RefusalReason.PREDICATES:
                 return Blocker(
                     reason=refusal.reason,
@@ -143,6 +144,14 @@ class AskChecker:
                     until_ns=refusal.until_ns,
                 )
         return _refused_where_reserved(waiting)
+
+    def _last_refusals(self, waiting: WaitingAsk) -> tuple[Refusal, ...]:
+        """Return what refused an ask in the last walk that tried it."""
+        backfills = backfilling_queue(self._leaf)
+        if backfills is None:
+            return waiting.refusals
+        refusal = self._state.ends.denied.get(backfills.path, {}).get(waiting.ask.allocation_key)
+        return () if refusal is None else (refusal,)
 
 
 def _refused_where_reserved(waiting: WaitingAsk) -> Blocker | None:

@@ -8,7 +8,7 @@ answer is the promise that was kept, or that a walk would make now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
@@ -41,6 +41,7 @@ _JOBS_MAX: Final = 500
 """How many jobs are planned for an answer: behind them nothing is said about starts."""
 _DEEP: Final = f"{_JOBS_MAX} jobs or more wait before it"
 _BEHIND_KEPT: Final = f"{PROMISES_MAX} jobs or more wait before it"
+_DENIED: Final = "the RM's predicates refuse the nodes with room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +113,19 @@ class StartChecker:
             self._waiting_kept = [
                 (asks, job_of(self._state, owner, *asks)) for owner, asks in self._waiting(queue)
             ]
-            self._kept = KeptPlan(self._state, queue, [job for _, job in self._waiting_kept])
+            self._kept = self._keep(queue, [job for _, job in self._waiting_kept])
         found = next((each for each in self._waiting_kept if ask in each[0]), None)
         if found is None and self._gang_waits:
             return None, None
         kept = self._kept
         if found is None:
             found = (ask,), job_of(self._state, self._owner, ask)
-            kept = KeptPlan(self._state, queue, [*(job for _, job in self._waiting_kept), found[1]])
+            kept = self._keep(queue, [*(job for _, job in self._waiting_kept), found[1]])
         asks, job = found
         promise = kept.promises.get(job.key)
         if promise is None:
+            if job.key in self._state.ends.denied.get(queue.path, ()):
+                return None, PlannedStart(reason=_DENIED)
             reason = kept.reasons[job.key].reason if job.key in kept.reasons else _BEHIND_KEPT
             return None, PlannedStart(reason=reason)
         node_id = promise.node_ids[asks.index(ask)]
@@ -135,6 +138,9 @@ class StartChecker:
                 blocker = self._delays(job, standing, standing.delays, queue, kept.plan)
             kept.put_back(job)
         return blocker, planned_start
+
+    def _keep(self, queue: Queue, jobs: Sequence[JobInPlan]) -> KeptPlan:
+        return KeptPlan(self._state, queue, jobs, self._state.ends.denied.get(queue.path, ()))
 
     def _walk(self, queue: Queue) -> None:
         """StartPlan what waits, in order, and keep the answers for the asks of the application."""
@@ -168,6 +174,8 @@ class StartChecker:
             return [_StartAnswer(None, PlannedStart(reason=_DEEP))] * len(asks)
         job = job_of(self._state, owner, *asks)
         self._planned += 1
+        if job.key in self._state.ends.denied.get(queue.path, ()):
+            return [_StartAnswer(None, PlannedStart(reason=_DENIED))] * len(asks)
         blocker = None
         standing = self._standing(job, self._jobs)
         if standing is not None and standing.delays is not None:

@@ -45,9 +45,9 @@ from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState, promises_all
 from ..state.placing import commit, count_accepted
 from ..values.allocation import Ask
-from ..values.refusals import RefusalReason
+from ..values.refusals import Refusal, RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
-from .required_node import try_required_node
+from .required_node import denied_by_rm, try_required_node
 from .resting import may_run
 
 __all__ = ["PlannedWalk"]
@@ -87,6 +87,8 @@ class _Scope:
         self.later: list[_WaitingJob] = []
         self.refused: set[tuple[str, Resource, int | None]] = set()
         """What has been refused since the last promise: an application, a size, and a walltime."""
+        self.denied: dict[str, Refusal] = {}
+        """What the RM's predicates have refused, by the key of the ask."""
         self.is_unclear = False
         """The RM's predicates have refused an ask, or are being asked: there is no rest."""
         self.awaits_answer = False
@@ -196,6 +198,7 @@ class PlannedWalk:
     def _rest(self, scope: _Scope) -> None:
         """Have what is below a queue rest until the result may be another one."""
         state = self._state
+        state.ends.denied[scope.queue.path] = scope.denied
         until_ns = scope.until_ns
         if scope.is_unclear:
             state.ends.rests.pop(scope.queue.path, None)
@@ -362,6 +365,8 @@ class PlannedWalk:
             scope.is_unclear = scope.is_unclear or tried.rest is None
             walk.refusals.append(tried.refusal)
             entry.application.asks.next_candidate(walk)
+            if tried.refusal.reason is RefusalReason.PREDICATES:
+                scope.denied[tried.refusal.allocation_key] = tried.refusal
         elif tried is GangTry.PLACED:
             count_accepted(entry)
         else:
@@ -403,6 +408,8 @@ class PlannedWalk:
             state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
         scope.is_unclear = scope.is_unclear or search.pending or search.node is None
         scope.awaits_answer = search.pending
+        if search.denied and search.node is None and not search.pending:
+            scope.denied[ask.allocation_key] = denied_by_rm(ask, "", search.denied, self._now_ns)
         self.ends_cycle = search.pending and checks.ends_cycle
         node = search.node
         return None if node is None or node.node_id in without else node

@@ -17,6 +17,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..values.allocation import Allocation, Ask
+from ..values.refusals import Refusal
 
 __all__ = [
     "ExpectedEnds",
@@ -88,6 +89,9 @@ class ExpectedEnds:
         """Of the queues that promise all jobs a start, by path."""
         self.unplanned = 0
         """Counts what gives room at another time than was planned: work that ends early or late, a reload."""
+        self.denied: dict[str, Mapping[str, Refusal]] = {}
+        """By the path of such a queue, what the RM's predicates refused in its last walk without result: by
+        the key of the ask, or of the first member of a gang."""
         self._running: dict[str, RunningWork] = {}
         self._is_stale = True
 
@@ -102,6 +106,7 @@ class ExpectedEnds:
         self.rests.clear()
         self.kept = {path: kept for path, kept in self.kept.items() if path in keeping}
         self.unplanned += 1
+        self.denied.clear()
         self.forget()
 
     def forget(self) -> None:
