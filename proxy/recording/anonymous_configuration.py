@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import Final, final
 
-from ...model.configuration import queue_properties
 from ...model.configuration.checksum import checksum
 from ...model.configuration.patterns import is_pattern
+from ...model.configuration.queue_properties import PROPERTIES
 from ...model.configuration.text.composing import compose
 from ...model.configuration.text.nodes import MappingNode, Node, ScalarNode, ScalarTag, SequenceNode
 from .pseudonyms import Pseudonyms
@@ -24,14 +24,6 @@ _NAMES: Final = frozenset(
     | {(around, names) for around in ("limits", "filter") for names in ("users", "groups")}
 )
 """Where names stand: the key of the mapping and the key in it."""
-_KNOWN_PROPERTIES: Final = frozenset(
-    {
-        *(queue_properties.APPLICATION_SORT_POLICY, queue_properties.APPLICATION_SORT_PRIORITY),
-        *(queue_properties.PRIORITY_POLICY, queue_properties.PRIORITY_OFFSET),
-        *(queue_properties.PREEMPTION_POLICY, queue_properties.PREEMPTION_DELAY),
-        *(queue_properties.BACKOFF, queue_properties.BACKOFF_DELAY, queue_properties.QUOTA_PREEMPTION_DELAY),
-    }
-)
 _NO_MATCH: Final = "^$"
 """An expression that matches no name: none is empty."""
 
@@ -106,7 +98,7 @@ class _Rewriting:
 def _is_left_out(name: str, around: str) -> bool:
     """Return whether a key of a mapping under another key means nothing to the scheduler."""
     if around == "properties":
-        return name not in _KNOWN_PROPERTIES
+        return name not in PROPERTIES
     return (around, name) in {("limits", "limit"), ("", "checksum")}
 
 

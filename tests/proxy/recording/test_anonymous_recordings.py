@@ -15,6 +15,7 @@ from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
 
 from licorne import Recording, ResourceManager, Scheduler
+from licorne.model.configuration.queue_properties import PROPERTIES
 from licorne.model.configuration.reader import load
 from licorne.proxy.fuzz.configurations import random_configuration
 from licorne.proxy.recording.anonymous_configuration import anonymous_configuration
@@ -180,6 +181,14 @@ def test_what_is_no_name_is_as_it_was(text: str, hidden: str) -> None:
     assert hidden in anonymous_configuration(text, Pseudonyms(b"key"))
 
 
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_each_property_that_means_something_keeps_its_value(name: str) -> None:
+    """Without one the replay would decide otherwise; others are left out."""
+    text = json.dumps({"queues": [{"name": "a", "properties": {name: "7d", "secret": "x"}}]})
+
+    assert f'"properties": {{"{name}": "7d"}}' in anonymous_configuration(text, Pseudonyms(b"key"))
+
+
 def test_tags_that_steer_the_scheduler_keep_what_they_say() -> None:
     """Others have a hash, and a queue that a rule takes from a tag is that of the configuration."""
     lines = AnonymousLines(Pseudonyms(b"key"))
@@ -189,6 +198,12 @@ def test_tags_that_steer_the_scheduler_keep_what_they_say() -> None:
         "application.create.force": "true",
         "creationTime": "1700000000",
         "yunikorn.apache.org/creationTime": "1700000000",
+        "checkpointTime": "1700000000",
+        "licorne/start-time": "1700000000",
+        "walltime": "90m",
+        "gangSize": "8",
+        "gangPlacing": "whole",
+        "gangWait": "30m",
         "foreign": "static",
     }
     names = {"yunikorn.apache.org/requiredNode": "n1", "UNIT": "bletchley", "other": "bletchley"}
