@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..applications.gang import whole_members
@@ -10,7 +11,7 @@ from ..configuration.queue_properties import GANG_PLACING
 from ..nodes.gang_room import plan_on, slots, usable_rooms
 from ..queues.application_entry import ApplicationEntry
 from ..resources.quantity_texts import resource_text
-from ..resources.resource import Resource, total_of
+from ..resources.resource import total_of
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
@@ -45,18 +46,7 @@ def _node_blockers(
         return members[member].required_node in {"", node_id}
 
     if plan_on(state.nodes, [ask.resource for ask in members], may_run) is None:
-        rooms = usable_rooms(state.nodes)
-        counts: dict[tuple[str, Resource], int] = {}
-        for ask in members:
-            kind = ask.task_group_name, ask.resource
-            counts[kind] = counts.get(kind, 0) + 1
-        rows = [(name, size, slots(size, rooms), count) for (name, size), count in counts.items()]
-        texts = [
-            f"{name or resource_text(size)}: room for {room} of {count}" for name, size, room, count in rows
-        ]
-        if all(room >= count for _, _, room, count in rows):
-            texts.append("not together")
-        yield _blocker(entry, RefusalReason.GANG_ROOM, "; ".join(texts))
+        yield _blocker(entry, RefusalReason.GANG_ROOM, _rooms_text(state, members))
         return
     for refusal in entry.application.asks.refusals():
         if refusal.reason is RefusalReason.PREDICATES:
@@ -67,6 +57,20 @@ def _node_blockers(
                 detail=refusal.detail,
                 until_ns=refusal.until_ns,
             )
+
+
+def _rooms_text(state: PartitionState, members: Sequence[Ask]) -> str:
+    """Return for how many members of each kind there is room, where they may run, if there are no others."""
+    rooms = usable_rooms(state.nodes)
+    kinds = Counter((ask.task_group_name, ask.resource, ask.required_node) for ask in members)
+    texts = []
+    has_each_room = True
+    for (name, size, needed), count in kinds.items():
+        room = slots(size, [each for each in rooms if needed in {"", each.node_id}])
+        where = f" on {needed}, which it needs" if needed else ""
+        texts.append(f"{name or resource_text(size)}{where}: room for {room} of {count}")
+        has_each_room = has_each_room and room >= count
+    return "; ".join((*texts, "not together") if has_each_room else texts)
 
 
 def _blocker(entry: ApplicationEntry, reason: RefusalReason, detail: str) -> Blocker:

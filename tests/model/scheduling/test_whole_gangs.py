@@ -381,6 +381,22 @@ def test_an_explanation_says_how_many_of_each_size_have_room(
     assert text == explained(h)
 
 
+def test_an_explanation_counts_the_room_on_the_node_that_a_member_needs() -> None:
+    """Not that of others: the node may be gone."""
+    h = a_cluster(4, 8)
+    assert h.submit("a", tags={"gangSize": "3"}) is None
+    for key, node_id in {"a1": "gone", "a2": "n1", "a3": ""}.items():
+        h.ask(key, application_id="a", resource=memory(4), required_node=node_id)
+    h.run_until_idle()
+
+    kinds = (
+        "memory 4 on gone, which it needs: room for 0 of 1",
+        "memory 4 on n1, which it needs: room for 1 of 1",
+        "memory 4: room for 3 of 1",
+    )
+    assert f"application a: no room was found for all of the gang: {'; '.join(kinds)}" == explained(h)
+
+
 def test_an_explanation_names_task_groups_and_the_line_of_the_configuration() -> None:
     """There is room for each task group alone, and the gang is placed whole because of that line."""
     h = a_cluster(15, 17, 3, queues=WHOLE)
