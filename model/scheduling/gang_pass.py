@@ -99,6 +99,8 @@ def _place_on_nodes(
         return refused
     for _ in range(PLANS_MAX):
         plan = search.plan()
+        if search.asks():
+            return GangTry.LATER
         if plan is None and search.would_delay:
             return GangRefused(replace(refusal, reason=RefusalReason.WOULD_DELAY), refused.rest)
         if plan is None and not search.denied:
@@ -108,8 +110,6 @@ def _place_on_nodes(
             for_class = all(ask.predicate_class for ask in members)
             denied = denied_by_rm(members[0], "", search.denied, state.now_ns(), for_class=for_class)
             return GangRefused(denied, None)
-        if search.asks_about(plan):
-            return GangTry.LATER
         nodes = [state.nodes.get(node_id) for node_id in plan]
         placements = [(ask, node) for ask, node in zip(members, nodes, strict=True) if node is not None]
         if commit_all(state, entry, placements):
@@ -123,7 +123,8 @@ class _MemberSearch:
 
     They are asked about a pair when the search comes to it, and only if there is room for all: a plan that
     is made first and asked about as a whole comes to the same first nodes in each cycle, and where they are
-    refused never beyond them.
+    refused never beyond them. A pair that the RM has not answered counts as allowed, but nothing is decided
+    before it has: refusing a pair may also let the search find room, or less of what promises leave.
     """
 
     def __init__(self, state: PartitionState, members: Sequence[Ask], start: GangStart | None) -> None:
@@ -131,7 +132,8 @@ class _MemberSearch:
         self.members = members
         self._start = start
         self._sizes = [ask.resource for ask in members]
-        self._pending: set[tuple[int, str]] = set()
+        self._pending: dict[tuple[int, str], None] = {}
+        """Members and nodes that the last search came to, and the RM has not answered about."""
         self.denied = ""
         """Why the RM refused the last pair that it did, the empty text if it refused none."""
 
@@ -154,8 +156,8 @@ class _MemberSearch:
             return plan
         return plan_on(nodes, self._sizes, self._is_allowed, left)
 
-    def asks_about(self, plan: Sequence[str]) -> bool:
-        """Ask the RM about the pairs of a plan that it has not answered yet; return whether there are any.
+    def asks(self) -> bool:
+        """Ask the RM about the pairs of the last search that it has not answered; return if there are any.
 
         One question is asked for an ask, or for all of a class.
         """
@@ -163,11 +165,10 @@ class _MemberSearch:
         if checks is None:
             return False
         unknown: dict[str, tuple[Ask, dict[str, None]]] = {}
-        for member, node_id in enumerate(plan):
-            if (member, node_id) in self._pending:
-                ask = self.members[member]
-                about = unknown.setdefault(ask.predicate_class or ask.allocation_key, (ask, {}))
-                about[1][node_id] = None
+        for member, node_id in self._pending:
+            ask = self.members[member]
+            about = unknown.setdefault(ask.predicate_class or ask.allocation_key, (ask, {}))
+            about[1][node_id] = None
         for ask, node_ids in unknown.values():
             checks.ask_about(ask, tuple(node_ids), allocate=True)
         return bool(unknown)
@@ -183,7 +184,7 @@ class _MemberSearch:
             return checks is None
         refusal = checks.refuse(self.members[member], node_id, allocate=True)
         if isinstance(refusal, Pending):
-            self._pending.add((member, node_id))
+            self._pending[member, node_id] = None
         elif refusal is not None:
             self.denied = refusal
         return refusal is None or isinstance(refusal, Pending)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from _pytest.mark import ParameterSet
 from support.proxy.deferring import indexes_for, refusals_of
+from support.transcripts.gang_transcripts import gang_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import output_of
 
@@ -21,6 +22,7 @@ from licorne.proxy.transcripts.player import PlayedManager
 RECORDED: Final = Path(__file__).parents[2] / "conformance"
 AREAS: Final = ("gang", "limits", "predicates", "preemption", "required-node", "reservations")
 SEEDS: Final = range(24)
+GANG_SEEDS: Final = range(12, 24)
 
 
 def _scenarios() -> list[ParameterSet]:
@@ -118,6 +120,19 @@ def test_a_random_transcript_is_decided_as_with_answers_at_once(seed: int, defer
     assert at_once == decisions(direct)
     assert direct == output_of(text, "actors", check_direction=True)
     assert direct == output_of(text, "threads")
+    assert direct == output_of(text, "threads", threads=2)
+
+
+@pytest.mark.parametrize("seed", GANG_SEEDS)
+def test_whole_gangs_are_decided_as_with_answers_at_once(seed: int, defer: Callable[[], None]) -> None:
+    """Of one size and of several, beside promises too; and each engine writes the same."""
+    text = "\n".join(gang_transcript(seed))
+    at_once = decisions(output_of(text, "direct"))
+    defer()
+    direct = output_of(text, "direct")
+
+    assert at_once == decisions(direct)
+    assert direct == output_of(text, "actors", check_direction=True)
     assert direct == output_of(text, "threads", threads=2)
 
 
