@@ -99,11 +99,11 @@ check: $(VENV)/.ready $(LINKS)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.ready
-	mkdir -p .cache && $(BIN)/licorne bench --json > .cache/bench.json
-	$(BIN)/python bench/targets.py .cache/bench.json
+	mkdir -p .cache && $(BIN)/python tests/bench/lit_run.py > .cache/bench.jsonl
+	$(BIN)/python tests/bench/targets.py .cache/bench.jsonl
 
 attacks: $(VENV)/.ready
-	$(BIN)/python bench/attacks.py
+	$(BIN)/python tests/bench/attacks.py
 
 soak: $(VENV)/.ready
 	$(BIN)/pytest -q -m soak --timeout 0

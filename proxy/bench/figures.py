@@ -102,13 +102,10 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """A measurement, with the light of the same process before and after it."""
+    """The measurement of one workload on one engine."""
 
     workload: str
     engine: EngineKind
-    light_before_per_second: float | None
-    light_after_per_second: float | None
-    """`None` if the extra that the light needs is not installed."""
     measurement: Measurement
     threads: int | None = None
     """How many threads the engine had, if it was said."""
@@ -117,19 +114,6 @@ class Figures:
     def engine_text(self) -> str:
         """The engine, and how many threads it had if that was said."""
         return self.engine.value if self.threads is None else f"{self.engine.value}, {self.threads}"
-
-    @property
-    def light_per_second(self) -> float | None:
-        """The light in the middle of the run, as far as it can be known."""
-        if self.light_before_per_second is None or self.light_after_per_second is None:
-            return None
-        return (self.light_before_per_second + self.light_after_per_second) / 2
-
-    @property
-    def ratio_to_light(self) -> float | None:
-        """The pace of the workload in units of the light."""
-        pace, light = self.measurement.pace_per_second, self.light_per_second
-        return None if pace is None or light is None else pace / light
 
 
 _ADAPTER: TypeAdapter[Figures] = TypeAdapter(Figures)
@@ -152,8 +136,8 @@ def figures_from_json(text: str) -> Figures:
 def median_figures(runs: Sequence[Figures]) -> Figures:
     """Return the one run in the middle: its figures belong together, which medians of each would not.
 
-    The middle is by the ratio to the light or else by the pace, or by the reaction where there is none. Of an
-    even number of runs it is the lower one of the two.
+    The middle is by the pace, or by the reaction where there is none. Of an even number of runs it is the
+    lower one of the two.
     """
     assert runs, "a median needs at least one run"
     return sorted(runs, key=_merit)[(len(runs) - 1) // 2]
@@ -163,7 +147,7 @@ def _merit(figures: Figures) -> float:
     backlog = figures.measurement.backlog
     if backlog is not None:
         return -backlog.reaction_median_seconds
-    return figures.ratio_to_light or figures.measurement.pace_per_second or 0.0
+    return figures.measurement.pace_per_second or 0.0
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

@@ -16,14 +16,12 @@ _ABSENT = "-"
 
 
 def report_json(runs: Sequence[Figures]) -> str:
-    """Return all figures with their ratios, and the build that was measured, as one JSON document."""
+    """Return all figures, and the build that was measured, as one JSON document."""
     return json.dumps({"build": build_name(), "runs": [_run_entry(run) for run in runs]}, indent=2)
 
 
 def _run_entry(run: Figures) -> dict[str, object]:
     entry: dict[str, object] = json.loads(figures_to_json(run))
-    entry["light_per_second"] = run.light_per_second
-    entry["ratio_to_light"] = run.ratio_to_light
     pods = run.measurement.pods
     entry["application_to_ask"] = None if pods is None else pods.application_to_ask
     return entry
@@ -50,16 +48,10 @@ def report_tables(runs: Sequence[Figures]) -> Iterator[Table]:
 def _pace_table(runs: Sequence[Figures]) -> Table:
     table = _table(
         f"Pace, {build_name()}: allocations per second (f_*: replaced allocations)",
-        ("per second", "the light", "x light"),
+        ("per second",),
     )
     for run in runs:
-        table.add_row(
-            run.workload,
-            run.engine_text,
-            _number(run.measurement.pace_per_second),
-            _number(run.light_per_second),
-            _number(run.ratio_to_light, digits=2),
-        )
+        table.add_row(run.workload, run.engine_text, _number(run.measurement.pace_per_second))
     return table
 
 

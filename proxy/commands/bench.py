@@ -14,9 +14,7 @@ from ..terminal.standard_output import write_line
 from .options import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rich.table import Table
+    from collections.abc import Sequence
 
     from ..bench.figures import Figures
     from ..bench.workloads import BenchWorkload
@@ -56,9 +54,6 @@ def bench(
     ] = None,
     all_engines: Annotated[bool, typer.Option("--all-engines", help="Run on every engine.")] = False,
     all_workloads: Annotated[bool, typer.Option("--all", help="Run every workload.")] = False,
-    server: Annotated[
-        bool, typer.Option("--server", help="Measure it over gRPC, beside the same in process.")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
     repeat: Annotated[
         int,
@@ -69,14 +64,11 @@ def bench(
         ),
     ] = 1,
 ) -> None:
-    """Measure how fast the scheduler is, in units of what this machine allows."""
+    """Measure how fast the scheduler is on this machine."""
     chosen = _chosen(workloads or [], all_workloads=all_workloads)
     engines = list(EngineKind) if all_engines else [engine]
     if threads is not None and EngineKind.THREADS not in engines:
         raise typer.BadParameter(f"--threads is for the engine threads, not for {engine.value}")
-    if server:
-        _measure_server(chosen, engines, repeat, as_json=as_json)
-        return
     _report(_run(chosen, engines, repeat, threads), as_json=as_json)
 
 
@@ -105,36 +97,13 @@ def _run(
     return done
 
 
-def _measure_server(
-    workloads: Sequence[BenchWorkload], engines: Sequence[EngineKind], repeat: int, *, as_json: bool
-) -> None:
-    from ..bench.server_bench import ServerFigures, measure_server, server_document, server_tables
-
-    done: list[ServerFigures] = []
-    with ends_on(BenchError, "Error", status=1):
-        for figures in measure_server(workloads, engines, repeat):
-            done.append(figures)
-            write_error(f"{figures.workload} on {figures.engine} ({len(done)})")
-    if as_json:
-        write_line(server_document(done))
-        return
-    _print_tables(server_tables(done))
-
-
 def _report(runs: Sequence[Figures], *, as_json: bool) -> None:
     from ..bench.report import report_json, report_tables
+    from ..terminal.tables import is_for_people, output_console, print_table
 
-    if any(run.light_per_second is None for run in runs):
-        write_error("the light was not measured: it needs the extra licorne[bench]")
     if as_json:
         write_line(report_json(runs))
         return
-    _print_tables(report_tables(runs))
-
-
-def _print_tables(tables: Iterable[Table]) -> None:
-    from ..terminal.tables import is_for_people, output_console, print_table
-
     console = output_console()
-    for table in tables:
+    for table in report_tables(runs):
         print_table(table, console, plain=not is_for_people())

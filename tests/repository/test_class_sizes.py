@@ -21,7 +21,7 @@ from licorne.model.values.ordered_list import OrderedList
 METHODS_MAX: Final = 20
 LINES_MAX: Final = 500
 ROOT: Final = Path(__file__).parents[2]
-ROOMS: Final = ("actors", "bench", "lockcheck", "model", "proxy")
+ROOMS: Final = ("actors", "lockcheck", "model", "proxy")
 SOURCES: Final = Path(licorne.model.__file__).parent
 LARGER: Final = {
     "NodeOrder": 27,

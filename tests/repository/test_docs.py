@@ -26,7 +26,7 @@ _REFERENCE: Final = re.compile(r"^\s{0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.MULTI
 _ELSEWHERE: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 """How links begin that lead out of the checkout: a scheme, a host."""
 _HEADING: Final = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
-_FILE: Final = re.compile(r"`((?:actors|bench|docs|examples|lockcheck|model|proxy|tests)/[\w./-]*)`")
+_FILE: Final = re.compile(r"`((?:actors|docs|examples|lockcheck|model|proxy|tests)/[\w./-]*)`")
 _NAME: Final = re.compile(r"`(licorne(?:\.\w+)+)`")
 
 

@@ -42,6 +42,16 @@ files = [importlib.import_module(name).__file__ for name in names]
 print(json.dumps({"root": licorne.__file__, "names": names, "files": files}))
 """
 
+_BENCH: Final = """
+import contextlib, sys
+from licorne.proxy.commands import bench
+from licorne.proxy.command_line import main
+sys.argv = ["licorne", "bench", "u500", "--engine", "direct", "--json"]
+with contextlib.suppress(SystemExit):
+    main()
+print(bench.__file__, end="")
+"""
+
 _LOOK_AROUND: Final = """
 import json, logging, threading
 from loguru import logger
@@ -172,7 +182,7 @@ def test_what_a_target_of_the_makefile_runs_is_there(target: str) -> None:
         check=True,
     )
     modules = re.findall(r"python -m (support\.\S+|licorne\.\S+)", ran.stdout)
-    files = re.findall(r"python ((?:bench|tests)/\S+\.py)", ran.stdout)
+    files = re.findall(r"python (tests/\S+\.py)", ran.stdout)
 
     assert modules + files
     assert [] == [module for module in modules if find_spec(module) is None]
@@ -204,6 +214,19 @@ def wheel(built: Path) -> Path:
     """Return the wheel."""
     (path,) = built.glob("*.whl")
     return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel without what it needs, which is there, and return the folder that holds it."""
+    target = tmp_path_factory.mktemp("installed")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run(  # noqa: S603 - our own wheel
+        [*install, "--no-index", "--target", str(target), str(wheel)],
+        timeout=BUILD_SECONDS_MAX,
+        check=True,
+    )
+    return target
 
 
 @pytest.fixture(scope="module")
@@ -260,20 +283,38 @@ def test_the_wheel_holds_what_is_no_module(wheel: Path) -> None:
     assert "licorne/lockcheck/reports/report.schema.json" in others
 
 
-def test_the_wheel_installs_and_every_module_of_it_imports(wheel: Path, tmp_path: Path) -> None:
+def test_what_measures_the_project_itself_is_not_released(wheel: Path, sources: set[str]) -> None:
+    """It lies below `tests/`, and no module of the package has one of its names."""
+    measuring = {path.name for path in (ROOT / "tests" / "bench").glob("*.py")}
+    released = {
+        Path(name).name for name in (*zipfile.ZipFile(wheel).namelist(), *sources) if "/bench/" in name
+    }
+
+    assert {"light.py", "lit_run.py", "server_pace.py", "targets.py"} <= measuring
+    assert "measurement.py" in released
+    assert set() == measuring & released
+
+
+def test_the_wheel_installs_and_every_module_of_it_imports(installed: Path, tmp_path: Path) -> None:
     """From the folder it was installed to, with nothing of the checkout."""
-    target = tmp_path / "installed"
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run(  # noqa: S603 - our own wheel
-        [*install, "--no-index", "--target", str(target), str(wheel)],
-        timeout=BUILD_SECONDS_MAX,
-        check=True,
-    )
-    output, _ = run_python(_IMPORT_ALL, tmp_path, {"PYTHONPATH": str(target)})
+    output, _ = run_python(_IMPORT_ALL, tmp_path, {"PYTHONPATH": str(installed)})
     found = json.loads(output)
+    files = [found["root"], *found["files"]]
 
     assert module_names() | {"licorne.__main__"} == set(found["names"])
-    assert [] == [file for file in [found["root"], *found["files"]] if not Path(file).is_relative_to(target)]
+    assert [] == [file for file in files if not Path(file).is_relative_to(installed)]
+
+
+def test_the_installed_wheel_measures_its_pace(installed: Path, tmp_path: Path) -> None:
+    """With its own modules alone, and without what only the measures of the project need."""
+    (installed / "sortedcontainers.py").write_text("raise ImportError(__name__)\n")
+    output, _ = run_python(_BENCH, tmp_path, {"PYTHONPATH": str(installed)})
+    said, _, place = output.rpartition("\n")
+    (run,) = json.loads(said)["runs"]
+
+    assert Path(place).is_relative_to(installed)
+    assert ("u500", "direct") == (run["workload"], run["engine"])
+    assert run["measurement"]["allocations_per_second"] > 0
 
 
 # ---------------------------------------------------------------------------------------- the import

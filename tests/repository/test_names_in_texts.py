@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-ROOMS: Final = ("actors", "bench", "docs", "examples", "lockcheck", "model", "proxy", "tests")
+ROOMS: Final = ("actors", "docs", "examples", "lockcheck", "model", "proxy", "tests")
 SOURCES: Final = (".py", ".pyi", ".toml", ".yaml", ".proto", ".html", ".json", "Makefile")
 FOREIGN: Final = {"cl_zewura", "foreign_allocations", "queue_container"}
 """Names of others: of a log that is published, of files of the recorded core."""

@@ -173,7 +173,7 @@ def test_names_use_the_words_of_the_field(room: str) -> None:
     assert [] == [place for place in found if place.split()[1] not in KEPT_NAMES]
 
 
-@pytest.mark.parametrize("room", [*ROOMS, "bench", "tests"])
+@pytest.mark.parametrize("room", [*ROOMS, "tests"])
 def test_what_returns_a_truth_value_says_so_as_others_do(room: str) -> None:
     """Its docstring begins with what it returns (PEP 257)."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / room).rglob("*.py"))}

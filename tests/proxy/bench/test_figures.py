@@ -37,28 +37,6 @@ def test_figures_come_out_of_json_as_they_went_in(figures: Figures) -> None:
     assert "\n" not in figures_to_json(figures)
 
 
-def test_the_ratio_is_taken_to_the_mean_of_the_light_before_and_after() -> None:
-    """A machine that slows down meanwhile does so for both."""
-    figures = Figures(
-        workload="u500",
-        engine=EngineKind.ACTORS,
-        light_before_per_second=50_000.0,
-        light_after_per_second=30_000.0,
-        measurement=some_figures(pace=10_000.0).measurement,
-    )
-
-    assert figures.ratio_to_light == 0.25
-
-
-def test_the_pace_of_churn_is_what_is_compared_with_the_light() -> None:
-    """Workloads f_* have no other pace; without a pace or without the light there is no ratio."""
-    churn = Churn(per_second=4_000.0, latency_p50_seconds=0.1, latency_p99_seconds=0.1)
-
-    assert some_figures(pace=None, churn=churn, light=40_000.0).ratio_to_light == 0.1
-    assert some_figures(pace=None).ratio_to_light is None
-    assert some_figures(light=None).ratio_to_light is None
-
-
 def a_backlog(reaction_seconds: float) -> Figures:
     backlog = Backlog(
         waiting_cpu_share=0.0, reaction_median_seconds=reaction_seconds, reaction_max_seconds=9.0
@@ -69,16 +47,7 @@ def a_backlog(reaction_seconds: float) -> Figures:
 @pytest.mark.parametrize(
     ("slow", "middle", "fast"),
     [
-        pytest.param(
-            some_figures(pace=30_000.0, light=100_000.0),
-            some_figures(pace=20_000.0, light=50_000.0),
-            some_figures(pace=10_000.0, light=20_000.0),
-            id="by the ratio: a fast run on a fast machine is no better than a slow one on a slow machine",
-        ),
-        pytest.param(
-            *(some_figures(pace=pace, light=None) for pace in (1_000.0, 2_000.0, 3_000.0)),
-            id="by the pace, where the light is not installed",
-        ),
+        pytest.param(*(some_figures(pace=pace) for pace in (1_000.0, 2_000.0, 3_000.0)), id="by the pace"),
         pytest.param(*map(a_backlog, (0.3, 0.2, 0.1)), id="backlogs by their reaction"),
     ],
 )

@@ -130,21 +130,12 @@ def test_json_is_all_there_is_on_standard_output(ran: Ran) -> None:
 
 
 def test_tables_are_written_by_default(ran: Ran) -> None:
-    """The ratio to the light is in them."""
+    """The pace is in them."""
     _, stdout, _ = bench_command("u500")
 
     assert ran
-    assert "x light" in stdout
-    assert "0.50" in stdout
-
-
-def test_a_light_that_was_not_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest of the figures is there."""
-    monkeypatch.setattr(run, "run_in_process_of_its_own", lambda *_, **__: some_figures(light=None))
-    status, stdout, stderr = bench_command("u500")
-
-    assert (0, True) == (status, "20,000" in stdout)
-    assert "the light was not measured: it needs the extra licorne[bench]" in stderr
+    assert "Pace" in stdout
+    assert "20,000" in stdout
 
 
 def test_a_run_without_figures_ends_the_command_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,18 +205,15 @@ def some_figures(
     *,
     engine: EngineKind = EngineKind.ACTORS,
     pace: float | None = 20_000.0,
-    light: float | None = 40_000.0,
     churn: Churn | None = None,
     backlog: Backlog | None = None,
     half_load: HalfLoad | None = None,
     pods: Pods | None = None,
 ) -> Figures:
-    """Return figures as a run gives them; by default half of the light."""
+    """Return figures as a run gives them."""
     return Figures(
         workload=workload,
         engine=engine,
-        light_before_per_second=light,
-        light_after_per_second=light,
         measurement=Measurement(
             nodes_per_second=50_000.0,
             applications_per_second=20_000.0,

@@ -1,9 +1,9 @@
 """Measure what events cost, and how many of them one reader can follow.
 
-`python bench/events.py cost` runs a workload of `licorne bench` with events on and off, in turns in one
+`python tests/bench/events.py cost` runs a workload of `licorne bench` with events on and off, in turns in one
 process, each time on a fresh scheduler, and prints the paces and their ratio. The clock is processor time,
-so that other work of the machine matters little. `python bench/events.py rate` reports events at a given rate
-for some seconds while one stream is read and written as JSON, and prints what was lost.
+so that other work of the machine matters little. `python tests/bench/events.py rate` reports events at a
+given rate for some seconds while one stream is read and written as JSON, and prints what was lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Print what the actor runtime costs, the best of several runs: `python bench/actor_costs.py`."""
+"""Print what the actor runtime costs, the best of several runs: `python tests/bench/actor_costs.py`."""
 
 from __future__ import annotations
 

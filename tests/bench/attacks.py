@@ -1,9 +1,9 @@
 """Measure whether a well-behaved resource manager (RM) notices that a peer attacks its server.
 
-`python bench/attacks.py` starts `licorne serve` for each attack, has an RM ask for one unit after the other
-at an even pace, and prints its latencies from ask to placement, before an attack and during it, in turns. The
-attacker is a process of its own with the lowest priority, so that it takes little of the processor from the
-server itself: the control, which only computes, shows how much.
+`python tests/bench/attacks.py` starts `licorne serve` for each attack, has an RM ask for one unit after the
+other at an even pace, and prints its latencies from ask to placement, before an attack and during it, in
+turns. The attacker is a process of its own with the lowest priority, so that it takes little of the processor
+from the server itself: the control, which only computes, shows how much.
 """
 
 from __future__ import annotations
@@ -446,7 +446,7 @@ def _attack(name: str, address: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="bench/attacks.py", description=__doc__)
+    parser = argparse.ArgumentParser(prog="tests/bench/attacks.py", description=__doc__)
     names = [each.__name__ for each in ATTACKS]
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=f"of {', '.join(names)}; all if none")
     parser.add_argument("--rounds", type=int, default=8, help="of each attack")

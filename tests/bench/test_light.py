@@ -3,9 +3,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from light import LIGHT_ALLOCATIONS, LIGHT_NODES, Light
 
 from licorne.proxy.bench.errors import BenchError
-from licorne.proxy.bench.light import LIGHT_ALLOCATIONS, LIGHT_NODES, Light
 
 
 def no_time() -> float:

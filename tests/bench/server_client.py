@@ -1,8 +1,8 @@
-"""The client of `licorne bench --server`, in a process of its own; it writes its figures as one line of JSON.
+"""The client of `tests/bench/server_pace.py`, a process of its own: it writes figures as one line of JSON.
 
-python -m licorne.proxy.bench.server_client pace WORKLOAD ADDRESS
-python -m licorne.proxy.bench.server_client latency ADDRESS
-python -m licorne.proxy.bench.server_client connections ADDRESS COUNT SERVER_PID
+server_client.py pace WORKLOAD ADDRESS
+server_client.py latency ADDRESS
+server_client.py connections ADDRESS COUNT SERVER_PID
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
-from ..client.remote_scheduler import RemoteScheduler
-from ..si import si_pb2 as si
-from ..si.api import ResourceManager
-from .driver import SelfRunning
-from .errors import BenchError
-from .figures import percentile
-from .gauges import Gauges
-from .measurement import measure
-from .workload_table import workload_named
+from licorne import RemoteScheduler, ResourceManager
+from licorne.proxy.bench.driver import SelfRunning
+from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.bench.figures import percentile
+from licorne.proxy.bench.gauges import Gauges
+from licorne.proxy.bench.measurement import measure
+from licorne.proxy.bench.workload_table import workload_named
+from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["main"]
+__all__ = ["main", "resident_bytes_of"]
 
 _LATENCY_SECONDS: Final = 4.0
 _FULL_LOAD_COUNT: Final = 5_000
@@ -146,12 +146,19 @@ class _LatencyRun:
 
 def _connections(address: str, count: str, server: str) -> dict[str, float]:
     """Return the memory of the server while it holds so many sessions."""
-    from .server_bench import resident_bytes_of  # noqa: PLC0415 - it needs what the client does not
-
     with ExitStack() as sessions:
         for _ in range(int(count)):
             sessions.enter_context(RemoteScheduler(address))
         return {"resident_bytes": resident_bytes_of(int(server))}
+
+
+def resident_bytes_of(pid: int) -> int:
+    """Return the memory that a process occupies; 0 on a system without `/proc`."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return 0
+    lines = status.read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS"))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from figure import Figure
+from light import Light
 from lock_costs import CLASSES, ORDER
 
 from licorne import lockcheck
-from licorne.proxy.bench.light import Light
 from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["checked_throughput"]

@@ -1,7 +1,7 @@
 """How much readers over REST slow the scheduler, and how long a long list takes.
 
-`python bench/rest_readers.py` runs the workload `u1000` without readers and with 200 of them and 50 streams
-of events in another process, in turns, and prints the pace of both; then the time for a list of 5,000
+`python tests/bench/rest_readers.py` runs the workload `u1000` without readers and with 200 of them and 50
+streams of events in another process, in turns, and prints the pace of both; then the time for a list of 5,000
 applications. Each reader has a connection of its own, and asks again as soon as it is answered.
 """
 

@@ -1,32 +1,51 @@
-"""How fast the scheduler is over gRPC: the same workloads through a server on this machine, and in process.
+"""How fast the scheduler is over gRPC: `python tests/bench/server_pace.py [WORKLOAD...]`.
 
+The same workloads run through a server on this machine, and in process.
 The server is a process of its own, and so is the client. Each run in process stands beside one over gRPC, in
 turns.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from rich.table import Table
+from server_client import resident_bytes_of
 
-from .engine import EngineKind
-from .errors import BenchError
-from .run import run_in_process_of_its_own
-from .workloads import BenchWorkload
+from licorne.proxy.bench.engine import EngineKind
+from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.bench.run import run_in_process_of_its_own
+from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
+from licorne.proxy.bench.workloads import BenchWorkload
+from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
-__all__ = ["ServerFigures", "measure_server", "resident_bytes_of", "server_document", "server_tables"]
+__all__ = ["ServerFigures", "main", "measure_server", "server_table"]
 
-_CLIENT: Final = "licorne.proxy.bench.server_client"
+_CLIENT: Final = str(Path(__file__).with_name("server_client.py"))
 _PROCESS_SECONDS_MAX: Final = 3_600
 _CONNECTIONS: Final = 200
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure the workloads that are named, or those of `licorne bench`, and print a table."""
+    parser = argparse.ArgumentParser(prog="tests/bench/server_pace.py", description=__doc__)
+    parser.add_argument(
+        "workloads", nargs="*", default=DEFAULT_NAMES, help="by default those of `licorne bench`"
+    )
+    parser.add_argument("--engine", type=EngineKind, default=EngineKind.ACTORS)
+    parser.add_argument("--repeat", type=int, default=1, help="how often; the run in the middle is printed")
+    chosen = parser.parse_args(arguments)
+    workloads = [workload_named(name) for name in chosen.workloads]
+    figures = list(measure_server(workloads, chosen.engine, chosen.repeat))
+    print_table(server_table(figures), output_console(), plain=not is_for_people())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +71,18 @@ class ServerFigures:
 
 
 def measure_server(
-    workloads: Sequence[BenchWorkload], engines: Sequence[EngineKind], repeat: int
+    workloads: Sequence[BenchWorkload], engine: EngineKind, repeat: int
 ) -> Iterator[ServerFigures]:
-    """Give the figures of each workload on each engine: those of the run whose ratio is in the middle.
+    """Give the figures of each workload: those of the run whose ratio is in the middle.
 
     Raises:
-        BenchError: A run gave no figures, or an engine is stepped.
+        BenchError: A run gave no figures, or the engine is stepped.
     """
+    if engine is EngineKind.DIRECT:
+        raise BenchError("the engine direct is stepped: a server that is measured runs by itself")
     for workload in workloads:
-        for engine in engines:
-            if engine is EngineKind.DIRECT:
-                raise BenchError("the engine direct is stepped: a server that is measured runs by itself")
-            runs = sorted((_run(workload, engine) for _ in range(repeat)), key=lambda run: run.ratio)
-            yield runs[(len(runs) - 1) // 2]
+        runs = sorted((_run(workload, engine) for _ in range(repeat)), key=lambda run: run.ratio)
+        yield runs[(len(runs) - 1) // 2]
 
 
 def _run(workload: BenchWorkload, engine: EngineKind) -> ServerFigures:
@@ -109,7 +127,7 @@ def _server(engine: EngineKind) -> Iterator[tuple[subprocess.Popen[str], str]]:
 def _client(*arguments: str) -> dict[str, Any]:
     """Return the figures of one run of the client."""
     done = subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, "-m", _CLIENT, *arguments],
+        [sys.executable, _CLIENT, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -121,22 +139,8 @@ def _client(*arguments: str) -> dict[str, Any]:
     return figures
 
 
-def resident_bytes_of(pid: int) -> int:
-    """Return the memory that a process occupies; 0 on a system without `/proc`."""
-    status = Path(f"/proc/{pid}/status")
-    if not status.exists():
-        return 0
-    lines = status.read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS"))
-
-
-def server_document(runs: Sequence[ServerFigures]) -> str:
-    """Return the figures as one JSON document."""
-    return json.dumps({"server": [{**asdict(run), "ratio": run.ratio} for run in runs]}, indent=2)
-
-
-def server_tables(runs: Sequence[ServerFigures]) -> Iterator[Table]:
-    """Yield the table for people."""
+def server_table(runs: Sequence[ServerFigures]) -> Table:
+    """Return the figures as a table."""
     table = Table(title="Over gRPC on loopback, client and server in processes of their own")
     for name in ("workload", "engine"):
         table.add_column(name)
@@ -155,4 +159,8 @@ def server_tables(runs: Sequence[ServerFigures]) -> Iterator[Table]:
             *(f"{1e3 * value:.2f}" for value in (run.latency_p50_seconds, run.latency_p99_seconds)),
             f"{run.bytes_per_connection / 1024:.0f}",
         )
-    yield table
+    return table
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -23,8 +23,8 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict
 from sortedcontainers import SortedList
 
-from ..si import si_pb2 as si
-from .errors import BenchError
+from licorne.proxy.bench.errors import BenchError
+from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["LIGHT_ALLOCATIONS", "LIGHT_NODES", "Light"]
 

@@ -1,4 +1,7 @@
-"""Compare figures of `licorne bench --json` with their targets: `python bench/targets.py figures.json`.
+"""Compare figures of `tests/bench/lit_run.py` with targets and with earlier commits: `targets.py FILE`.
+
+It ends with status 1 if a pace is a regression: less than three quarters of that of the last commits in
+`history.jsonl`. Its output ends with the line to append there; `--record` appends it.
 
 What is quoted was not measured by this program. The recorded core ran on one quiet machine whose light was
 about 40,000 allocations per second; figures of another machine stand beside it for orientation alone.
@@ -7,7 +10,6 @@ about 40,000 allocations per second; figures of another machine stand beside it 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from figure import Figure, figures_table
+from history import HISTORY, against_history, commit_lines, read_history, to_line
+from lit_run import LitFigures, lit_from_json
 from rich.table import Table
 
 from licorne.proxy.bench.engine import EngineKind
-from licorne.proxy.bench.figures import Figures, figures_from_json
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
 __all__ = ["QUOTED", "Quoted", "comparisons", "goals", "main", "quoted_table"]
@@ -83,19 +86,38 @@ _FLATNESS: Final = (
 _ACTORS_TO_DIRECT_MIN: Final = 1 / 1.25
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print the figures of one file beside what is wanted of them."""
-    parser = argparse.ArgumentParser(prog="bench/targets.py", description=__doc__)
-    parser.add_argument("figures", type=Path, help="what `licorne bench --json` wrote")
-    document = json.loads(parser.parse_args(arguments).figures.read_text(encoding="utf-8"))
-    runs = [figures_from_json(json.dumps(run)) for run in document["runs"]]
+def main(arguments: Sequence[str], history: Path = HISTORY) -> int:
+    """Print the figures of one file beside what is expected of them; return 1 if one is a regression."""
+    parser = argparse.ArgumentParser(prog="tests/bench/targets.py", description=__doc__)
+    parser.add_argument("figures", type=Path, help="what `lit_run.py` wrote")
+    parser.add_argument(
+        "--record", action="store_true", help="append the line of this commit to history.jsonl"
+    )
+    chosen = parser.parse_args(arguments)
+    runs = [lit_from_json(line) for line in chosen.figures.read_text(encoding="utf-8").splitlines()]
     wanted = [figure for run in runs for figure in goals(run)]
+    measured, earlier = list(commit_lines(runs)), read_history(history)
+    paces = [pace for each in measured for pace in against_history(each, earlier)]
     console = output_console()
-    for table in (quoted_table(runs), figures_table("Wanted", [*wanted, *comparisons(runs)])):
+    for table in (
+        quoted_table(runs),
+        figures_table("Wanted", [*wanted, *comparisons(runs)]),
+        figures_table("Beside earlier commits", paces),
+    ):
         print_table(table, console, plain=not is_for_people())
+    lines = "".join(map(to_line, measured))
+    sys.stdout.write(lines)
+    if chosen.record:
+        with history.open("a", encoding="utf-8") as file:
+            file.write(lines)
+    slower = [pace.subject for pace in paces if not pace.is_met]
+    if slower:
+        loads = ", ".join(f"{each.load}" for each in measured)
+        sys.stderr.write(f"slower than earlier commits (load {loads}): {', '.join(slower)}\n")
+    return 1 if slower else 0
 
 
-def quoted_table(runs: Sequence[Figures]) -> Table:
+def quoted_table(runs: Sequence[LitFigures]) -> Table:
     """Return the pace of each run beside that of the recorded core."""
     table = Table(title="Pace, and what is quoted from bench.md", title_justify="left")
     for heading in (
@@ -111,7 +133,7 @@ def quoted_table(runs: Sequence[Figures]) -> Table:
     return table
 
 
-def goals(run: Figures) -> Iterator[Figure]:
+def goals(run: LitFigures) -> Iterator[Figure]:
     """Give the figures of one run of which something is wanted, as far as it has them."""
     measured, name = run.measurement, f"{run.workload} ({run.engine_text})"
     if run.ratio_to_light is not None:
@@ -128,7 +150,7 @@ def goals(run: Figures) -> Iterator[Figure]:
             yield Figure(f"{name}, {subject}", size, "bytes", wanted_max=limit)
 
 
-def comparisons(runs: Sequence[Figures]) -> Iterator[Figure]:
+def comparisons(runs: Sequence[LitFigures]) -> Iterator[Figure]:
     """Give every comparison of two runs for which both were made.
 
     What is compared are ratios to the light, so that a machine that slows down between two runs does not
@@ -148,4 +170,4 @@ def comparisons(runs: Sequence[Figures]) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

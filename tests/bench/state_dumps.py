@@ -1,6 +1,6 @@
 """How long a state dump keeps a partition from scheduling: workload `d`, dumped while its asks are placed.
 
-    python bench/state_dumps.py
+    python tests/bench/state_dumps.py
 
 It prints the longest turn of a partition in which something was copied for the dump, in processor time, and
 the longest time from one allocation to the next, as the resource manager sees it, during the dump and before.

@@ -1,4 +1,4 @@
-"""Measure what checking locks costs, and what scheduling threads bring: `python bench/locks.py`."""
+"""Measure what checking locks costs, and what scheduling threads bring: `python tests/bench/locks.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRACE_EVENTS_MIN: Final = 1_000
 
 def main(arguments: Sequence[str]) -> None:
     """Measure, and print tables or JSON."""
-    parser = argparse.ArgumentParser(prog="bench/locks.py", description=__doc__)
+    parser = argparse.ArgumentParser(prog="tests/bench/locks.py", description=__doc__)
     parser.add_argument("--trace-events", type=_events, default=_TRACE_EVENTS, metavar="NUMBER")
     parser.add_argument("--json", action="store_true", help="write JSON instead of tables")
     options = parser.parse_args(arguments)
