@@ -99,11 +99,10 @@ def main(arguments: Sequence[str], history: Path = HISTORY) -> int:
     measured, earlier = list(commit_lines(runs)), read_history(history)
     paces = [pace for each in measured for pace in against_history(each, earlier)]
     console = output_console()
-    for table in (
-        quoted_table(runs),
-        figures_table("Wanted", [*wanted, *comparisons(runs)]),
-        figures_table("Beside earlier commits", paces),
-    ):
+    tables = [quoted_table(runs), figures_table("Wanted", [*wanted, *comparisons(runs)])]
+    if paces:
+        tables.append(figures_table("Beside earlier commits", paces))
+    for table in tables:
         print_table(table, console, plain=not is_for_people())
     lines = "".join(map(to_line, measured))
     sys.stdout.write(lines)
