@@ -41,7 +41,7 @@ from .candidate_nodes import (
     preemptible_reservations,
     reservations_inside,
 )
-from .candidate_victims import CandidateVictims, collect_inside, collect_victims
+from .candidate_victims import CandidateVictims, collect_victims
 from .decision import (
     NoPreemption,
     PreemptionPlan,
@@ -329,12 +329,12 @@ class _Moment:
     def view(self, victims: dict[str, tuple[Victim, ...]]) -> PreemptionView:
         """Return all that the decision depends on; `victims` is what is known of the leaves, and grows."""
         queue, ask = self._entry.queue, self._candidate.ask
-        collect = collect_inside if self._is_inside else collect_victims
-        candidates = collect(
+        candidates = collect_victims(
             queue,
             ask,
             self._facts_of,
             victims,
+            is_inside=self._is_inside,
             protection=Protection(
                 queue, self._state.now_ns(), for_guarantee=True, disruption=self._state.disruption
             ),

@@ -23,7 +23,7 @@ from ..whole_jobs import by_whole_jobs
 from ..work_lost import WorkLost
 from .ledger import ProjectedUsage, QueueFacts, QueueFactsOf, unbound_facts
 
-__all__ = ["CandidateVictims", "collect_inside", "collect_victims", "fence_root"]
+__all__ = ["CandidateVictims", "collect_victims", "fence_root"]
 
 
 class CandidateVictims(NamedTuple):
@@ -80,75 +80,45 @@ def collect_victims(
     facts_of: QueueFactsOf,
     known: dict[str, tuple[Victim, ...]],
     *,
+    is_inside: bool = False,
     protection: Protection | None = None,
     work_lost: WorkLost | None = None,
 ) -> CandidateVictims:
-    """Collect what may be preempted for an ask; never anything of its own leaf.
+    """Collect what may be preempted for an ask: outside of its leaf, or inside of it.
 
     Args:
         leaf: The leaf of the ask.
         ask: The ask.
         facts_of: Takes the facts of queues.
         known: What may be chosen at all, by the path of its leaf; what is not there is found, and added.
+        is_inside: Whether to collect what has a lower priority in the leaf of the ask, and nothing else. No
+            guarantee decides then: the leaf counts as one without.
         protection: What protects from an ask of this leaf, `None` if nothing does.
         work_lost: Measures what is lost with a victim, `None` where that does not decide.
     """
-    root, priorities = fence_root(leaf, ask, facts_of.committed)
-    search = _Search(leaf, ask, facts_of, priorities, known)
+    search = _Search(leaf, ask, facts_of, known)
     search.protection = protection
     search.work_lost = work_lost
+    if is_inside:
+        search.visit_own_leaf()
+        return search.ranked_by_priority()
+    root, search.priorities = fence_root(leaf, ask, facts_of.committed)
     if root is not leaf:
-        search.visit(root, priorities[root.path], fenced=False)
-    search.victims.sort(key=queue_order)
-    return CandidateVictims(tuple(search.victims), search.facts, tuple(search.protected))
-
-
-def collect_inside(
-    leaf: Queue,
-    ask: Ask,
-    facts_of: QueueFactsOf,
-    known: dict[str, tuple[Victim, ...]],
-    *,
-    protection: Protection | None = None,
-    work_lost: WorkLost | None = None,
-) -> CandidateVictims:
-    """Collect what may be preempted in the leaf of an ask: what has a lower priority.
-
-    No guarantee decides: the leaf of the victims counts as one without. The arguments are those of
-    `collect_victims`.
-    """
-    search = _Search(leaf, ask, facts_of, {}, known)
-    search.protection = protection
-    search.work_lost = work_lost
-    if leaf.settings.preemption_policy is not PreemptionPolicy.DISABLED:
-        search.collect(leaf, unbound_facts(leaf, of_victims=True), ask.priority - 1, fenced=False)
-    everything = (*search.victims, *(each.victim for each in search.protected))
-    priorities = sorted({victim.allocation.ask.priority for victim in everything})
-    ranks = {priority: rank for rank, priority in enumerate(priorities)}
-    ranked = [each._replace(rank=ranks[each.allocation.ask.priority]) for each in search.victims]
-    protected = [
-        each._replace(victim=each.victim._replace(rank=ranks[each.victim.allocation.ask.priority]))
-        for each in search.protected
-    ]
-    return CandidateVictims(tuple(sorted(ranked, key=queue_order)), search.facts, tuple(protected))
+        search.visit(root, search.priorities[root.path], fenced=False)
+    return search.found()
 
 
 class _Search:
-    """One walk down from the fence root, or a visit of one leaf."""
+    """One walk down from the fence root, or a visit of the leaf of the ask."""
 
     def __init__(
-        self,
-        leaf: Queue,
-        ask: Ask,
-        facts_of: QueueFactsOf,
-        priorities: dict[str, int],
-        known: dict[str, tuple[Victim, ...]],
+        self, leaf: Queue, ask: Ask, facts_of: QueueFactsOf, known: dict[str, tuple[Victim, ...]]
     ) -> None:
         self.leaf = leaf
         self.ask = ask
         self.facts_of = facts_of
-        self.priorities = priorities
         self.known = known
+        self.priorities: dict[str, int] = {}
         self.ledger = ProjectedUsage(facts_of(leaf))
         self.victims: list[Victim] = []
         self.protection: Protection | None = None
@@ -157,6 +127,29 @@ class _Search:
         self.facts: dict[str, QueueFacts] = {}
         self._shares_type: dict[Resource, bool] = {}
         """By size, whether it names a type that the ask names; many allocations have the same size."""
+
+    def found(self) -> CandidateVictims:
+        """Return what was collected, in the order of queues."""
+        victims = sorted(self.victims, key=queue_order)
+        return CandidateVictims(tuple(victims), self.facts, tuple(self.protected))
+
+    def ranked_by_priority(self) -> CandidateVictims:
+        """Return the same with the rank of each priority, the lowest first."""
+        everything = (*self.victims, *(each.victim for each in self.protected))
+        priorities = sorted({victim.allocation.ask.priority for victim in everything})
+        ranks = {priority: rank for rank, priority in enumerate(priorities)}
+        self.victims = [each._replace(rank=ranks[each.allocation.ask.priority]) for each in self.victims]
+        self.protected = [
+            each._replace(victim=each.victim._replace(rank=ranks[each.victim.allocation.ask.priority]))
+            for each in self.protected
+        ]
+        return self.found()
+
+    def visit_own_leaf(self) -> None:
+        """Collect what has a lower priority in the leaf of the ask."""
+        if self.leaf.settings.preemption_policy is not PreemptionPolicy.DISABLED:
+            facts = unbound_facts(self.leaf, of_victims=True)
+            self.collect(self.leaf, facts, self.ask.priority - 1, fenced=False)
 
     def visit(self, queue: Queue, priority: int, *, fenced: bool) -> None:
         """Collect below a queue; `fenced`: whatever its priority, because a fence above decided."""
