@@ -17,6 +17,7 @@ from typing import Any, Final, final
 
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
+from ...model.values.documents import Json
 from ..scheduler.answering.questions import DOCUMENTS, TITLES, QuestionSide
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_from_json
 from ..scheduler.calling import CallingSide, check_partition_names
@@ -206,6 +207,10 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
             NotSentError: The server does not read; no part of the request was sent.
         """
         self._update(request.rm_id, "reconsideration", v1.ManagerMessage(reconsider=request))
+
+    def take_kept_use(self, rm_id: str, usage: Json) -> None:
+        """Let partitions go on from what was used before; see `Scheduler`, which may refuse it."""
+        self._call(v1.ManagerMessage(take_kept_use=v1.KeptUse(rm_id=rm_id, json=json.dumps(usage))))
 
     def stop(self) -> None:
         """Say that the RMs of this object shut down, deliver what is queued, and end the connection.

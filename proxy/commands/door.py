@@ -29,8 +29,9 @@ from .options import (
     StopAfterOption,
     TlsCertOption,
     TlsKeyOption,
+    UsageFileOption,
 )
-from .serve import check_installed, rest_settings, run_server, server_settings
+from .serve import check_installed, nothing, rest_settings, run_server, server_settings, usage_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,7 @@ def door(
     insecure_public: InsecurePublicOption = False,
     stop_after: StopAfterOption = "5m",
     forget_after: ForgetAfterOption = None,
+    usage_file: UsageFileOption = None,
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
 ) -> None:
@@ -146,24 +148,33 @@ def door(
             certificate=worker_cert,
             key=worker_key,
             on_error=lambda failure: report(f"RM {failure.rm_id!r}: {failure.callback}: {failure.error}"),
+            kept_use=None if usage_file is None else usage_before(usage_file, report),
         )
         stack.callback(scheduler.stop)
         prepare_process()
         client = WorkerClient(token=token, tls=worker_tls(worker_ca, worker_cert, worker_key))
         readers = None if rest is None else DoorRest(scheduler, rest, client)
-        run_server(scheduler, settings, readers, as_json=as_json, report=report)
+        before_stop = nothing
+        if usage_file is not None:
+            from ..dumps.usage_file import UsageFile
+
+            before_stop = stack.enter_context(UsageFile(scheduler, usage_file)).write
+        run_server(scheduler, settings, readers, as_json=as_json, report=report, before_stop=before_stop)
 
 
 def _split(worker_options: str) -> list[str]:
     """Return the options of workers, as a shell splits them.
 
     Raises:
-        LicorneError: A quote does not end.
+        LicorneError: A quote does not end, or all workers would write one usage file.
     """
     try:
-        return shlex.split(worker_options)
+        options = shlex.split(worker_options)
     except ValueError as error:
         raise LicorneError(f"--worker-options {worker_options!r}: {error}") from error
+    if any(option.partition("=")[0] == "--usage-file" for option in options):
+        raise LicorneError("--worker-options: all workers would write one --usage-file: give it to the door")
+    return options
 
 
 def _launcher(name: str, workers: str, worker_options: Sequence[str], ray_address: str) -> Launcher:

@@ -33,6 +33,7 @@ __all__ = [
     "TlsKeyOption",
     "TokenOption",
     "UiDirOption",
+    "UsageFileOption",
     "UsersOption",
     "whole_number",
 ]
@@ -139,5 +140,13 @@ ForgetAfterOption: TypeAlias = Annotated[
         "--forget-after",
         metavar="DURATION",
         help="How much later a stopped resource manager is forgotten; never unless given.",
+    ),
+]
+UsageFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--usage-file",
+        metavar="FILE",
+        help="Keep there what queues with a half-life have used, every 5 minutes and at the end.",
     ),
 ]

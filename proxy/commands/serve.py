@@ -35,6 +35,7 @@ from .options import (
     TlsCertOption,
     TlsKeyOption,
     UiDirOption,
+    UsageFileOption,
 )
 
 if TYPE_CHECKING:
@@ -51,10 +52,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Readers",
     "check_installed",
+    "nothing",
     "rest_settings",
     "run_server",
     "serve",
     "server_settings",
+    "usage_before",
 ]
 
 
@@ -110,14 +113,7 @@ def serve(
         str,
         typer.Option("--state-dump-interval", metavar="DURATION", help="From one state dump to the next."),
     ] = "10m",
-    usage_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--usage-file",
-            metavar="FILE",
-            help="Keep there what queues with a half-life have used, every 5 minutes and at the end.",
-        ),
-    ] = None,
+    usage_file: UsageFileOption = None,
     engine: EngineOption = "actors",
     threads: ThreadsOption = None,
     as_json: AddressAsJsonOption = False,
@@ -181,7 +177,7 @@ def serve(
         from ..rest.running import RestServer
 
         readers = None if rest is None else RestServer(scheduler, rest)
-        before_stop: Callable[[], None] = _nothing
+        before_stop: Callable[[], None] = nothing
         if usage_file is not None:
             from ..dumps.usage_file import UsageFile
 
@@ -189,7 +185,7 @@ def serve(
         run_server(scheduler, settings, readers, as_json=as_json, report=report, before_stop=before_stop)
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Do nothing before the end."""
 
 
@@ -201,10 +197,21 @@ def _kept_use(
     Raises:
         LicorneError: All that happens is to be recorded, which would be replayed without this.
     """
-    if path is None:
-        return {}
-    if is_recorded:
+    if path is not None and is_recorded:
         raise LicorneError("--usage-file cannot be used with --record: a replay would not have what it gives")
+    return {} if path is None else usage_before(path, report)
+
+
+def usage_before(path: Path, report: Callable[[str], None]) -> Mapping[str, KeptUse]:
+    """Return what a usage file has, nothing from one that is not there yet or that is refused.
+
+    Args:
+        path: The file.
+        report: Gets a line for the operator when the file is refused.
+
+    Raises:
+        UnwritableFileError: The file cannot be written.
+    """
     from ..dumps.usage_file import check_age, read_usage
     from ..files.output_files import check_writable
 
@@ -227,7 +234,7 @@ def run_server(
     *,
     as_json: bool,
     report: Callable[[str], None],
-    before_stop: Callable[[], None] = _nothing,
+    before_stop: Callable[[], None] = nothing,
 ) -> None:
     """Serve until a signal comes.
 

@@ -18,8 +18,9 @@ from ...model.values.messages import full_partition_name
 from ..health.report import HealthCheck, HealthReport
 from ..scheduler.answering.answers import given
 from ..si import licorne_v1_pb2 as v1
+from .kept_use import DoorUse
 from .link import PartitionLink
-from .linked_manager import LinkedManager
+from .linked_manager import LinkedManager, at_each
 from .routing import short_name
 
 __all__ = ["DoorAnswers"]
@@ -32,11 +33,15 @@ class DoorAnswers:
     Args:
         managers: The RMs that have registered, by id.
         check_running: Raises `RequestError` when the door has been stopped.
+        use: What the partitions have used, as their workers have said last.
     """
 
-    def __init__(self, managers: Mapping[str, LinkedManager], check_running: Callable[[], None]) -> None:
+    def __init__(
+        self, managers: Mapping[str, LinkedManager], check_running: Callable[[], None], use: DoorUse
+    ) -> None:
         self._managers = managers
         self._check_running = check_running
+        self.use = use
 
     def answer(self, question: v1.Question) -> Any:
         """Return the answer to a question.
@@ -122,6 +127,15 @@ class DoorAnswers:
         managers = {name: self._manager(name, "save").registration().config for name in names}
         parts = (_asked(link, v1.Question(saved=v1.Snapshot(rm_id=link.place.rm_id))) for link in links)
         return {"managers": {**managers}, "partitions": [one for part in parts for one in part["partitions"]]}
+
+    def _kept_use(self, _: v1.Question, asked: v1.Snapshot) -> Document:
+        """Return what was used: of a partition without a worker, what its last one has said."""
+        rm_id = given(asked, "rm_id")
+        links = [link for link in self._links() if rm_id in (None, link.place.rm_id)]
+        for link, used in zip(links, at_each(links, _use_of), strict=True):
+            if used is not None:
+                self.use.take(link.place.rm_id, used)
+        return self.use.of_manager(rm_id)
 
     def _health(self, question: v1.Question, _: v1.Empty) -> HealthReport | None:
         """Return one report: a check has succeeded if it has on every worker, and every partition has one."""
@@ -218,6 +232,16 @@ def _asked(link: PartitionLink, question: v1.Question) -> Any:
     return link.scheduler().answers.answer(question)
 
 
+def _use_of(link: PartitionLink) -> Document | None:
+    """Return what a partition has used, `None` if its worker does not say it now."""
+    rm_id = link.place.rm_id
+    try:
+        used: Document = _asked(link, v1.Question(kept_use=v1.Snapshot(rm_id=rm_id)))
+    except LicorneError:
+        return None
+    return used
+
+
 def _joined(reports: Mapping[str, HealthReport]) -> Iterator[HealthCheck]:
     """Yield each check once, with what is wrong on each worker."""
     checks: dict[str, list[tuple[str, HealthCheck]]] = {}
@@ -244,6 +268,7 @@ _ANSWERS: Final[Mapping[str, Callable[[DoorAnswers, v1.Question, Any], Any]]] = 
     "configuration_text": DoorAnswers._configuration_text,  # noqa: SLF001 - likewise
     "extra_configuration": DoorAnswers._extra_configuration,  # noqa: SLF001 - likewise
     "callbacks_waiting": DoorAnswers._callbacks_waiting,  # noqa: SLF001 - likewise
+    "kept_use": DoorAnswers._kept_use,  # noqa: SLF001 - likewise
     "health": DoorAnswers._health,  # noqa: SLF001 - likewise
     "check_health": DoorAnswers._health,  # noqa: SLF001 - likewise
     "figures": DoorAnswers._figures,  # noqa: SLF001 - likewise

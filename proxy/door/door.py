@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
 from ...model.errors import LicorneError, RequestError
+from ...model.queues.use_order import KeptUse
+from ...model.values.documents import Json
 from ..client.errors import ConnectionLostError
 from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
@@ -23,6 +25,7 @@ from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
 from ..si.callbacks import check_callback
 from .answers import DoorAnswers
+from .kept_use import DoorUse
 from .link import PartitionLink
 from .linked_manager import LinkedManager, at_each
 from .places import PartitionPlace
@@ -61,6 +64,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         certificate: A PEM file with a client certificate, with its `key`.
         key: The PEM file of its key.
         on_error: As for `Scheduler`; it also gets what a worker refuses, and why one was lost.
+        kept_use: As for `Scheduler`.
         start_timeout_seconds: How long a registration waits for its workers.
     """
 
@@ -75,6 +79,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         certificate: Path | None = None,
         key: Path | None = None,
         on_error: ErrorHook | None = None,
+        kept_use: Mapping[str, KeptUse] | None = None,
         start_timeout_seconds: float = _START_SECONDS,
     ) -> None:
         self._launcher = launcher
@@ -89,11 +94,12 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._turns: dict[str, threading.Lock] = {}
         """By the id of a resource manager: held while it registers, is reconfigured, or leaves."""
         self._managers: dict[str, LinkedManager] = {}
+        self._use = DoorUse(kept_use or {})
         self._changes = 0
         """Counts the configurations that were prepared."""
         self._stopped = threading.Event()
         self.one_caller: AbstractContextManager[object] = nullcontext()
-        self.answers = DoorAnswers(self._managers, self._check_running)
+        self.answers = DoorAnswers(self._managers, self._check_running, self._use)
         """What answers questions that are messages."""
 
     # -------------------------------------------------------------------------------- SchedulerAPI
@@ -128,6 +134,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 None if partitions is None else frozenset(names),
                 threads=self._threads,
                 failures=self._failures,
+                use=self._use,
                 now_ns=time.time_ns,
             )
             if before is not None:
@@ -328,6 +335,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             links = [manager.links[name]]
         for link in links:
             link.pass_on(request)
+
+    def take_kept_use(self, rm_id: str, usage: Json) -> None:
+        """Let partitions go on from what was used before, when they come to a worker; see `Scheduler`."""
+        self._use.take(rm_id, usage)
 
     def _any_link(self, manager: LinkedManager) -> PartitionLink:
         """Return a link for what names a partition that does not exist: any worker refuses it alike.

@@ -394,7 +394,8 @@ class PartitionLink:
 
     def _patient(self, session: _WorkerSession) -> PatientWorker:
         turn = self._workers.registering(self.partition)
-        return PatientWorker(session.scheduler, self.partition, self._ended, turn)
+        used = self._owner.kept_use(self.partition)
+        return PatientWorker(session.scheduler, self.partition, self._ended, turn, used)
 
     def _complete(self, session: _WorkerSession, recovery: Recovery) -> None:
         """Have a recovery come to its end.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ...model.values.documents import Document
 from ..si import si_pb2 as si
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class LinkOwner(Protocol):
 
     def registration(self) -> si.RegisterResourceManagerRequest:
         """Return how it registers at a worker: with the configuration that it has now."""
+
+    def kept_use(self, partition: str) -> Document | None:
+        """Return what a worker of a partition is to go on from, `None` for nothing."""
 
     def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
         """Queue a callback; wait while too many wait."""

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from ...model.configuration.reader import DEFAULT_CONFIGURATION
+from ...model.values.documents import Document
 from ...model.values.manager_state import ManagerEvent
 from ..client.callbacks import CallbackQueue
 from ..scheduler.managers.callback_failures import CallbackFailures
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..scheduler.managers.manager_life import ManagerLife, ManagerStatus
 from ..si import si_pb2 as si
+from .kept_use import DoorUse
 from .link import PartitionLink
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class LinkedManager:
         partitions: The names of the partitions that it has; `None` for all of its configuration.
         threads: Knows which threads are inside a callback.
         failures: Gets what callbacks raise.
+        use: What its partitions have used.
         now_ns: Returns the time, nanoseconds since 1970.
     """
 
@@ -49,6 +52,7 @@ class LinkedManager:
         *,
         threads: CallbackThreads,
         failures: CallbackFailures,
+        use: DoorUse,
         now_ns: Callable[[], int],
     ) -> None:
         self.rm_id: Final = request.rmID
@@ -56,6 +60,7 @@ class LinkedManager:
         self.partitions: Final = partitions
         self._threads = threads
         self._failures = failures
+        self._use = use
         self._request = si.RegisterResourceManagerRequest()
         self._request.CopyFrom(request)
         self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
@@ -81,6 +86,10 @@ class LinkedManager:
             request = si.RegisterResourceManagerRequest()
             request.CopyFrom(self._request)
             return request
+
+    def kept_use(self, partition: str) -> Document | None:
+        """Return what a worker of a partition is to go on from, `None` for nothing."""
+        return self._use.of_partition(self.rm_id, partition)
 
     def configure(self, configuration: str, extra: Mapping[str, str]) -> None:
         """Have another configuration from now on."""

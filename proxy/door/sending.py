@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+from ...model.values.documents import Document
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.remote_scheduler import RemoteScheduler
 from ..si import licorne_v1_pb2 as v1
@@ -29,11 +30,25 @@ _ROOM_SECONDS: Final = 0.01
 
 @final
 class PatientWorker:
-    """A worker as a recovery sees it: it has one partition, and a request is sent again until it is read."""
+    """A worker as a recovery sees it: it has one partition, and a request is sent again until it is read.
+
+    Args:
+        scheduler: The session with it.
+        partition: The partition.
+        given_up: Set when the link is closed.
+        turn: Held while it registers.
+        used: What the partition has used before, which it goes on from when it registers; `None` for nothing.
+    """
 
     def __init__(
-        self, scheduler: RemoteScheduler, partition: str, given_up: threading.Event, turn: threading.Lock
+        self,
+        scheduler: RemoteScheduler,
+        partition: str,
+        given_up: threading.Event,
+        turn: threading.Lock,
+        used: Document | None,
     ) -> None:
+        self._used = used
         self._scheduler = scheduler
         self._partition = partition
         self._given_up = given_up
@@ -55,6 +70,8 @@ class PatientWorker:
         with self._turn:
             if self._given_up.is_set():
                 raise ConnectionLostError("the link is closed")
+            if self._used is not None:
+                self._scheduler.take_kept_use(request.rmID, self._used)
             return self._scheduler.register_resource_manager(request, callback, partitions=[self._partition])
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:

@@ -1,78 +1,44 @@
 """The usage file: what queues and users have used, kept over a restart for their fair share.
 
-It is JSON: the moment that it was written, and for each partition its own moment and rows of a path, a user
-of that leaf or none, a resource type, what was in use, and what is kept of the past (`decayed_use`).
+It is the document of `proxy.scheduler.answering.kept_use` as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from time import time_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, final
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Final, Self, final
 
 from ...actors.services.log import Log
 from ...model.errors import LicorneError
 from ...model.queues.use_order import KeptUse
-from ...model.resources.decayed_use import DecayedUse, TypeUse, carried, raised_to
+from ...model.resources.decayed_use import carried, raised_to
+from ...model.values.documents import Document
 from ...model.values.messages import short_partition_name
 from ..files.input_errors import InputError
 from ..files.input_files import read_text
 from ..files.json_text import JsonError, parse_json
 from ..files.output_files import check_writable, write_whole
+from ..scheduler.answering.kept_use import read_use, use_document
+from ..scheduler.answering.questions import QuestionSide
 
-if TYPE_CHECKING:
-    from ..scheduler.scheduler import Scheduler
-
-__all__ = ["INTERVAL_SECONDS", "UsageFile", "begun_at", "check_age", "read_usage", "usage_text"]
+__all__ = [
+    "INTERVAL_SECONDS",
+    "UsageFile",
+    "begun_at",
+    "check_age",
+    "read_usage",
+    "usage_text",
+]
 
 INTERVAL_SECONDS: Final = 300.0
 """From one writing to the next."""
 HALF_LIVES_MAX: Final = 20
 """So many half-lives leave a millionth."""
-KIND: Final = "licorne usage"
-VERSION: Final = 1
-_Time = Annotated[int, Field(ge=0, lt=2**63)]
-
-
-class _UsageRow(BaseModel):
-    """The use of one resource type by a queue, or by a user in a leaf."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    path: Annotated[str, Field(min_length=1)]
-    user: str | None
-    half_life: Annotated[int, Field(gt=0, lt=2**63)]
-    span: Annotated[int, Field(ge=0, lt=2**63)]
-    type: Annotated[str, Field(min_length=1)]
-    amount: Annotated[int, Field(ge=0, lt=2**63)]
-    kept: Annotated[int, Field(gt=-(2**256), lt=2**256)]
-
-
-class _UsagePartition(BaseModel):
-    """The rows of one partition, as of one moment."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: Annotated[str, Field(min_length=1)]
-    at: _Time
-    rows: list[_UsageRow]
-
-
-class _UsageDocument(BaseModel):
-    """The whole file; times are nanoseconds, moments count from 1970."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    kind: Literal["licorne usage"]
-    version: Literal[1]
-    at: _Time
-    partitions: list[_UsagePartition]
 
 
 def usage_text(usage: Mapping[str, KeptUse], now_ns: int) -> str:
@@ -82,27 +48,11 @@ def usage_text(usage: Mapping[str, KeptUse], now_ns: int) -> str:
         usage: What is kept, by the full name of the partition.
         now_ns: The moment of writing, nanoseconds since 1970.
     """
-    partitions = [
-        _UsagePartition(name=name, at=kept.at_ns, rows=list(_rows(kept)))
-        for name, kept in sorted(usage.items())
-    ]
-    document = _UsageDocument(kind=KIND, version=VERSION, at=now_ns, partitions=partitions)
-    return document.model_dump_json(indent=1) + "\n"
+    return _text_of(use_document(usage, now_ns))
 
 
-def _rows(kept: KeptUse) -> Iterator[_UsageRow]:
-    for holder, use in sorted(kept.uses.items()):
-        path, _, user = holder.partition("|")
-        for name, (amount, past) in sorted(use.types.items()):
-            yield _UsageRow(
-                path=path,
-                user=user or None,
-                half_life=use.half_life_ns,
-                span=use.span,
-                type=name,
-                amount=amount,
-                kept=past,
-            )
+def _text_of(document: Document) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_usage(path: Path) -> tuple[int, dict[str, KeptUse]]:
@@ -112,41 +62,13 @@ def read_usage(path: Path) -> tuple[int, dict[str, KeptUse]]:
         InputError: The file cannot be read, or is not of this version.
     """
     try:
-        document = parse_json(read_text(path))
+        return read_use(parse_json(read_text(path)))
     except JsonError as error:
         raise InputError(path, f"is no JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise InputError(path, f"is no usage file: its kind is not {KIND!r}")
-    if document.get("version") != VERSION:
-        raise InputError(path, f"has the version {document.get('version')!r}; this program reads {VERSION}")
-    try:
-        usage = _UsageDocument.model_validate_json(read_text(path))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        raise InputError(path, f"{place}: {first['msg']}, not {str(first['input'])[:80]!r}") from error
-    kept = {}
-    for partition in usage.partitions:
-        if partition.at > usage.at:
-            raise InputError(path, f"{partition.name}: its time {partition.at} is after that of the file")
-        kept[partition.name] = KeptUse(partition.at, _uses(partition.rows, f"{path}: {partition.name}"))
-    return usage.at, kept
-
-
-def _uses(rows: Iterable[_UsageRow], place: str) -> dict[str, DecayedUse]:
-    """Return the rows by holder.
-
-    Raises:
-        LicorneError: Two rows are of one type of a holder, or rows of one holder have two half-lives.
-    """
-    uses: dict[str, DecayedUse] = {}
-    for row in rows:
-        holder = row.path if row.user is None else f"{row.path}|{row.user}"
-        use = uses.get(holder) or DecayedUse(row.half_life, row.span, {})
-        if (use.half_life_ns, use.span) != (row.half_life, row.span) or row.type in use.types:
-            raise LicorneError(f"{place}: {holder}: its row of {row.type} does not fit those before it")
-        uses[holder] = use._replace(types={**use.types, row.type: TypeUse(row.amount, row.kept)})
-    return uses
+    except InputError:
+        raise
+    except LicorneError as error:
+        raise InputError(path, str(error)) from error
 
 
 def check_age(path: Path, at_ns: int, usage: Mapping[str, KeptUse], now_ns: int) -> None:
@@ -190,7 +112,9 @@ class UsageFile:
     """Writes what was used into a file, every five minutes; `with` starts and ends that.
 
     Args:
-        scheduler: The scheduler; it is not stopped.
+    def __init__(
+        self, scheduler: QuestionSide, path: Path, interval_seconds: float = INTERVAL_SECONDS
+    ) -> None:
         path: The file; it is replaced as a whole.
         interval_seconds: From one writing to the next.
 
@@ -198,7 +122,9 @@ class UsageFile:
         UnwritableFileError: the file cannot be written.
     """
 
-    def __init__(self, scheduler: Scheduler, path: Path, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(
+        self, scheduler: QuestionSide, path: Path, interval_seconds: float = INTERVAL_SECONDS
+    ) -> None:
         check_writable(path)
         self._scheduler = scheduler
         self._path = path
@@ -222,7 +148,7 @@ class UsageFile:
         """Write the file now; what cannot be written is logged, and the file stays as it was."""
         try:
             with self._writing:
-                write_whole(self._path, usage_text(self._scheduler.monitoring.keep_use(), time_ns()))
+                write_whole(self._path, _text_of(self._scheduler.kept_use()))
         except LicorneError as error:
             self._log.warning("the use of queues was not written to {}: {}", self._path, error)
 

@@ -20,6 +20,7 @@ from ...model.errors import LicorneError, RequestError
 from ...model.partition import Partition
 from ...model.queues.use_order import KeptUse
 from ...model.state.host import ANSWER_TIMEOUT_NS
+from ...model.values.documents import Json
 from ...model.values.messages import full_partition_name
 from ..events.delivery import EventDelivery
 from ..events.log import EventLog
@@ -342,6 +343,22 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         named = (tuple(request.allocation_keys), tuple(request.node_ids), tuple(request.predicate_classes))
         for partition in partitions:
             self._tell(partition, "reconsider", *named)
+
+    def take_kept_use(self, rm_id: str, usage: Json) -> None:
+        """Let partitions go on from what was used before; those that are made from now on do.
+
+        Args:
+            rm_id: The resource manager; partitions of others are left as they are.
+            usage: What `kept_use` has returned of queues and users; of each partition the later is kept.
+
+        Raises:
+            RequestError: It is not that; or all that happens is recorded, and a replay would not have it.
+        """
+        from .answering.kept_use import taken_use  # noqa: PLC0415 - it needs Pydantic
+
+        if self._observer.folder is not None:
+            raise RequestError("what was used before cannot be taken: a replay of the recording has it not")
+        self._managers.kept_use = taken_use(self._managers.kept_use, rm_id, usage)
 
     def deliver_events(self) -> None:
         """Queue events for the resource managers' callbacks now; otherwise that is done every two seconds.

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from ...model.values.documents import Json
 from ..scheduler.answering.asking import QueueAndUser
 from ..scheduler.managers.manager_life import ManagerStatus
 from ..scheduler.prepared_configuration import PreparedConfiguration
@@ -52,6 +53,9 @@ class ServedScheduler(SchedulerAPI, Protocol):
 
     def request_reconsideration(self, request: v1.Reconsideration) -> None:
         """Try again what the predicates of a resource manager have refused."""
+
+    def take_kept_use(self, rm_id: str, usage: Json) -> None:
+        """Let partitions that are made from now on go on from what was used before."""
 
     def resource_managers(self) -> tuple[ManagerStatus, ...]:
         """Return the resource managers and their states."""

@@ -15,6 +15,7 @@ from ...model.errors import RequestError
 from ...model.values.documents import Json
 from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run import dry_run_document
+from ..files.json_text import JsonError, parse_json
 from ..health.report import health_document
 from ..scheduler.answering.questions import TITLES
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_to_json
@@ -94,6 +95,19 @@ class SessionCalls:
         self._peer.check_may_speak_for(halt.rm_id)
         method = self._scheduler.pause_manager if change == "pause" else self._scheduler.stop_manager
         return v1.Answer(changed=method(halt.rm_id, halt.reason))
+
+    def take_kept_use(self, kept: v1.KeptUse) -> None:
+        """Take what partitions of an RM have used before.
+
+        Raises:
+            LicorneError: The peer may not speak for it, or the text is not that.
+        """
+        self._peer.check_may_speak_for(kept.rm_id)
+        try:
+            usage = parse_json(kept.json)
+        except JsonError as error:
+            raise RequestError(f"what RM {kept.rm_id!r} has used is no JSON: {error}") from error
+        self._scheduler.take_kept_use(kept.rm_id, usage)
 
     def step(self, step: v1.Step) -> v1.Answer:
         """Step a stepped scheduler, or return its time.

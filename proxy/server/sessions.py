@@ -315,6 +315,7 @@ class _Session:
                     "forget": self._forget,
                     "goodbye": self._say_goodbye,
                     "reconsider": self._reconsider,
+                    "take_kept_use": self._calls.take_kept_use,
                 }
                 if body not in calls:
                     raise RequestError(f"a message {body or 'without a body'!r} is not expected here")

@@ -9,7 +9,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ManagerMessage(_message.Message):
-    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump", "forget", "pause", "stop", "reconsider", "prepare_configuration", "commit_configuration", "abandon_configuration")
+    __slots__ = ("call", "hello", "register", "update_configuration", "update_node", "update_application", "update_allocation", "question", "step", "predicate_answers", "preemption_answers", "returned", "goodbye", "state_dump", "forget", "pause", "stop", "reconsider", "prepare_configuration", "commit_configuration", "abandon_configuration", "take_kept_use")
     CALL_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     REGISTER_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class ManagerMessage(_message.Message):
     PREPARE_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     COMMIT_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     ABANDON_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    TAKE_KEPT_USE_FIELD_NUMBER: _ClassVar[int]
     call: int
     hello: Hello
     register: Registration
@@ -52,7 +53,8 @@ class ManagerMessage(_message.Message):
     prepare_configuration: _si_pb2.UpdateConfigurationRequest
     commit_configuration: ConfigurationChange
     abandon_configuration: ConfigurationChange
-    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ..., pause: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., stop: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., reconsider: _Optional[_Union[Reconsideration, _Mapping[str, object]]] = ..., prepare_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., commit_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ..., abandon_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ...) -> None: ...
+    take_kept_use: KeptUse
+    def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ..., pause: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., stop: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., reconsider: _Optional[_Union[Reconsideration, _Mapping[str, object]]] = ..., prepare_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., commit_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ..., abandon_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ..., take_kept_use: _Optional[_Union[KeptUse, _Mapping[str, object]]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("version", "companion_of", "predicates")
@@ -104,6 +106,14 @@ class ConfigurationChange(_message.Message):
     number: int
     def __init__(self, rm_id: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
 
+class KeptUse(_message.Message):
+    __slots__ = ("rm_id", "json")
+    RM_ID_FIELD_NUMBER: _ClassVar[int]
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    rm_id: str
+    json: str
+    def __init__(self, rm_id: _Optional[str] = ..., json: _Optional[str] = ...) -> None: ...
+
 class Reconsideration(_message.Message):
     __slots__ = ("rm_id", "partition_name", "node_ids", "allocation_keys", "predicate_classes")
     RM_ID_FIELD_NUMBER: _ClassVar[int]
@@ -125,7 +135,7 @@ class Returned(_message.Message):
     def __init__(self, callback: _Optional[int] = ...) -> None: ...
 
 class Question(_message.Message):
-    __slots__ = ("as_value", "value_version", "explain", "dry_run", "snapshot", "resource_managers", "quarantined", "validate", "queue_and_user", "extra_configuration", "would_preempt", "next_asks", "configuration_text", "health", "check_health", "callbacks_waiting", "recorded_in", "figures", "saved")
+    __slots__ = ("as_value", "value_version", "explain", "dry_run", "snapshot", "resource_managers", "quarantined", "validate", "queue_and_user", "extra_configuration", "would_preempt", "next_asks", "configuration_text", "health", "check_health", "callbacks_waiting", "recorded_in", "figures", "saved", "kept_use")
     AS_VALUE_FIELD_NUMBER: _ClassVar[int]
     VALUE_VERSION_FIELD_NUMBER: _ClassVar[int]
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +155,7 @@ class Question(_message.Message):
     RECORDED_IN_FIELD_NUMBER: _ClassVar[int]
     FIGURES_FIELD_NUMBER: _ClassVar[int]
     SAVED_FIELD_NUMBER: _ClassVar[int]
+    KEPT_USE_FIELD_NUMBER: _ClassVar[int]
     as_value: bool
     value_version: int
     explain: Explain
@@ -164,7 +175,8 @@ class Question(_message.Message):
     recorded_in: Empty
     figures: Empty
     saved: Snapshot
-    def __init__(self, as_value: _Optional[bool] = ..., value_version: _Optional[int] = ..., explain: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., dry_run: _Optional[_Union[DryRun, _Mapping[str, object]]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ..., resource_managers: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., quarantined: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., validate: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., queue_and_user: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., extra_configuration: _Optional[_Union[ExtraConfiguration, _Mapping[str, object]]] = ..., would_preempt: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., next_asks: _Optional[_Union[NextAsks, _Mapping[str, object]]] = ..., configuration_text: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., check_health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., callbacks_waiting: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., recorded_in: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., figures: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., saved: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ...) -> None: ...
+    kept_use: Snapshot
+    def __init__(self, as_value: _Optional[bool] = ..., value_version: _Optional[int] = ..., explain: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., dry_run: _Optional[_Union[DryRun, _Mapping[str, object]]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ..., resource_managers: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., quarantined: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., validate: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., queue_and_user: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., extra_configuration: _Optional[_Union[ExtraConfiguration, _Mapping[str, object]]] = ..., would_preempt: _Optional[_Union[Explain, _Mapping[str, object]]] = ..., next_asks: _Optional[_Union[NextAsks, _Mapping[str, object]]] = ..., configuration_text: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., check_health: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., callbacks_waiting: _Optional[_Union[ManagerAsked, _Mapping[str, object]]] = ..., recorded_in: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., figures: _Optional[_Union[Empty, _Mapping[str, object]]] = ..., saved: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ..., kept_use: _Optional[_Union[Snapshot, _Mapping[str, object]]] = ...) -> None: ...
 
 class Empty(_message.Message):
     __slots__ = ()

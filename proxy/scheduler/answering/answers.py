@@ -128,6 +128,13 @@ def _saved(answers: Answers, known: Sequence[Partition], asked: v1.Snapshot) -> 
     return saved([each for each in known if rm_id in (None, each.rm_id)], answers.cluster.configuration_text)
 
 
+def _kept_use(answers: Answers, asked: v1.Snapshot) -> Document:
+    from .kept_use import of_manager, use_document  # noqa: PLC0415 - it needs Pydantic
+
+    kept = of_manager(answers.monitoring.keep_use(), given(asked, "rm_id"))
+    return use_document(kept, answers.monitoring.now_ns())
+
+
 def _quarantined_in(_: Answers, known: Sequence[Partition], __: v1.Empty) -> tuple[Quarantined, ...]:
     return quarantined(known)
 
@@ -175,6 +182,7 @@ _OF_SCHEDULER: Final[Mapping[str, Callable[[Answers, Any], object]]] = {
     "check_health": lambda answers, _: answers.monitoring.check_health(),
     "recorded_in": lambda answers, _: answers.recorded_in,
     "figures": lambda answers, _: answers.monitoring.figures(),
+    "kept_use": _kept_use,
 }
 
 

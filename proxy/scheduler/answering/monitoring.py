@@ -52,7 +52,8 @@ class Monitoring:
         self._engine = engine
         self._managers = managers
         self._extra = extra
-        self._now_ns = now_ns
+        self.now_ns = now_ns
+        """Returns the time, nanoseconds since 1970."""
         self.history = History()
         """How many applications and containers there were, minute by minute."""
         self.dumping = threading.Lock()
@@ -121,7 +122,7 @@ class Monitoring:
             RequestError: the scheduler has been stopped, or a predicate asks.
         """
         with self._checking:
-            report = self._checks.run(self._now_ns())
+            report = self._checks.run(self.now_ns())
             self.report = report
         return report
 
@@ -133,7 +134,7 @@ class Monitoring:
         """
         partitions = self.figures().current
         self.history.add(
-            self._now_ns(),
+            self.now_ns(),
             applications=sum(map(_running, partitions)),
             containers=sum(partition.allocations for partition in partitions),
         )

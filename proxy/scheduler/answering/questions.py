@@ -41,9 +41,10 @@ TITLES: Final[Mapping[str, str]] = {
     "recorded_in": "a look at the recording",
     "figures": "a question for figures",
     "saved": "a save",
+    "kept_use": "a question for what was used",
 }
 """What errors call each question, by the name of its message in `licorne_v1.proto`."""
-DOCUMENTS: Final = frozenset({"saved", "snapshot"})
+DOCUMENTS: Final = frozenset({"kept_use", "saved", "snapshot"})
 """The questions that are answered by a document, also to a client that reads values."""
 
 
@@ -178,6 +179,15 @@ class QuestionSide(ABC):
             RequestError: No such resource manager has registered.
         """
         document: Document = self._question(v1.Question(saved=v1.Snapshot(rm_id=rm_id)))
+        return document
+
+    def kept_use(self, *, rm_id: str | None = None) -> Document:
+        """Return what queues and users have used, as a usage file has it, see `docs/fair-share.md`.
+
+        Of all partitions or of those of one RM, also of those that are not here now. The scheduler keeps it:
+        a partition that is made again goes on from it.
+        """
+        document: Document = self._question(v1.Question(kept_use=v1.Snapshot(rm_id=rm_id)))
         return document
 
     def resource_managers(self) -> tuple[ManagerStatus, ...]:

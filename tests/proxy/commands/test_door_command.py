@@ -40,6 +40,11 @@ REFUSED: Final[dict[str, tuple[list[str], str]]] = {
         "'a'",
     ),
     "quotes that do not end": (["--worker-options", "--engine 'x"], "--worker-options"),
+    "one usage file for all workers": (
+        ["--worker-options", "--usage-file=/tmp/use"],
+        "--worker-options: all workers would write one --usage-file: give it to the door",
+    ),
+    "a usage file in no folder": (["--usage-file", "/nowhere/use"], "/nowhere"),
     "an authority that is no file": (["--worker-ca", "/nowhere"], "/nowhere: cannot be read"),
 }
 

@@ -11,11 +11,13 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request
 
-from licorne import Scheduler
-from licorne.model.errors import LicorneError
+from licorne import RemoteScheduler, Scheduler
+from licorne.model.errors import LicorneError, RequestError
 from licorne.model.queues.use_order import KeptUse
 from licorne.model.resources.decayed_use import DecayedUse, TypeUse, decayed_means
 from licorne.proxy.dumps.usage_file import UsageFile, begun_at, check_age, read_usage, usage_text
+from licorne.proxy.scheduler.answering.kept_use import read_use, use_document
+from licorne.proxy.server.running import ServerThread
 
 HOUR: Final = 3600 * 10**9
 DAY: Final = 24 * HOUR
@@ -138,3 +140,42 @@ def test_it_is_written_from_time_to_time(tmp_path: Path) -> None:
 
     assert USAGE["[rm]default"] == usage["[other]default"]
     assert ["root.leaf", "root.leaf|bob"] == [*usage["[rm]default"].uses]
+
+
+TAKEN: Final[dict[str, tuple[Any, str]]] = {
+    "a list": ([], "what RM 'rm' has used: is no usage file: its kind is not 'licorne usage'"),
+    "a row too little": (
+        {"kind": "licorne usage", "version": 1, "at": 0},
+        "what RM 'rm' has used: partitions: Field required",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN.values(), ids=TAKEN)
+def test_what_is_no_use_is_not_taken(case: tuple[Any, str]) -> None:
+    """A client hears what a scheduler in process says."""
+    document, said = case
+    with Scheduler(engine="direct") as core, ServerThread(core) as server:
+        with RemoteScheduler(server.address) as client, pytest.raises(RequestError) as of_client:
+            client.take_kept_use("rm", document)
+        with pytest.raises(RequestError) as of_core:
+            core.take_kept_use("rm", document)
+
+    assert str(of_core.value) == str(of_client.value)
+    assert str(of_core.value).startswith(said), str(of_core.value)
+
+
+def test_a_recorded_scheduler_takes_no_use(tmp_path: Path) -> None:
+    """A replay of the recording would not have it."""
+    document = use_document(USAGE, NOW)
+    with Scheduler(record=tmp_path) as scheduler, pytest.raises(RequestError, match="a replay"):
+        scheduler.take_kept_use("rm", document)
+
+
+def test_only_the_use_of_the_named_manager_is_taken() -> None:
+    """Who speaks for one cannot change the shares of another."""
+    usage = {"[rm]default": USAGE["[rm]default"], "[other]default": USAGE["[rm]default"]}
+    with Scheduler(engine="direct") as scheduler:
+        scheduler.take_kept_use("rm", use_document(usage, NOW))
+
+        assert {"[rm]default": USAGE["[rm]default"]} == read_use(scheduler.kept_use())[1]

@@ -36,6 +36,7 @@ QUESTIONS: Final[dict[str, Callable[[Any], object]]] = {
     "next_asks": lambda core: core.next_asks(7),
     "snapshot": lambda core: core.snapshot(rm_id="rm"),
     "saved": lambda core: core.saved(rm_id="rm"),
+    "kept_use": lambda core: core.kept_use(rm_id="rm"),
     "resource_managers": lambda core: core.resource_managers(),
     "callbacks_waiting": lambda core: core.callbacks_waiting("rm"),
     "quarantined": lambda core: core.quarantined(),

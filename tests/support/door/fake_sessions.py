@@ -10,6 +10,7 @@ from typing import Any, cast, final
 from support.proxy.listening import WAIT_SECONDS, Listener
 
 from licorne import RemoteScheduler, ResourceManager, Scheduler
+from licorne.model.values.documents import Document
 from licorne.proxy.client.errors import ConnectionLostError, NotSentError
 from licorne.proxy.door.link import PartitionLink
 from licorne.proxy.door.workers import LaunchedWorker, WorkerTable
@@ -196,6 +197,10 @@ class LinkBench:
             self.is_delivering.set()
             self.delivers.wait(WAIT_SECONDS)
         getattr(self.listener, name)(argument)
+
+    def kept_use(self, partition: str) -> Document | None:  # noqa: ARG002 - as the owner has it
+        """Nothing was used before."""
+        return None
 
     def note_failure(self, what: str, error: BaseException) -> None:
         """Note it."""
