@@ -43,6 +43,7 @@ class CandidateKind(Enum):
     REQUIRED_NODE = "the one node it may run on"
     RESERVATION = "a reservation: an equal ask found no room already"
     PREEMPTION = "preemption: the queue has no room"
+    LIMIT = "preemption: the limits of its user or group have no room"
 
 
 class Candidate(NamedTuple):
@@ -96,6 +97,7 @@ class AskWalk:
         "now_ns",
         "passed_over",
         "preemption",
+        "preempts_at_limits",
         "queue_headroom",
         "queue_path",
         "refusals",
@@ -121,6 +123,7 @@ class AskWalk:
         reservations_on: bool = True,
         keys_of_others: Collection[str] = (),
         keeps_notes: bool = False,
+        preempts_at_limits: bool = False,
     ) -> None:
         self.now_ns = now_ns
         self.queue_path = queue_path
@@ -130,6 +133,8 @@ class AskWalk:
         self.user_name = user_name
         self.user_headroom = user_headroom
         self.preemption = preemption
+        self.preempts_at_limits = preempts_at_limits
+        """Asks that the limits of the user or the group have no room for may preempt."""
         self.backoff_count = backoff_count
         self.reservations_on = reservations_on
         self.keys_of_others = keys_of_others
@@ -279,7 +284,9 @@ def _kind_to_try(
         walk.check(record, USER_CHECK, walk.user_headroom, fits=False)
         walk.note(record, RefusalReason.USER_QUOTA)
         walk.refusals.append(refused(RefusalReason.USER_QUOTA, walk.user_name, ask, walk.user_headroom))
-        return None
+        walk.is_first_try = False
+        tries = walk.preempts_at_limits and shape.allow_preempt_other and not shape.required_node
+        return CandidateKind.LIMIT if tries else None
     walk.is_first_try = not record.attempted
     record.attempted = True
     headroom = walk.headroom_below_root if shape.required_node else walk.queue_headroom
@@ -327,7 +334,8 @@ def _leave_failed(walk: AskWalk, failed: FailedTry, asks: PendingAsks, reservati
         refused_to_ns = failed.preemption_refused_to_ns
     shared = failed.holds_for_shape
     walk.current = None
-    walk.skipped.append(group)
+    if kind is not CandidateKind.LIMIT:
+        walk.skipped.append(group)
     if kind is CandidateKind.NODES:
         if _backs_off(walk, record, asks):
             return

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, TypeAlias, final
 
 from ..applications.ask_walk import Candidate, CandidateKind
 from ..applications.report import WaitingAsk
 from ..preemption.guarantee.attempt import plan_now
+from ..preemption.guarantee.limited import lets_end_inside
 from ..preemption.protection import ProtectedVictims
 from ..preemption.required_node import protected_on
 from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue
 from ..queues.quota import may_preempt
 from ..resources.resource import Resource
 from ..state.partition_state import PartitionState
@@ -17,12 +20,26 @@ from ..values.refusals import RefusalReason
 from .asks import AskObstacles
 from .blockers import Blocker, SubjectKind
 
-__all__ = ["HELPED_BY_PREEMPTION", "ProtectionChecker", "protected_text"]
+__all__ = ["WITHOUT_NODES", "ProtectionChecker", "helped_by_preemption", "kind_of_attempt", "protected_text"]
 
-HELPED_BY_PREEMPTION: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS})
+_HELPED: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.NO_NODE_FITS})
 """What preemption for a guarantee, or inside of a leaf, can change."""
 
 _Shape: TypeAlias = "tuple[Resource, int, str, str, bool]"
+
+
+WITHOUT_NODES: Final = frozenset({RefusalReason.QUEUE_QUOTA, RefusalReason.USER_QUOTA})
+"""Why an ask preempts for which no node was tried."""
+
+
+def helped_by_preemption(leaf: Queue) -> frozenset[RefusalReason]:
+    """Return what preemption for asks of a leaf can change."""
+    return _HELPED | {RefusalReason.USER_QUOTA} if lets_end_inside(leaf) else _HELPED
+
+
+def kind_of_attempt(reasons: Collection[RefusalReason]) -> CandidateKind:
+    """Return how an attempt to preempt is made for an ask that is refused for these reasons."""
+    return CandidateKind.LIMIT if RefusalReason.USER_QUOTA in reasons else CandidateKind.PREEMPTION
 
 
 def protected_text(protected: ProtectedVictims) -> str:
@@ -57,7 +74,7 @@ class ProtectionChecker:
         if not self._is_used or not reasons:
             return obstacles
         ask = waiting.ask
-        nodes_tried = RefusalReason.QUEUE_QUOTA not in reasons
+        nodes_tried = not reasons & WITHOUT_NODES
         shape = (ask.resource, ask.priority, ask.required_node, waiting.reserved_node, nodes_tried)
         if shape not in self._known:
             protected = self._protected(waiting, reasons, nodes_tried=nodes_tried)
@@ -74,9 +91,10 @@ class ProtectionChecker:
             is_full = reasons == {RefusalReason.REQUIRED_NODE_FULL}
             return None if node is None or not is_full else protected_on(state, entry, ask, node)
         is_tried = state.preemption_enabled and ask.allow_preempt_other and may_preempt(entry.queue)
-        if not is_tried or reasons - HELPED_BY_PREEMPTION:
+        if not is_tried or reasons - helped_by_preemption(entry.queue):
             return None
-        candidate = Candidate(ask, CandidateKind.PREEMPTION, waiting.reserved_node, False, None)
+        kind = kind_of_attempt(reasons)
+        candidate = Candidate(ask, kind, waiting.reserved_node, False, None)
         planned = plan_now(state, entry, candidate, nodes_tried=nodes_tried)
         return planned if isinstance(planned, ProtectedVictims) else None
 

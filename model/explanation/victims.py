@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..applications.ask_walk import Candidate, CandidateKind
+from ..applications.ask_walk import Candidate
 from ..applications.report import WaitingAsk
 from ..preemption.acts import is_still_ending
 from ..preemption.guarantee.attempt import plan_now
 from ..preemption.guarantee.decision import NoPreemption
 from ..preemption.protection import ProtectedVictims
+from ..queues.queue import Queue
 from ..queues.quota import may_preempt
 from ..state.partition_state import PartitionState
 from ..state.preemption_log import PreemptionRecord
@@ -17,7 +18,7 @@ from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .asks import AskChecker, not_entitled
 from .explain import entry_blockers
-from .protections import HELPED_BY_PREEMPTION, protected_text
+from .protections import WITHOUT_NODES, helped_by_preemption, kind_of_attempt, protected_text
 
 __all__ = ["ASKS_MAX", "Prospect", "prospects"]
 
@@ -61,15 +62,15 @@ def prospects(state: PartitionState, application_id: str) -> tuple[Prospect, ...
         why = "" if may_preempt(entry.queue) else "no queue of its path has a guarantee"
         if _is_ending(state, key, application_id):
             why = "it has preempted already, and what it chose is still ending"
-        why = why or _why_not(state, reasons, ask)
+        why = why or _why_not(state, entry.queue, reasons, ask)
         if why:
             found.append(Prospect(allocation_key=key, record=None, why_not=why, due_ns=None))
             continue
         planned = plan_now(
             state,
             entry,
-            Candidate(ask, CandidateKind.PREEMPTION, waiting.reserved_node, False, None),
-            nodes_tried=RefusalReason.QUEUE_QUOTA not in reasons,
+            Candidate(ask, kind_of_attempt(reasons), waiting.reserved_node, False, None),
+            nodes_tried=not reasons & WITHOUT_NODES,
         )
         if isinstance(planned, ProtectedVictims):
             why = f"{NoPreemption.PROTECTED.text}: {protected_text(planned)}"
@@ -92,7 +93,7 @@ def _is_ending(state: PartitionState, allocation_key: str, application_id: str) 
     return before is not None and is_still_ending(state, before)
 
 
-def _why_not(state: PartitionState, reasons: set[RefusalReason], ask: Ask) -> str:
+def _why_not(state: PartitionState, leaf: Queue, reasons: set[RefusalReason], ask: Ask) -> str:
     """Return why preemption is not tried at all, the empty text if it is."""
     if not state.preemption_enabled:
         return "preemption is disabled in this partition"
@@ -100,5 +101,5 @@ def _why_not(state: PartitionState, reasons: set[RefusalReason], ask: Ask) -> st
         return "it can run on one node only: victims there are chosen when that node is reserved for it"
     if not ask.allow_preempt_other:
         return "the ask does not allow others to be preempted for it"
-    others = sorted(reason.value for reason in reasons - HELPED_BY_PREEMPTION)
+    others = sorted(reason.value for reason in reasons - helped_by_preemption(leaf))
     return f"preemption does not change this: {', '.join(others)}" if others else ""

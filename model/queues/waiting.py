@@ -42,6 +42,8 @@ class PreemptingAsk(NamedTuple):
     size: Resource
     priority: int
     reserved_node: str
+    holder: tuple[str, str | None] | None = None
+    """Its user and group, if their limits have no room for it; otherwise `None`."""
 
 
 class RestKind(NamedTuple):

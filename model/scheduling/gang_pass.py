@@ -20,12 +20,13 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.gang_sizes import NO_GANG, GangSizes
 from ..queues.waiting import RestKind
 from ..resources.resource import Resource, fits_undefined_unlimited
+from ..state.charges import holder_of
 from ..state.partition_state import PartitionState
 from ..state.placing import commit_all
 from ..values.allocation import Ask
 from ..values.refusals import Refusal, RefusalReason
 from .required_node import denied_by_rm
-from .resting import Rest, holder_of
+from .resting import Rest
 
 __all__ = ["PLANS_MAX", "GangRefused", "GangTry", "place_gang"]
 

@@ -19,11 +19,12 @@ from ..nodes.order import first_to_reserve
 from ..predicates.node_checks import NO_ROOM, NodeSearch, Pending
 from ..preemption.guarantee.attempt import preempt_for_queue
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt
+from ..preemption.guarantee.limited import lets_end_inside
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, SkipUntil
 from ..queues.queue import Queue
 from ..resources.resource import Resource, fits_undefined_unlimited
-from ..state.charges import user_headroom
+from ..state.charges import holder_of, user_headroom
 from ..state.cycle_times import TimedPart
 from ..state.event_rates import report_unschedulable
 from ..state.headroom_reports import report_checks, set_runnable
@@ -39,7 +40,6 @@ from .resting import (
     Rest,
     barred_sizes,
     conditions_in,
-    holder_of,
     may_run,
     refused_preemption,
     rest_after,
@@ -206,6 +206,7 @@ class LeafVisit:
             reservations_on=state.host.reservations_on,
             keys_of_others=self.keys_to_skip,
             keeps_notes=state.notes.kept,
+            preempts_at_limits=self.may_preempt and lets_end_inside(self.leaf),
         )
         self.sought_node = self.has_own_answer = False
         self.preemption = []
@@ -410,7 +411,7 @@ class LeafVisit:
         if candidate.triggered_preemption:
             self.has_own_answer = True
         elif refused_attempt is not None:
-            self.preemption.append(refused_preemption(entry, candidate, refused_attempt))
+            self.preemption.append(refused_preemption(state, entry, candidate, refused_attempt))
         if refused_attempt is None or refused_attempt.is_made:
             self.notes_before = state.notes.taken  # The attempt is not repeated in the next visit.
         if isinstance(node, RefusedAttempt):

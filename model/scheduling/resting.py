@@ -12,13 +12,14 @@ from typing import Final, NamedTuple
 
 from ..applications.ask_walk import AskWalk, Candidate
 from ..preemption.guarantee.attempt_budget import AttemptBudget, RefusedAttempt, preempting_ask
+from ..preemption.guarantee.limited import limited_holder
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..queues.gang_sizes import GangSizes
 from ..queues.queue import Queue
 from ..queues.waiting import Conditions, PreemptingAsk, RestKind
 from ..resources.resource import Resource, fits_undefined_unlimited
-from ..state.charges import may_start, user_headroom
+from ..state.charges import holder_of, may_start, user_headroom
 from ..state.partition_state import PartitionState
 from ..state.preemption_attempts import AttemptShape, change_stamp
 from ..values.refusals import RefusalReason
@@ -29,7 +30,6 @@ __all__ = [
     "Rest",
     "barred_sizes",
     "conditions_in",
-    "holder_of",
     "may_run",
     "refused_preemption",
     "rest_after",
@@ -78,8 +78,8 @@ def conditions_in(
     def preemption_retry_ns(ask: PreemptingAsk) -> int | None:
         if attempts is not None and attempts.left <= 0:
             return now_ns  # The next walk may make some.
-        fits = fits_undefined_unlimited(headroom, ask.size)
-        shape = AttemptShape(leaf.path, ask.size, ask.priority, fits, ask.reserved_node)
+        fits = ask.holder is None and fits_undefined_unlimited(headroom, ask.size)
+        shape = AttemptShape(leaf.path, ask.size, ask.priority, fits, ask.reserved_node, ask.holder)
         return state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
 
     def is_gang_closed(gang: GangSizes) -> bool:
@@ -103,12 +103,6 @@ def may_run(state: PartitionState, entry: ApplicationEntry) -> tuple[bool, bool]
     return in_queue, may_start(state, entry)
 
 
-def holder_of(state: PartitionState, entry: ApplicationEntry) -> tuple[str, str | None]:
-    """Return the user and the group whose limits hold an application."""
-    user = entry.user
-    return user.name, state.limits.group_of(entry.queue.path, entry.application_id, user)
-
-
 def rest_of_held(state: PartitionState, entry: ApplicationEntry) -> Rest:
     """Return how an application rests that may not start, after both flags of it have been set."""
     flags = entry.runnable_in_queue, entry.runnable_by_user
@@ -116,11 +110,12 @@ def rest_of_held(state: PartitionState, entry: ApplicationEntry) -> Rest:
 
 
 def refused_preemption(
-    entry: ApplicationEntry, candidate: Candidate, attempt: RefusedAttempt
+    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, attempt: RefusedAttempt
 ) -> PreemptionRefused:
     """Return what may let an ask preempt to which it was refused, and those that share its answer.
 
     Args:
+        state: The partition.
         entry: Its application.
         candidate: The ask; it has not preempted before.
         attempt: Why it was refused.
@@ -130,7 +125,8 @@ def refused_preemption(
     shares = attempt.is_made and attempt.refused_to_ns is not None and not is_alone
     if not (attempt.is_due or shares):
         return PreemptionRefused(None, attempt.retry_ns)
-    return PreemptionRefused(preempting_ask(candidate), None if attempt.is_due else attempt.retry_ns)
+    ask = preempting_ask(candidate, limited_holder(state, entry, candidate))
+    return PreemptionRefused(ask, None if attempt.is_due else attempt.retry_ns)
 
 
 def rest_after(

@@ -29,6 +29,7 @@ __all__ = [
     "drop_reservations",
     "end_claim",
     "held_of_holders",
+    "holder_of",
     "leave_node",
     "leave_swap",
     "may_start",
@@ -53,6 +54,12 @@ def user_headroom(state: PartitionState, entry: ApplicationEntry, own_key: str =
     if not state.claims.by_key:
         return state.limits.headroom(*of_entry)
     return state.limits.headroom(*of_entry, held_of_holders(state, *of_entry, own_key))
+
+
+def holder_of(state: PartitionState, entry: ApplicationEntry) -> tuple[str, str | None]:
+    """Return the user and the group whose limits hold an application."""
+    user = entry.user
+    return user.name, state.limits.group_of(entry.queue.path, entry.application_id, user)
 
 
 def held_of_holders(

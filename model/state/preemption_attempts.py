@@ -52,6 +52,8 @@ class AttemptShape(NamedTuple):
     nodes_tried: bool
     reserved_node: str
     """The result of an ask with a reserved node holds for no other."""
+    holder: tuple[str, str | None] | None = None
+    """The user and the group, if their limits have no room for the ask; otherwise `None`."""
 
 
 @final

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, final
 
-from ...applications.ask_walk import Candidate
+from ...applications.ask_walk import Candidate, CandidateKind
 from ...applications.pending_asks import CHECK_INTERVAL_NS, EVER_NS
-from ...configuration.queue_properties import PreemptionWithin
 from ...nodes.block import NodeEntry
 from ...predicates.node_checks import NodeChecks
 from ...queues.application_entry import ApplicationEntry
-from ...resources.resource import total_of
+from ...resources.resource import Resource, total_of
 from ...state.partition_state import PartitionState
 from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
@@ -51,6 +50,14 @@ from .decision import (
     may_be_entitled,
 )
 from .ledger import QueueFactsOf, unbound_facts
+from .limited import (
+    coming_to,
+    lets_end_inside,
+    limited_holder,
+    limits_without_room,
+    of_holders,
+    within_limits_if_ended,
+)
 from .records import record_of
 
 __all__ = ["plan_now", "preempt_for_queue"]
@@ -98,9 +105,9 @@ def preempt_for_queue(
     retry_ns = min(holds_ns, now_ns + CHECK_INTERVAL_NS)
     refused_to_ns = None
     if reason.holds_for_shape:
-        shape = _shape(entry, candidate, nodes_tried=nodes_tried)
+        shape = _shape(state, entry, candidate, nodes_tried=nodes_tried)
         state.failed_preemptions.note(shape, now_ns, change_stamp(state), holds_ns)
-        attempts.failed[preempting_ask(candidate)] = None
+        attempts.failed[preempting_ask(candidate, shape.holder)] = None
         refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
     checked_ns = retry_ns - CHECK_INTERVAL_NS
     entry.application.asks.note_preemption(candidate.ask.allocation_key, checked_ns, triggered=False)
@@ -146,11 +153,11 @@ def _refusal(
         return RefusedAttempt(PRECONDITIONS, due, refused_to_ns)
     if attempts.left <= 0:
         return RefusedAttempt(EXHAUSTED, now_ns, EVER_NS, is_due=True)
-    shape = _shape(entry, candidate, nodes_tried=nodes_tried)
+    shape = _shape(state, entry, candidate, nodes_tried=nodes_tried)
     retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
     if retry_ns is None:
         return None
-    attempts.failed[preempting_ask(candidate)] = None
+    attempts.failed[preempting_ask(candidate, shape.holder)] = None
     return RefusedAttempt(NO_HELP, retry_ns, _tried_for_ns(entry, candidate, now_ns), is_due=True)
 
 
@@ -176,9 +183,12 @@ def _may_try_again(
     return before is None or not (nodes_tried and candidate.reserved_node == before.node_id)
 
 
-def _shape(entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool) -> AttemptShape:
-    ask = candidate.ask
-    return AttemptShape(entry.queue.path, ask.resource, ask.priority, nodes_tried, candidate.reserved_node)
+def _shape(
+    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
+) -> AttemptShape:
+    ask, holder = candidate.ask, limited_holder(state, entry, candidate)
+    path, node_id = entry.queue.path, candidate.reserved_node
+    return AttemptShape(path, ask.resource, ask.priority, nodes_tried, node_id, holder)
 
 
 def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, text: str) -> None:
@@ -241,14 +251,17 @@ def _decide(
     *,
     nodes_tried: bool,
 ) -> _Decided | NoPreemption | ProtectedVictims:
-    """Decide for the guarantee, and inside of the leaf if that gives nothing and the leaf lets it."""
+    """Decide for the guarantee, and inside of the leaf if that gives nothing and the leaf lets it.
+
+    A guarantee does not serve an ask that the limits of its user or group have no room for.
+    """
     queue, ask = entry.queue, candidate.ask
-    facts_of = _facts_if_entitled(state, entry, ask)
+    is_limited = candidate.kind is CandidateKind.LIMIT
+    facts_of = None if is_limited else _facts_if_entitled(state, entry, ask)
     found: _Decided | NoPreemption | ProtectedVictims = NoPreemption.GUARANTEE
     if facts_of is not None:
         found = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried).decided(victims, checks)
-    is_inside = queue.settings.preemption_within is PreemptionWithin.LOWER_PRIORITY
-    if not is_inside or isinstance(found, _Decided) or found is NoPreemption.PENDING:
+    if not lets_end_inside(queue) or isinstance(found, _Decided) or found is NoPreemption.PENDING:
         return found
     if facts_of is None:
         facts_of = QueueFactsOf(queue, committed_resources(state, queue, ask.allocation_key))
@@ -307,6 +320,8 @@ class _Moment:
         self._facts_of = facts_of
         self._nodes_tried = nodes_tried
         self._is_inside = is_inside
+        is_limited = candidate.kind is CandidateKind.LIMIT
+        self._limits = limits_without_room(state, entry, candidate.ask) if is_limited else ()
         self._preemptible = (
             reservations_inside(state, entry.queue, candidate.ask)
             if is_inside
@@ -317,8 +332,12 @@ class _Moment:
         self, victims: dict[str, tuple[Victim, ...]], checks: NodeChecks | None
     ) -> _Decided | NoPreemption | ProtectedVictims:
         """Return a decision with its record, or why there is none; for `victims` see `view`."""
+        if not within_limits_if_ended(self._limits):
+            return NoPreemption.NO_LOWER
         view = self.view(victims)
         plan = self.decide(view, checks)
+        if plan is NoPreemption.NO_LOWER and self._limits:
+            return NoPreemption.NO_LOWER_OF_HOLDER
         if not isinstance(plan, PreemptionPlan):
             return plan
         record = record_of(view, plan, self._entry, self._state.now_ns())
@@ -340,7 +359,7 @@ class _Moment:
             ),
             work_lost=WorkLost.counted_in(self._state),
         )
-        return self._view_of(candidates)
+        return self._view_of(of_holders(self._state, candidates, self._limits))
 
     def decide(
         self, view: PreemptionView, checks: NodeChecks | None
@@ -388,11 +407,14 @@ class _Moment:
             nodes_tried=self._nodes_tried,
             preemptible=self._preemptible,
         )
-        levels = [(level.maximum, facts_of.committed.most_of(level)) for level in queue.above]
+        levels: list[tuple[Resource | None, Resource]]
+        levels = [(limit.limit, limit.used) for limit in self._limits]
+        levels += [(level.maximum, facts_of.committed.most_of(level)) for level in queue.above]
         lack = lack_of_queues(ask, levels)
         unclaimed = state.claims.unclaimed() if lack else ()
         if unclaimed:
-            coming = [
+            coming = [coming_to(state, limit, unclaimed) for limit in self._limits]
+            coming += [
                 total_of(each.resource for each in unclaimed if level in each.queue.above)
                 for level in queue.above
             ]
@@ -407,6 +429,7 @@ class _Moment:
             candidate_nodes=candidate_nodes,
             nodes_tried=self._nodes_tried,
             inside=queue if self._is_inside else None,
+            limits=self._limits,
             unclaimed=unclaimed,
         )
 

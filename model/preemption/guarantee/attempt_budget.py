@@ -47,6 +47,11 @@ class RefusedAttempt(NamedTuple):
     """The attempt was broken off without a trace, since the RM has not answered yet."""
 
 
-def preempting_ask(candidate: Candidate) -> PreemptingAsk:
-    """Return what decides an attempt to preempt for a candidate, besides its leaf."""
-    return PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node)
+def preempting_ask(candidate: Candidate, holder: tuple[str, str | None] | None) -> PreemptingAsk:
+    """Return what decides an attempt to preempt for a candidate, besides its leaf.
+
+    Args:
+        candidate: The ask.
+        holder: Its user and group, if their limits have no room for it.
+    """
+    return PreemptingAsk(candidate.ask.resource, candidate.ask.priority, candidate.reserved_node, holder)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from ...limits.usage_tree import LimitBlocker
 from ...predicates.node_checks import NodeChecks, Pending
 from ...queues.queue import Queue
 from ...resources.resource import Resource, add, fits
@@ -44,6 +45,10 @@ class NoPreemption(Enum):
     GUARANTEE = ("Preemption queue guarantees check failed", True)
     NO_NODE = ("Preemption does not help", True)
     NO_LOWER = ("Preemption does not help: no work of lower priority may end in the queue", True)
+    NO_LOWER_OF_HOLDER = (
+        "Preemption does not help: no work of lower priority may end of the user or group at its limit",
+        True,
+    )
     REFUSED = ("Preemption does not help: the RM refused every node", False)
     SHORT = ("Preemption helped but short of resources", False)
     ABOVE_GUARANTEE = ("Preemption would leave the queue above its guarantee", False)
@@ -79,7 +84,7 @@ class PreemptionView:
     ask: Ask
     leaf: QueueFacts
     lack: Resource
-    """What the queues above the ask must get back, see `lack_of_queues`."""
+    """What the queues above the ask, and limits, must get back, see `lack_of_queues`."""
     candidates: CandidateVictims
     candidate_nodes: tuple[CandidateNode, ...]
     """The nodes that may be reserved for the ask."""
@@ -87,6 +92,9 @@ class PreemptionView:
     """The nodes with room have been tried without result."""
     inside: Queue | None = None
     """The leaf if victims end in it by their priority, `None` if a guarantee is served."""
+    limits: tuple[LimitBlocker, ...] = ()
+    """The limits of the user and the group that have no room: the queues' lack has what they must get back,
+    and all candidates count for each of them."""
     unclaimed: tuple[EndingVictim, ...] = ()
     """Victims that end already, for no ask: without what they give back the queues would lack more."""
 
@@ -118,7 +126,7 @@ def lack_of_queues(
 
     Args:
         ask: The ask.
-        levels: The maximum and what is allocated of each queue that the ask is in, the root last.
+        levels: The maximum and what is allocated of each limit and queue that the ask is in, the root last.
         coming: What each of them gets back anyway, from victims that end for no ask; none if it is empty.
     """
     lack: dict[str, int] = {}

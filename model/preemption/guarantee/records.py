@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...configuration.queue_properties import PREEMPTION_WITHIN
+from ...limits.usage_tree import LimitBlocker
 from ...queues.application_entry import ApplicationEntry
 from ...queues.queue import Queue
 from ...resources.quantity_texts import resource_text
@@ -36,7 +37,8 @@ def record_of(
     node = plan.node_id
     victims = [(victim, f"{node} would not fit the ask without it") for victim in plan.for_node]
     victims += [(victim, f"the RM wants it gone from {node} as well") for victim in plan.demanded]
-    victims += [(victim, f"{view.leaf.path} would have no room without it") for victim in plan.for_queue]
+    full = f"{view.limits[0].kind} {view.limits[0].name}" if view.limits else view.leaf.path
+    victims += [(victim, f"{full} would have no room without it") for victim in plan.for_queue]
     return PreemptionRecord(
         time_ns=now_ns,
         cause=cause,
@@ -73,9 +75,18 @@ def _usage(queue: QueueFacts) -> str:
 
 
 def _obstacle(view: PreemptionView, plan: PreemptionPlan) -> str:
+    if view.limits:
+        limits = " and ".join(_limit_text(limit) for limit in view.limits)
+        verb = "has" if len(view.limits) == 1 else "have"
+        return f"{limits} {verb} no room" + (f", nor has {plan.node_id}" if plan.for_node else "")
     if view.lack and plan.for_node:
         return f"neither its queues nor {plan.node_id} have room"
     return "its queues have no room" if view.lack else f"{plan.node_id} has no room"
+
+
+def _limit_text(limit: LimitBlocker) -> str:
+    """Return a limit with where it is written."""
+    return f"the limit of {limit.kind} {limit.name} in {limit.queue_path} ({limit.position})"
 
 
 def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
@@ -84,7 +95,8 @@ def _why(view: PreemptionView, victim: Victim, need: str, now_ns: int) -> str:
     first = f"then what loses the least ({work})" if work else "then the youngest"
     jobs = "then what cuts no other gang, " if victim.gang_size else ""
     if view.inside is not None:
-        order = f"the willing go first, then the lowest priority, {jobs}{first}{among}"
+        whose = "" if not view.limits else f"of {view.limits[0].kind} {view.limits[0].name} "
+        order = f"{whose}the willing go first, then the lowest priority, {jobs}{first}{among}"
         return f"{described(victim)}; {order}, and {need}"
     facts = view.candidates.facts[victim.queue.path]
     guaranteed = ProjectedUsage(view.leaf).remaining(facts) is not None
