@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 
-from ...model.values.allocation import CHECKPOINT_TIME_TAG, REQUIRED_NODE_TAG
+from ...model.requests.gang_submissions import GANG_SIZE_TAG
+from ...model.values.allocation import CHECKPOINT_TIME_TAG, REQUIRED_NODE_TAG, WALLTIME_TAG
 from ..si import constants
 from ..si import si_pb2 as si
 from ..simulation.si_messages import resource_message
@@ -62,6 +63,7 @@ class KnownApplication:
     timeout_ms: int = 0
     state: str = ""
     """The state that was heard last; empty before the answer to the submission."""
+    tags: dict[str, str] = field(default_factory=dict)
 
     def message(self) -> si.AddApplicationRequest:
         """Return its submission."""
@@ -72,6 +74,7 @@ class KnownApplication:
             ugi=si.UserGroupInformation(user=self.user, groups=self.groups),
             executionTimeoutMilliSeconds=self.timeout_ms,
             gangSchedulingStyle="Hard" if self.hard else "Soft",
+            tags=self.tags,
         )
         if self.gang:
             total: Size = {}
@@ -101,6 +104,8 @@ class Task:
     """Where it runs; empty while it waits."""
     saved_seconds: int = 0
     """When its work was saved last, in seconds since 1970; 0 if it never was."""
+    walltime: str = ""
+    """How long it runs at most, as its tag says it; empty for no tag."""
 
     def message(self) -> si.Allocation:
         """Return the ask, or the allocation if it runs."""
@@ -121,6 +126,8 @@ class Task:
             allocation.allocationTags[REQUIRED_NODE_TAG] = self.required_node
         if self.saved_seconds:
             allocation.allocationTags[CHECKPOINT_TIME_TAG] = str(self.saved_seconds)
+        if self.walltime:
+            allocation.allocationTags[WALLTIME_TAG] = self.walltime
         if not self.application:
             allocation.allocationTags[constants.FOREIGN] = "default" if self.preemptible else "static"
         return allocation
@@ -310,6 +317,14 @@ class ClusterRecord:
         """Return the keys of all that an application has."""
         tasks = (*self.waiting.values(), *self.running.values())
         return [task.key for task in tasks if task.application == application]
+
+    def gangs_without_their_node(self) -> set[str]:
+        """Return the applications of gangs that wait for good: a member needs a node that is gone."""
+        waiting = self.waiting.values()
+        stuck = {task.application for task in waiting if task.required_node in self.gone_nodes}
+        return {
+            name for name, each in self.applications.items() if name in stuck and GANG_SIZE_TAG in each.tags
+        }
 
     # ------------------------------------------------------------------------------ what must agree
 

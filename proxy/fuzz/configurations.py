@@ -85,6 +85,10 @@ def random_configuration(rng: random.Random, partitions: tuple[str, ...] = ("def
     most = dice.choice([0.0, 0.0, 0.4])
     for queue in chain.from_iterable(map(_below, documents)):
         _let_users_take_turns(queue, dice, most)
+    dice = random.Random(f"backfill {json.dumps(documents)}")  # noqa: S311 - likewise
+    most = dice.choice([0.0, 0.0, 0.4])
+    for queue in chain.from_iterable(map(_below, documents)):
+        _let_backfill(queue, dice, most)
     return Configuration(json.dumps({"partitions": documents}, indent=1), tuple(shape.leaves))
 
 
@@ -136,6 +140,20 @@ def _let_preempt_within(queue: dict[str, Any], rng: random.Random) -> None:
         properties = queue.setdefault("properties", {})
         properties["preemption.within"] = rng.choice(["lower-priority", "lower-priority", "never"])
         properties["preemption.delay"] = rng.choice(["1s", "10ms"])
+
+
+def _let_backfill(queue: dict[str, Any], rng: random.Random, most: float) -> None:
+    """Perhaps let a parent promise starts to what waits below it, and assume walltimes there."""
+    if queue.get("queues") and rng.random() < most:
+        properties = queue.setdefault("properties", {})
+        properties["backfill.reservations"] = rng.choice(["1", "1", "3"])
+        properties["backfill.order"] = rng.choice(["queue", "shortest"])
+        if rng.random() < 0.7:
+            properties["runtime.default"] = rng.choice(["20ms", "10s", "1h"])
+        if rng.random() < 0.3:
+            properties["runtime.max"] = "1h"
+        if rng.random() < 0.3:
+            properties["runtime.overrun"] = rng.choice(["end", "extend"])
 
 
 def _place_gangs_whole(queue: dict[str, Any], rng: random.Random) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ...model.explanation.values import AskStatus
+from ...model.values.refusals import RefusalReason
 from ..scheduler.answering.asking import NotKnownError
 from ..si import si_pb2 as si
 from .cluster_record import KnownNode, RecordError
@@ -103,11 +104,25 @@ class RunEnding:
             for partition in manager.partitions:
                 manager.report_node(KnownNode(manager.new_name("large"), partition, dict(_LARGE)))
         self._settle()
+        if self._complete_gangs():
+            self._settle()
+
+    def _complete_gangs(self) -> bool:
+        """Have the members asked for that whole gangs lack; return whether any does."""
+        any_lacks = False
+        for manager in self._managers:
+            waiting = {task.application: task.partition for task in manager.record.waiting.values()}
+            for name, partition in waiting.items():
+                found = self._scheduler.explain(name, rm_id=manager.rm_id, partition=partition)
+                if any(each.reason is RefusalReason.GANG_INCOMPLETE for each in found.blockers):
+                    manager.complete_gang(name)
+                    any_lacks = True
+        return any_lacks
 
     def _check_that_all_is_placed(self) -> None:
         for manager in self._managers:
             snapshot: Any = self._scheduler.snapshot(rm_id=manager.rm_id)
-            held_back = applications_that_are_held_back(snapshot)
+            held_back = applications_that_are_held_back(snapshot) | manager.record.gangs_without_their_node()
             for task in manager.record.waiting.values():
                 if task.required_node in manager.record.gone_nodes or task.application in held_back:
                     continue

@@ -31,6 +31,7 @@ from .configurations import (
 from .plans import PROCESS, STREAMS, one_of
 from .runtime_floor import RuntimeFloor
 from .si_client import OlderGeneration
+from .submissions import Submissions
 
 __all__ = ["SimulatedManager"]
 
@@ -64,6 +65,7 @@ class SimulatedManager(ResourceManager):
         self._world = world
         self.partitions: tuple[str, ...] = ("default", "gpu") if rng.random() < 0.3 else ("default",)
         self.configuration: Configuration = random_configuration(rng, self.partitions)
+        self._submissions = Submissions(f"{rm_id} {self.configuration.text}", self.new_name)
         self._floor = RuntimeFloor(world.scheduler_time_ns)
         self._confirms_at_once = rng.random() < 0.6
         habit = one_of(rng, ("not", "not", "at once", "later"))
@@ -300,27 +302,16 @@ class SimulatedManager(ResourceManager):
         application = KnownApplication(
             self.new_name("a"), one_of(rng, self.partitions), one_of(rng, queues), user, [*USERS[user]]
         )
-        tasks = []
-        if rng.random() < 0.3:
-            for group in ("tg1", "tg2")[: rng.randint(1, 2)]:
-                application.gang[group] = (rng.randint(1, 3), task_size(rng))
-            application.hard = rng.random() < 0.3
-            application.timeout_ms = one_of(rng, (0, 2_000, 10_000))
-            for group, (count, size) in application.gang.items():
-                for _ in range(count):
-                    task = self._task(application, size, key=self.new_name("p"))
-                    task.group, task.placeholder = group, True
-                    tasks.append(task)
-        elif rng.random() < 0.1:
-            application.timeout_ms = one_of(rng, (5_000, 20_000))
+        tasks = self._submissions.begin(application, rng)
         self.record.applications[application.name] = application
         self.record.partitions[application.name] = application.partition
         self._send(si.ApplicationRequest(new=[application.message()]))
         if tasks:
             self._ask(tasks)
 
-    def _task(self, application: KnownApplication, size: Size, key: str) -> Task:
-        return Task(key, application.name, application.partition, size)
+    def complete_gang(self, name: str) -> None:
+        """Ask for all that a gang needs which is placed whole."""
+        self._ask(self._submissions.lacking(self.record.applications[name]))
 
     def ask(self, rng: random.Random) -> None:
         """Ask for some allocations of an application."""
@@ -329,7 +320,7 @@ class SimulatedManager(ResourceManager):
         application = one_of(rng, [*self.record.applications.values()][-6:])
         tasks = []
         for _ in range(rng.randint(1, 4)):
-            task = self._task(application, task_size(rng), self.new_name("k"))
+            task = self._submissions.task(application, task_size(rng))
             task.priority = rng.randint(-2, 9) if rng.random() < 0.4 else 0
             task.preemptible = rng.random() < 0.7
             task.preempts = rng.random() < 0.7

@@ -1,0 +1,74 @@
+"""What simulated managers submit: some send the tags of policies, and the others what they always sent."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import count
+
+import pytest
+
+from licorne.proxy.fuzz.cluster_record import ClusterRecord, KnownApplication, KnownNode, Task
+from licorne.proxy.fuzz.submissions import Submissions
+
+APPLICATION_TAGS = {"walltime", "gangSize", "gangPlacing", "gangWait"}
+
+
+def submitted(text: str) -> list[tuple[KnownApplication, list[Task]]]:
+    """Return ten applications of one manager, each with what it asks for at once."""
+    numbers = count(1)
+    submissions = Submissions(text, lambda kind: f"{kind}{next(numbers)}")
+    rng = random.Random(7)  # noqa: S311 - it plays, and keeps no secret
+    applications = [KnownApplication(f"a{number}", "default", "root.a", "ada", []) for number in range(10)]
+    return [(application, submissions.begin(application, rng)) for application in applications]
+
+
+def test_some_managers_send_each_tag_and_many_send_none() -> None:
+    """On applications, and walltimes on asks as well."""
+    tags: Counter[str] = Counter()
+    without = 0
+    for number in range(100):
+        rows = submitted(f"manager {number}")
+        of_applications = [tag for application, _ in rows for tag in application.tags]
+        of_asks = [tag for _, tasks in rows for task in tasks for tag in task.message().allocationTags]
+        tags.update(f"application {tag}" for tag in of_applications)
+        tags.update(f"ask {tag}" for tag in of_asks)
+        without += not (of_applications or of_asks)
+
+    assert {*(f"application {tag}" for tag in APPLICATION_TAGS), "ask walltime"} == tags.keys()
+    assert 20 < without < 80
+
+
+def test_tags_change_nothing_else_of_a_seed() -> None:
+    """The gangs with placeholders are the same, whatever tags come with them."""
+    gangs = {str([application.gang for application, _ in submitted(text)]) for text in "abcdefgh"}
+
+    assert 1 == len(gangs)
+
+
+@pytest.mark.parametrize("text", "abcdefghij")
+def test_what_a_gang_lacks_makes_it_complete(text: str) -> None:
+    """All its placeholders, or as many asks as it says, and none with a walltime that may be refused."""
+    submissions = Submissions("any", lambda kind: kind)
+    for application, _ in submitted(text):
+        tasks = submissions.lacking(application)
+        groups = Counter(task.group for task in tasks)
+        size = int(application.tags.get("gangSize", "0"))
+        announced = {group: many for group, (many, _) in application.gang.items()}
+
+        assert announced | ({"": size} if size else {}) == groups
+        assert {""} >= {task.walltime for task in tasks}
+
+
+def test_a_gang_waits_for_good_for_a_node_that_is_gone() -> None:
+    """An application that is no gang places the rest of what it asks for."""
+    record = ClusterRecord()
+    record.nodes["n"] = KnownNode("n", "default", {"memory": 10})
+    for name, tags in {"gang": {"gangSize": "2"}, "plain": {}}.items():
+        record.applications[name] = KnownApplication(name, "default", "root.a", "ada", [], tags=tags)
+        task = Task(f"{name}-1", name, "default", {"memory": 1}, required_node="n")
+        record.waiting[task.key] = task
+    before = record.gangs_without_their_node()
+    record.lose_node("n")
+
+    assert (set(), {"gang"}) == (before, record.gangs_without_their_node())
