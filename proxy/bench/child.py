@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from loguru import logger
 
 from ...model.errors import LicorneError
+from ..scheduler.engine_names import EngineName, engine_named
 from .driver import SelfRunning, Stepped
-from .engine import EngineKind
 from .figures import Figures, Measurement, figures_to_json
 from .gauges import Gauges
 from .measurement import measure
@@ -32,30 +32,31 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         The exit status: 1 if there are no figures; what went wrong is then on standard error.
     """
-    name, engine, *count = arguments
+    name, engine_name, *count = arguments
     threads = int(count[0]) if count else None
     logger.remove()
     logger.add(sys.stderr, level="WARNING")
     logger.enable("licorne")
     try:
-        measurement = measure_on_fresh_scheduler(workload_named(name), EngineKind(engine), Gauges(), threads)
+        engine = engine_named(engine_name)
+        measurement = measure_on_fresh_scheduler(workload_named(name), engine, Gauges(), threads)
     except LicorneError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    figures = Figures(workload=name, engine=EngineKind(engine), measurement=measurement, threads=threads)
+    figures = Figures(workload=name, engine=engine, measurement=measurement, threads=threads)
     sys.stdout.write(figures_to_json(figures) + "\n")
     return 0
 
 
 def measure_on_fresh_scheduler(
-    workload: BenchWorkload, engine: EngineKind, gauges: Gauges, threads: int | None = None
+    workload: BenchWorkload, engine: EngineName, gauges: Gauges, threads: int | None = None
 ) -> Measurement:
     """Measure one workload on a scheduler that is made for it, and stopped afterwards."""
     # The facade imports the whole package; the rest of this module can be used and tested without it.
     from licorne import Scheduler  # noqa: PLC0415 - see above
 
-    with Scheduler(engine=engine.value, threads=threads) as scheduler:
-        driver = Stepped(scheduler, gauges) if engine is EngineKind.DIRECT else SelfRunning(scheduler, gauges)
+    with Scheduler(engine=engine, threads=threads) as scheduler:
+        driver = Stepped(scheduler, gauges) if engine == "direct" else SelfRunning(scheduler, gauges)
         return measure(workload, driver, gauges)
 
 

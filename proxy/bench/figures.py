@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from .engine import EngineKind
+from ..scheduler.engine_names import EngineName
 
 __all__ = [
     "Backlog",
@@ -105,7 +105,7 @@ class Figures:
     """The measurement of one workload on one engine."""
 
     workload: str
-    engine: EngineKind
+    engine: EngineName
     measurement: Measurement
     threads: int | None = None
     """How many threads the engine had, if it was said."""
@@ -113,7 +113,7 @@ class Figures:
     @property
     def engine_text(self) -> str:
         """The engine, and how many threads it had if that was said."""
-        return self.engine.value if self.threads is None else f"{self.engine.value}, {self.threads}"
+        return self.engine if self.threads is None else f"{self.engine}, {self.threads}"
 
 
 _ADAPTER: TypeAdapter[Figures] = TypeAdapter(Figures)

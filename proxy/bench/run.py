@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from .engine import EngineKind
+from ..scheduler.engine_names import EngineName
 from .errors import BenchError
 from .figures import Figures, figures_from_json, median_figures
 from .workloads import BenchWorkload
@@ -21,11 +21,11 @@ _PROCESS_SECONDS_MAX: Final = 3_600
 
 def run_all(
     workloads: Sequence[BenchWorkload],
-    engines: Sequence[EngineKind],
+    engines: Sequence[EngineName],
     *,
     repeat: int,
     threads: int | None = None,
-    run: Callable[[BenchWorkload, EngineKind], Figures] | None = None,
+    run: Callable[[BenchWorkload, EngineName], Figures] | None = None,
 ) -> Iterator[Figures]:
     """Give the figures of every workload on every engine, each as soon as it is done.
 
@@ -47,28 +47,24 @@ def run_all(
 
 
 def run_in_process_of_its_own(
-    workload: BenchWorkload, engine: EngineKind, threads: int | None = None
+    workload: BenchWorkload, engine: EngineName, threads: int | None = None
 ) -> Figures:
     """Run a workload once in a fresh interpreter; `threads` are those of the engine `threads`, if it is that.
 
     Raises:
         BenchError: the process failed; the message ends with what it wrote last.
     """
-    command = [sys.executable, "-m", "licorne.proxy.bench.child", workload.name, engine.value]
-    if threads is not None and engine is EngineKind.THREADS:
+    command = [sys.executable, "-m", "licorne.proxy.bench.child", workload.name, engine]
+    if threads is not None and engine == "threads":
         command.append(str(threads))
     try:
         done = subprocess.run(  # noqa: S603 - our own module, with names from our own tables
             command, capture_output=True, text=True, check=False, timeout=_PROCESS_SECONDS_MAX
         )
     except subprocess.TimeoutExpired as error:
-        raise BenchError(
-            f"{workload.name} on {engine.value}: not done after {_PROCESS_SECONDS_MAX} s"
-        ) from error
+        raise BenchError(f"{workload.name} on {engine}: not done after {_PROCESS_SECONDS_MAX} s") from error
     if done.returncode != 0:
-        raise BenchError(
-            f"{workload.name} on {engine.value}: {_last_error_line(done.stderr, done.returncode)}"
-        )
+        raise BenchError(f"{workload.name} on {engine}: {_last_error_line(done.stderr, done.returncode)}")
     sys.stderr.write(done.stderr)
     return figures_from_json(done.stdout)
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..bench.engine import EngineKind
+from ...model.errors import LicorneError
 from ..bench.errors import BenchError, UnknownWorkloadError
 from ..bench.workload_table import DEFAULT_NAMES, WORKLOADS, workload_named
+from ..scheduler.engine_names import ENGINES, EngineName, engine_named
 from ..terminal.bad_input import ends_on, write_error
 from ..terminal.standard_output import write_line
-from .options import whole_number
+from .options import EngineOption, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,26 +25,13 @@ __all__ = ["bench"]
 _NAMES = " ".join(workload.name for workload in WORKLOADS)
 
 
-def _engine(value: str | EngineKind) -> EngineKind:
-    """Return the engine of that name."""
-    try:
-        return EngineKind(value)
-    except ValueError:
-        names = ", ".join(engine.value for engine in EngineKind)
-        raise typer.BadParameter(
-            f"{value!r} is unknown, there are {names}", param_hint="'--engine'"
-        ) from None
-
-
 def bench(
     workloads: Annotated[
         list[str] | None,
         typer.Argument(help=f"What to run: {_NAMES}. Without names: {' '.join(DEFAULT_NAMES)}."),
     ] = None,
     *,
-    engine: Annotated[
-        EngineKind, typer.Option(metavar="NAME", parser=_engine, help="The engine to run on.")
-    ] = EngineKind.ACTORS,
+    engine: EngineOption = "actors",
     threads: Annotated[
         int | None,
         typer.Option(
@@ -66,9 +54,10 @@ def bench(
 ) -> None:
     """Measure how fast the scheduler is on this machine."""
     chosen = _chosen(workloads or [], all_workloads=all_workloads)
-    engines = list(EngineKind) if all_engines else [engine]
-    if threads is not None and EngineKind.THREADS not in engines:
-        raise typer.BadParameter(f"--threads is for the engine threads, not for {engine.value}")
+    with ends_on(LicorneError, "licorne bench"):
+        engines = list(ENGINES) if all_engines else [engine_named(engine)]
+    if threads is not None and "threads" not in engines:
+        raise typer.BadParameter(f"--threads is for the engine threads, not for {engine}")
     _report(_run(chosen, engines, repeat, threads), as_json=as_json)
 
 
@@ -84,7 +73,7 @@ def _chosen(names: Sequence[str], *, all_workloads: bool) -> list[BenchWorkload]
 
 
 def _run(
-    workloads: Sequence[BenchWorkload], engines: Sequence[EngineKind], repeat: int, threads: int | None
+    workloads: Sequence[BenchWorkload], engines: Sequence[EngineName], repeat: int, threads: int | None
 ) -> list[Figures]:
     from ..bench.run import run_all
 

@@ -90,7 +90,7 @@ def _commit_of(runs: Sequence[LitFigures]) -> MeasuredCommit:
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         commit=ran.stdout.strip(),
         build=runs[0].build,
-        engine=runs[0].engine.value,
+        engine=runs[0].engine,
         python=platform.python_version(),
         cores=os.cpu_count() or 1,
         load=round(os.getloadavg()[0], 1),

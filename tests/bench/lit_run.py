@@ -18,11 +18,11 @@ from pydantic import TypeAdapter
 
 from licorne.model.build_kind import build_name
 from licorne.proxy.bench.child import measure_on_fresh_scheduler
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Figures, Measurement
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 
 __all__ = ["LitFigures", "lit_from_json", "lit_run", "lit_to_json", "main"]
 
@@ -64,10 +64,10 @@ def lit_from_json(text: str) -> LitFigures:
 
 def lit_run(
     workload: BenchWorkload,
-    engine: EngineKind,
+    engine: EngineName,
     gauges: Gauges,
     light: Light,
-    measure_on: Callable[[BenchWorkload, EngineKind, Gauges], Measurement] = measure_on_fresh_scheduler,
+    measure_on: Callable[[BenchWorkload, EngineName, Gauges], Measurement] = measure_on_fresh_scheduler,
 ) -> LitFigures:
     """Run the light, the workload, and the light again, in this process."""
     before = light.allocations_per_second(gauges.clock_seconds, runs=_LIGHT_RUNS)
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "workloads", nargs="*", default=DEFAULT_NAMES, help="by default those of `licorne bench`"
     )
-    parser.add_argument("--engine", type=EngineKind, default=EngineKind.ACTORS)
+    parser.add_argument("--engine", choices=ENGINES, default="actors")
     chosen = parser.parse_args(arguments)
     if len(chosen.workloads) == 1:
         (name,) = chosen.workloads

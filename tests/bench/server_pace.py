@@ -20,11 +20,11 @@ from typing import Any, Final
 from rich.table import Table
 from server_client import resident_bytes_of
 
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.run import run_in_process_of_its_own
 from licorne.proxy.bench.workload_table import DEFAULT_NAMES, workload_named
 from licorne.proxy.bench.workloads import BenchWorkload
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
 __all__ = ["ServerFigures", "main", "measure_server", "server_table"]
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "workloads", nargs="*", default=DEFAULT_NAMES, help="by default those of `licorne bench`"
     )
-    parser.add_argument("--engine", type=EngineKind, default=EngineKind.ACTORS)
+    parser.add_argument("--engine", choices=ENGINES, default="actors")
     parser.add_argument("--repeat", type=int, default=1, help="how often; the run in the middle is printed")
     chosen = parser.parse_args(arguments)
     workloads = [workload_named(name) for name in chosen.workloads]
@@ -71,21 +71,21 @@ class ServerFigures:
 
 
 def measure_server(
-    workloads: Sequence[BenchWorkload], engine: EngineKind, repeat: int
+    workloads: Sequence[BenchWorkload], engine: EngineName, repeat: int
 ) -> Iterator[ServerFigures]:
     """Give the figures of each workload: those of the run whose ratio is in the middle.
 
     Raises:
         BenchError: A run gave no figures, or the engine is stepped.
     """
-    if engine is EngineKind.DIRECT:
+    if engine == "direct":
         raise BenchError("the engine direct is stepped: a server that is measured runs by itself")
     for workload in workloads:
         runs = sorted((_run(workload, engine) for _ in range(repeat)), key=lambda run: run.ratio)
         yield runs[(len(runs) - 1) // 2]
 
 
-def _run(workload: BenchWorkload, engine: EngineKind) -> ServerFigures:
+def _run(workload: BenchWorkload, engine: EngineName) -> ServerFigures:
     inside = run_in_process_of_its_own(workload, engine).measurement.pace_per_second
     if inside is None:
         raise BenchError(f"{workload.name} has no pace: choose a workload that places")
@@ -97,7 +97,7 @@ def _run(workload: BenchWorkload, engine: EngineKind) -> ServerFigures:
         held = float(_client("connections", address, str(_CONNECTIONS), str(server.pid))["resident_bytes"])
     return ServerFigures(
         workload=workload.name,
-        engine=engine.value,
+        engine=engine,
         in_process_per_second=inside,
         remote_per_second=remote,
         offered_per_second=latency["offered_per_second"],
@@ -108,10 +108,10 @@ def _run(workload: BenchWorkload, engine: EngineKind) -> ServerFigures:
 
 
 @contextmanager
-def _server(engine: EngineKind) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def _server(engine: EngineName) -> Iterator[tuple[subprocess.Popen[str], str]]:
     command = [sys.executable, "-m", "licorne", "serve", "--json", "--no-rest", "--address", "127.0.0.1:0"]
     process = subprocess.Popen(  # noqa: S603 - our own command
-        [*command, "--engine", engine.value], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [*command, "--engine", engine], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
         assert process.stdout is not None

@@ -21,7 +21,6 @@ from history import HISTORY, against_history, commit_lines, read_history, to_lin
 from lit_run import LitFigures, lit_from_json
 from rich.table import Table
 
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.terminal.tables import is_for_people, output_console, print_table
 
 __all__ = ["QUOTED", "Quoted", "comparisons", "goals", "main", "quoted_table"]
@@ -161,10 +160,10 @@ def comparisons(runs: Sequence[LitFigures]) -> Iterator[Figure]:
     for (engine, workload), ratio in ratios.items():
         for flat, reference, quotient_min in _FLATNESS:
             if workload == flat and (engine, reference) in ratios:
-                subject = f"{flat} / {reference} ({engine.value})"
+                subject = f"{flat} / {reference} ({engine})"
                 yield Figure(subject, ratio / ratios[engine, reference], "x", wanted_min=quotient_min)
-        if engine is EngineKind.ACTORS and (EngineKind.DIRECT, workload) in ratios:
-            quotient = ratio / ratios[EngineKind.DIRECT, workload]
+        if engine == "actors" and ("direct", workload) in ratios:
+            quotient = ratio / ratios["direct", workload]
             yield Figure(f"actors / direct ({workload})", quotient, "x", wanted_min=_ACTORS_TO_DIRECT_MIN)
 
 

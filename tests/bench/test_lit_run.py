@@ -9,11 +9,11 @@ from support.proxy.bench_fakes import FakeClock, FakeScheduler, a_workload, fake
 from support.proxy.lit_figures import some_lit_figures
 
 from licorne.proxy.bench.driver import Stepped
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Churn, Measurement
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workloads import BenchWorkload
+from licorne.proxy.scheduler.engine_names import EngineName
 
 
 class LoggingLight(Light):
@@ -35,11 +35,11 @@ def test_the_light_shines_before_and_after_the_workload() -> None:
     log: list[str] = []
     clock = FakeClock()
 
-    def measure_on(workload: BenchWorkload, engine: EngineKind, gauges: Gauges) -> Measurement:
-        log.append(f"{workload.name} on {engine.value}")
+    def measure_on(workload: BenchWorkload, engine: EngineName, gauges: Gauges) -> Measurement:
+        log.append(f"{workload.name} on {engine}")
         return measure(workload, Stepped(FakeScheduler(clock), gauges), gauges)
 
-    figures = lit_run(a_workload(), EngineKind.DIRECT, fake_gauges(clock), LoggingLight(log), measure_on)
+    figures = lit_run(a_workload(), "direct", fake_gauges(clock), LoggingLight(log), measure_on)
 
     assert log == ["light, 3 runs", "tiny on direct", "light, 3 runs"]
     assert (50_000.0, 30_000.0, 40_000.0) == (

@@ -11,7 +11,6 @@ from lit_run import LitFigures, lit_to_json
 from support.proxy.lit_figures import some_lit_figures
 from targets import QUOTED, comparisons, goals, main
 
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Backlog, Pods
 from licorne.proxy.bench.workload_table import WORKLOADS
 
@@ -42,8 +41,8 @@ def test_a_slower_machine_is_no_lack_of_flatness() -> None:
 def test_engines_are_not_mixed_in_a_comparison_of_workloads() -> None:
     """One engine on u500 and another on u5000 say nothing about flatness."""
     runs = [
-        some_lit_figures("u500", engine=EngineKind.DIRECT),
-        some_lit_figures("u5000", engine=EngineKind.ACTORS),
+        some_lit_figures("u500", engine="direct"),
+        some_lit_figures("u5000", engine="actors"),
     ]
 
     assert not list(comparisons(runs))
@@ -52,8 +51,8 @@ def test_engines_are_not_mixed_in_a_comparison_of_workloads() -> None:
 def test_actors_are_compared_with_direct() -> None:
     """They may take 1.25 times as long, which is 0.8 of the pace."""
     runs = [
-        some_lit_figures("a", engine=EngineKind.ACTORS, pace=18_000.0),
-        some_lit_figures("a", engine=EngineKind.DIRECT, pace=20_000.0),
+        some_lit_figures("a", engine="actors", pace=18_000.0),
+        some_lit_figures("a", engine="direct", pace=20_000.0),
     ]
 
     (comparison,) = comparisons(runs)
@@ -135,7 +134,7 @@ def test_the_output_ends_with_the_line_of_the_commit(compared: Main) -> None:
     runs = [
         some_lit_figures("u500"),
         some_lit_figures("g_full", pace=None, backlog=backlog),
-        some_lit_figures("a", engine=EngineKind.DIRECT),
+        some_lit_figures("a", engine="direct"),
     ]
 
     actors, direct = (json.loads(line) for line in compared(runs)[1].splitlines()[-2:])

@@ -251,7 +251,6 @@ def test_a_command_that_is_interrupted_ends_with_130(
         (["dry-run", "-i", "b", "--priority", "high"], "'--priority': expected a whole number, not 'high'"),
         (["bench", "--repeat", "0"], "'--repeat': expected a whole number from 1 on, not '0'"),
         (["bench", "--threads", "9" * 99], "'--threads': expected a whole number from 1 on, not '9"),
-        (["bench", "--engine", "warp"], "'--engine': 'warp' is unknown, there are actors, direct, threads"),
     ],
 )
 def test_an_option_that_cannot_be_read_gives_an_error_of_ours(

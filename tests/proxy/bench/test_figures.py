@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.proxy.bench_fakes import some_figures
 
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import (
     Backlog,
     Churn,
@@ -20,7 +19,7 @@ from licorne.proxy.bench.figures import (
 @pytest.mark.parametrize(
     "figures",
     [
-        some_figures(engine=EngineKind.DIRECT),
+        some_figures(engine="direct"),
         some_figures(
             pace=None, churn=Churn(per_second=1.5, latency_p50_seconds=0.1, latency_p99_seconds=0.3)
         ),

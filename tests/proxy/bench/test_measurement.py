@@ -17,13 +17,13 @@ from support.proxy.bench_fakes import (
 
 from licorne.proxy.bench.child import measure_on_fresh_scheduler
 from licorne.proxy.bench.driver import SelfRunning, Stepped
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.figures import Churn, Measurement
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.measurement import measure
 from licorne.proxy.bench.workload_table import workload_named
 from licorne.proxy.bench.workloads import BenchWorkload, Course, NodeFill, Size
+from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
 
 PLACING_PER_SECOND = 1 / (ASK_SECONDS + PLACEMENT_SECONDS)
@@ -242,8 +242,8 @@ SMALL = {
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("engine", EngineKind)
-def test_a_workload_runs_to_its_end_at_a_small_size(name: str, engine: EngineKind) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_workload_runs_to_its_end_at_a_small_size(name: str, engine: EngineName) -> None:
     """The scheduler places all that it asks for, on every engine."""
     measurement = measure_on_fresh_scheduler(SMALL[name], engine, Gauges())
 

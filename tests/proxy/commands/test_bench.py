@@ -10,14 +10,14 @@ from support.proxy.bench_fakes import some_figures
 from typer.testing import CliRunner
 
 from licorne.proxy.bench import run
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.errors import BenchError
 from licorne.proxy.bench.figures import Figures, figures_to_json
 from licorne.proxy.bench.workload_table import DEFAULT_NAMES, WORKLOADS
 from licorne.proxy.bench.workloads import BenchWorkload
 from licorne.proxy.commands.bench import bench
+from licorne.proxy.scheduler.engine_names import EngineName, engine_named
 
-Ran = list[tuple[str, EngineKind]]
+Ran = list[tuple[str, EngineName]]
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     """Let every workload be done at once, and return what was run."""
     log: Ran = []
 
-    def run_at_once(workload: BenchWorkload, engine: EngineKind, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
+    def run_at_once(workload: BenchWorkload, engine: EngineName, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
         log.append((workload.name, engine))
         return some_figures(workload.name, engine=engine)
 
@@ -46,7 +46,7 @@ def test_without_names_the_default_workloads_run_on_actors(ran: Ran) -> None:
     status, _, _ = bench_command()
 
     assert status == 0
-    assert [(name, EngineKind.ACTORS) for name in DEFAULT_NAMES] == ran
+    assert [(name, "actors") for name in DEFAULT_NAMES] == ran
 
 
 def test_all_runs_every_workload(ran: Ran) -> None:
@@ -60,14 +60,14 @@ def test_named_workloads_run_on_the_engine_that_is_named(ran: Ran) -> None:
     """In the order of the command line."""
     bench_command("c", "a", "--engine", "direct")
 
-    assert ran == [("c", EngineKind.DIRECT), ("a", EngineKind.DIRECT)]
+    assert ran == [("c", "direct"), ("a", "direct")]
 
 
 def test_all_engines_run_one_after_the_other(ran: Ran) -> None:
     """All are reported, so that they can be compared."""
     bench_command("a", "--all-engines")
 
-    assert ran == [("a", EngineKind.ACTORS), ("a", EngineKind.DIRECT), ("a", EngineKind.THREADS)]
+    assert ran == [("a", "actors"), ("a", "direct"), ("a", "threads")]
 
 
 def test_the_number_of_threads_goes_to_the_engine_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_the_number_of_threads_goes_to_the_engine_threads(monkeypatch: pytest.Mo
 
     def done(command: list[str], **_: object) -> CompletedProcess[str]:
         commands.append(command[3:])
-        figures = some_figures("a", engine=EngineKind(command[4]))
+        figures = some_figures("a", engine=engine_named(command[4]))
         return CompletedProcess(command, 0, figures_to_json(figures), "")
 
     monkeypatch.setattr(subprocess, "run", done)
@@ -96,11 +96,19 @@ def test_threads_of_another_engine_are_refused(ran: Ran) -> None:
         assert words in stderr
 
 
+def test_an_unknown_engine_is_refused(ran: Ran) -> None:
+    """As other commands do."""
+    status, _, stderr = bench_command("a", "--engine", "warp")
+
+    assert (2, []) == (status, ran)
+    assert "licorne bench: engine 'warp' is unknown, there are actors, direct, threads\n" == stderr
+
+
 def test_repeat_runs_each_so_often(ran: Ran) -> None:
     """Three times the same."""
     bench_command("b", "--repeat", "3")
 
-    assert ran == [("b", EngineKind.ACTORS)] * 3
+    assert ran == [("b", "actors")] * 3
 
 
 def test_an_unknown_name_runs_nothing(ran: Ran) -> None:
@@ -141,8 +149,8 @@ def test_tables_are_written_by_default(ran: Ran) -> None:
 def test_a_run_without_figures_ends_the_command_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message is the one of the run, without a traceback."""
 
-    def fail(workload: BenchWorkload, engine: EngineKind, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
-        raise BenchError(f"{workload.name} on {engine.value}: no node came")
+    def fail(workload: BenchWorkload, engine: EngineName, *, threads: int | None) -> Figures:  # noqa: ARG001 - as the real one
+        raise BenchError(f"{workload.name} on {engine}: no node came")
 
     monkeypatch.setattr(run, "run_in_process_of_its_own", fail)
     status, _, stderr = bench_command("u500")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from licorne.proxy.bench.engine import EngineKind
 from licorne.proxy.bench.figures import Backlog, Churn, Figures, HalfLoad, Measurement, Pods
 from licorne.proxy.bench.gauges import Gauges
 from licorne.proxy.bench.workloads import BenchQueue, BenchWorkload, Course, NodeFill, Size
+from licorne.proxy.scheduler.engine_names import EngineName
 from licorne.proxy.si import si_pb2 as si
 from licorne.proxy.si.api import ResourceManagerCallback
 
@@ -203,7 +203,7 @@ def a_workload(
 def some_figures(
     workload: str = "u500",
     *,
-    engine: EngineKind = EngineKind.ACTORS,
+    engine: EngineName = "actors",
     pace: float | None = 20_000.0,
     churn: Churn | None = None,
     backlog: Backlog | None = None,
