@@ -146,7 +146,7 @@ def _let_backfill(queue: dict[str, Any], rng: random.Random, most: float) -> Non
     """Perhaps let a parent promise starts to what waits below it, and assume walltimes there."""
     if queue.get("queues") and rng.random() < most:
         properties = queue.setdefault("properties", {})
-        properties["backfill.reservations"] = rng.choice(["1", "1", "3"])
+        properties["backfill.reservations"] = rng.choice(["1", "1", "3", "all"])
         properties["backfill.order"] = rng.choice(["queue", "shortest"])
         if rng.random() < 0.7:
             properties["runtime.default"] = rng.choice(["20ms", "10s", "1h"])
