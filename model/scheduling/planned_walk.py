@@ -14,7 +14,7 @@ needs its node is tried as everywhere (`licorne.model.scheduling.required_node`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from operator import itemgetter
 from typing import NamedTuple, final
@@ -182,13 +182,9 @@ class PlannedWalk:
 
     # ------------------------------------------------------------------------------------ resting
 
-    def _stamp(self) -> tuple[int, ...]:
-        state = self._state
-        return state.changes, state.node_changes, state.nodes.gains, state.placed.allocations
-
     def _rests(self, queue: Queue) -> bool:
         rest = self._state.ends.rests.get(queue.path)
-        if rest is None or rest.stamp != self._stamp():
+        if rest is None or rest.stamp != _stamp(self._state):
             return False
         if rest.until_ns is not None and rest.until_ns <= self._now_ns:
             return False
@@ -204,7 +200,7 @@ class PlannedWalk:
             state.ends.rests.pop(scope.queue.path, None)
             until_ns = self._now_ns + _LATER_NS
         else:
-            state.ends.rests[scope.queue.path] = RestingPlan(self._stamp(), until_ns)
+            state.ends.rests[scope.queue.path] = RestingPlan(_stamp(self._state), until_ns)
         for leaf in scope.visited:
             leaf.entries.skip_until = SkipUntil(
                 until_ns=until_ns,
@@ -262,31 +258,46 @@ class PlannedWalk:
         One that does not start then, as the RM refuses its nodes, loses its promise, and the others are
         planned without it.
         """
+        if self._starts_at_once(scope):
+            return True
         unplanned = {waiting.job.key for waiting in scope.later if _is_unplanned(waiting)}
         without = unplanned.copy()
-        while True:
+        while not self.ends_cycle:
             kept = KeptPlan(self._state, scope.queue, [each.job for each in scope.later], without)
-            refused: set[str] = set()
-            for waiting in scope.later:
-                key = waiting.job.key
-                if key not in unplanned and not kept.starts_now(key):
-                    continue
-                if self._starts(scope, kept, waiting):
-                    kept.keep(started=key)
-                    return True
-                if self.ends_cycle:
-                    return False
-                if not scope.awaits_answer:
-                    refused.add(key)
+            refused = self._try_promised(scope, kept, unplanned)
+            if refused is None:
+                return True
             if refused <= without:
+                _keep(self._state, scope, kept)
                 break
             without |= refused
-        kept.keep()
-        scope.until_ns = kept.next_change_ns()
-        for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
-            if ask.allocation_key in kept.promises and self._has_room(entry, ask):
-                _note_delay(self._state, entry, ask.allocation_key)
         return False
+
+    def _try_promised(self, scope: _Scope, kept: KeptPlan, unplanned: Collection[str]) -> set[str] | None:
+        """Start one of the jobs; return the keys of those that could not start, `None` if one has started."""
+        refused: set[str] = set()
+        for waiting in scope.later:
+            key = waiting.job.key
+            if key not in unplanned and not kept.starts_now(key):
+                continue
+            if self._starts(scope, kept, waiting):
+                kept.keep(started=key)
+                return None
+            if self.ends_cycle:
+                break
+            if not scope.awaits_answer:
+                refused.add(key)
+        return refused
+
+    def _starts_at_once(self, scope: _Scope) -> bool:
+        """Place the first job if nothing is promised: then it needs no plan, as work that runs only ends."""
+        kept = self._state.ends.kept.get(scope.queue.path)
+        if not scope.later or (kept is not None and kept.by_key):
+            return False
+        entry, ask = scope.later[0].entry, scope.later[0].ask
+        if entry.facts.gang_waits or not _has_room(self._state, entry, ask):
+            return False
+        return self._place(scope, entry, ask, frozenset())
 
     def _starts(self, scope: _Scope, kept: KeptPlan, waiting: _WaitingJob) -> bool:
         """Place a job where it leaves the promises of all others as they are."""
@@ -298,7 +309,7 @@ class PlannedWalk:
                 tried = self._place_gang(scope, entry, GangStart(kept, lambda: job))
                 scope.awaits_answer = tried is GangTry.LATER
                 return tried is GangTry.PLACED
-            if not self._has_room(entry, ask) or kept.plan.exceeded_limit(job) is not None:
+            if not _has_room(self._state, entry, ask) or kept.plan.exceeded_limit(job) is not None:
                 return False
             fitting = [node.node_id for node in self._state.nodes.fitting(ask.resource)]
             without = frozenset(node_id for node_id in fitting if not kept.plan.fits_on(job, (node_id,)))
@@ -311,7 +322,7 @@ class PlannedWalk:
         if entry.facts.gang_waits:
             return self._try_gang(scope, entry)
         state = self._state
-        has_room = self._has_room(entry, ask)
+        has_room = _has_room(self._state, entry, ask)
         if scope.is_full and not has_room:
             return False
         if has_room and not scope.has_promises:
@@ -374,15 +385,6 @@ class PlannedWalk:
             self.ends_cycle = checks is not None and checks.ends_cycle
         return tried
 
-    def _has_room(self, entry: ApplicationEntry, ask: Ask) -> bool:
-        """Return whether an ask fits its queues, the limits of its user and a node."""
-        state, size = self._state, ask.resource
-        return (
-            state.nodes.first_fit(size) is not None
-            and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
-            and fits_undefined_unlimited(user_headroom(state, entry), size)
-        )
-
     def _place(self, scope: _Scope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
         """Place an ask on the first node that the RM allows and where it delays no promise."""
         node = self._node_for(scope, entry, ask, without)
@@ -435,6 +437,28 @@ class PlannedWalk:
             outcome.passed_over and state.node_checks is not None and state.node_checks.ends_cycle
         )
         return False
+
+
+def _keep(state: PartitionState, scope: _Scope, kept: KeptPlan) -> None:
+    kept.keep()
+    scope.until_ns = kept.next_change_ns()
+    for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
+        if ask.allocation_key in kept.promises and _has_room(state, entry, ask):
+            _note_delay(state, entry, ask.allocation_key)
+
+
+def _stamp(state: PartitionState) -> tuple[int, ...]:
+    return state.changes, state.node_changes, state.nodes.gains, state.placed.allocations
+
+
+def _has_room(state: PartitionState, entry: ApplicationEntry, ask: Ask) -> bool:
+    """Return whether an ask fits its queues, the limits of its user and a node."""
+    size = ask.resource
+    return (
+        state.nodes.first_fit(size) is not None
+        and fits_undefined_unlimited(queue_quota.headroom(entry.queue), size)
+        and fits_undefined_unlimited(user_headroom(state, entry), size)
+    )
 
 
 def _note_delay(state: PartitionState, entry: ApplicationEntry, allocation_key: str) -> None:
