@@ -14,22 +14,35 @@ and has the first moment at which it does otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, final
 
+from ..configuration.durations import short_duration_text
 from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..state.expected_ends import KeptPromise, KeptPromises
 from ..state.partition_state import PartitionState
+from ..values.events import ChangeDetail, ChangeType, EventType
 from .plan import JobInPlan, NoPlan, Promise
 from .planned_jobs import Standing, bare_plan, next_correction_ns
 
-__all__ = ["PROMISES_MAX", "KeptPlan"]
+__all__ = ["PROMISES_MAX", "KeptPlan", "MovedPromise"]
 
 PROMISES_MAX: Final = 1000
 """How many jobs have promises; those behind them wait until they are among them."""
 _NOTHING_KEPT: Final = KeptPromises({}, ())
 _NO_ROOM: Final = Standing(may_start=False)
+
+
+class MovedPromise(NamedTuple):
+    """A promise that is later than it was."""
+
+    job: JobInPlan
+    before_ns: int
+    after_ns: int | None
+    """`None` if there is none any more."""
+    newcomer: str
+    """The first application before it that had no promise, the empty text if there is none."""
 
 
 @final
@@ -59,6 +72,7 @@ class KeptPlan:
         """By the key of their job; in order, but for those that have moved."""
         self.reasons: dict[str, NoPlan] = {}
         """Why jobs have no promise, by their key."""
+        self._moved: list[MovedPromise] = []
         self._kept = 0
         """How many promises are kept as they were."""
         self._stamp = (state.ends.unplanned, state.node_changes)
@@ -74,8 +88,20 @@ class KeptPlan:
         if kept.stamp != self._stamp or lost:
             for job in jobs[:old]:
                 self._move_up(job)
+        self._note_moved(jobs[:old], kept.by_key)
         for job in jobs[old:]:
             self._promise(job)
+
+    def _note_moved(self, jobs: Iterable[JobInPlan], kept: Mapping[str, KeptPromise]) -> None:
+        """Note which promises are later than they were, and who goes first now."""
+        newcomer = ""
+        for job in jobs:
+            before, after = kept.get(job.key), self.promises.get(job.key)
+            if before is None:
+                newcomer = newcomer or job.application_id
+            elif after is None or after.start_ns > max(before.start_ns, self.plan.now_ns):
+                start_ns = None if after is None else after.start_ns
+                self._moved.append(MovedPromise(job, before.start_ns, start_ns, newcomer))
 
     def _promise(self, job: JobInPlan, kept: KeptPromise | None = None) -> None:
         """Promise a job what it was promised, or else the first moment at which it fits."""
@@ -106,7 +132,9 @@ class KeptPlan:
         self._take(found if isinstance(found, Promise) and sooner else promise)
 
     def keep(self, started: str = "") -> None:
-        """Keep the promises for the next walk, but for that of the job that has started."""
+        """Keep the promises for the next walk, but for that of a job that has started; report what moved."""
+        for moved in self._moved:
+            _report(self._state, moved)
         self._state.ends.kept[self._path] = KeptPromises(
             {
                 key: KeptPromise(promise.start_ns, promise.node_ids)
@@ -175,3 +203,23 @@ class KeptPlan:
                 return promise
             trial.take(promise)
         return None
+
+
+def _report(state: PartitionState, moved: MovedPromise) -> None:
+    """Report that a promise has moved back, and why."""
+    job, now_ns = moved.job, state.now_ns()
+    if not (state.events.are_kept and state.event_rates.take("promise", job.key, now_ns)):
+        return
+    why = "work runs longer than it was to, or there is less room"
+    if moved.newcomer:
+        why = f"application {moved.newcomer} goes first"
+    then = "no start is known"
+    if moved.after_ns is not None:
+        then = f"it is to start {short_duration_text(moved.after_ns - moved.before_ns)} later"
+    state.events.note(
+        *(ChangeType.NONE, ChangeDetail.NONE, job.key),
+        of=EventType.REQUEST,
+        reference_id=job.application_id,
+        message=f"The promised start of '{job.key}' has moved back: {why}; {then}",
+        resource=job.total,
+    )

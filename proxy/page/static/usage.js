@@ -60,7 +60,7 @@ export function show(view) {
       setText(heads[kind], `${kind === "users" ? "Users" : "Groups"} · ${number(found.length)}`);
       heads[kind].parentElement.hidden = !found.length;
     }
-    setText(says, total ? (total > SHOWN_MAX ? `the ${SHOWN_MAX} nearest to a limit of each are shown` : `${number(total)} users and groups`) : "Nobody has an application, and no limit is configured.");
+    setText(says, total ? (total > SHOWN_MAX ? `the ${SHOWN_MAX} nearest to a limit of each are shown` : `${number(total)} ${total === 1 ? "user or group" : "users and groups"}`) : "Nobody has an application, and no limit is configured.");
   }
 
   function place(kind, found) {
