@@ -65,10 +65,19 @@ class RuntimeFloor:
 
 def _floors(text: str) -> tuple[int, int]:
     """Return the smallest minimum run time for a guarantee, and for other kinds of preemption."""
-    roots = [partition["queues"][0] for partition in json.loads(text)["partitions"]]
-    leaves = [leaf for root in roots for leaf in _leaves(root, {})]
+    partitions = json.loads(text)["partitions"]
+    leaves = [leaf for partition in partitions for leaf in _leaves(partition["queues"][0], {})]
+    # A queue that is made where an application asks for it has no property but those of a template.
+    leaves += [
+        {} for partition in partitions for rule in partition.get("placementrules", ()) if _makes_any(rule)
+    ]
     binding = [0 if leaf.get(_SCOPE) == "guarantee" else _runtime_ns(leaf) for leaf in leaves]
     return min(map(_runtime_ns, leaves), default=0), min(binding, default=0)
+
+
+def _makes_any(rule: dict[str, Any]) -> bool:
+    """Return whether a placement rule makes the queue that an application asks for, wherever it is."""
+    return rule["name"] == "provided" and bool(rule.get("create"))
 
 
 def _leaves(queue: dict[str, Any], above: dict[str, str]) -> Iterator[dict[str, str]]:

@@ -24,6 +24,13 @@ def configured(properties: dict[str, str], *queues: dict[str, Any]) -> str:
     return json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
 
 
+def with_rule(text: str, **rule: Any) -> str:
+    """Return the text of a configuration with a placement rule as well."""
+    document = json.loads(text)
+    document["partitions"][0]["placementrules"] = [rule]
+    return json.dumps(document)
+
+
 TWENTY: Final = {"preemption.min-runtime": "20s"}
 CASES: Final = {
     "what has run for the minimum may be preempted": (configured(TWENTY, LEAF), 20, FOR_ASK, True),
@@ -46,6 +53,18 @@ CASES: Final = {
         3,
         FOR_ASK,
         True,
+    ),
+    "so is a queue that is made for an application": (
+        with_rule(configured(TWENTY, LEAF), name="provided", create=True),
+        3,
+        FOR_ASK,
+        True,
+    ),
+    "a rule that makes none is not": (
+        with_rule(configured(TWENTY, LEAF), name="provided", create=False),
+        3,
+        FOR_ASK,
+        False,
     ),
 }
 
