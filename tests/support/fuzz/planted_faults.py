@@ -36,6 +36,18 @@ FAULTS: Final = (
         "        return (priority, -share, waiting, child.name)",
     ),
     Fault(
+        "a whole gang that found no room is not tried when a node gains some",
+        "model/queues/gang_sizes.py",
+        "return gains == self._gains and sizes in self._sizes",
+        "return sizes in self._sizes",
+    ),
+    Fault(
+        "a user has of a whole gang that is placed what one member asks for",
+        "model/state/placing.py",
+        "entry.application_id, entry.user, total)\n    _finish_placing_all",
+        "entry.application_id, entry.user, allocations[0].ask.resource)\n    _finish_placing_all",
+    ),
+    Fault(
         "the offset of a priority is left out",
         "model/queues/queue.py",
         "max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))",
