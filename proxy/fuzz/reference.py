@@ -1,8 +1,8 @@
 """A second scheduler, as small as it can be: what is right, at any cost.
 
 It knows one partition with static queues, and of queues the maxima, guarantees, priorities, weights, what
-they and their users have used and all orders of applications. It has no gangs, limits of users, reservations
-or preemption.
+they and their users have used and all orders of applications. It has no gangs, limits of users or
+reservations. It preempts inside of queues alone, where all tasks are of one size: one victim is enough then.
 Every order is computed anew at each step, and nothing is remembered of what failed before. So it checks all
 that makes the real scheduler fast: orders that are kept, tries that are not repeated.
 """
@@ -11,12 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from ...model.configuration.durations import parse_duration_ns
 from .cluster_record import Size
 
-__all__ = ["ReferenceApplication", "ReferenceAsk", "ReferenceNode", "ReferenceScheduler"]
+__all__ = [
+    "ReferenceApplication",
+    "ReferenceAsk",
+    "ReferenceDecision",
+    "ReferenceNode",
+    "ReferenceScheduler",
+]
 
 _LOWEST: Final = -(2**31)
 _INHERITED_AS: Final = {"priority.policy": "default", "priority.offset": "0"}
@@ -53,6 +59,32 @@ class ReferenceAsk:
     size: Size
     priority: int
     arrival: int
+    since_ns: int = 0
+    preempts: bool = False
+    """It may end others."""
+    willing: bool = True
+    """Others may end it, before those that are not willing."""
+
+
+class ReferenceDecision(NamedTuple):
+    """An ask that is placed, or for which a victim has to end first, and its node."""
+
+    key: str
+    node: str
+    victim: str = ""
+    """The empty text if the ask is placed."""
+
+
+class _Running(NamedTuple):
+    """Something that runs."""
+
+    application: ReferenceApplication
+    node: ReferenceNode
+    ask: ReferenceAsk
+
+    def place_as_victim(self) -> tuple[bool, int, int, str]:
+        """Return its place among victims in a leaf: the willing, the lowest priority, the youngest first."""
+        return not self.ask.willing, self.ask.priority, -self.ask.since_ns, self.ask.key
 
 
 @final
@@ -174,7 +206,7 @@ class ReferenceScheduler:
         self.nodes: dict[str, ReferenceNode] = {}
         self.applications: dict[str, ReferenceApplication] = {}
         self.now_ns = 0
-        self._running: dict[str, tuple[ReferenceApplication, ReferenceNode, Size]] = {}
+        self._running: dict[str, _Running] = {}
         self._arrivals = 0
 
     # ------------------------------------------------------------------------------- what is reported
@@ -186,37 +218,87 @@ class ReferenceScheduler:
         application = self.applications[name] = ReferenceApplication(name, queue, self._arrivals, user)
         queue.applications.append(application)
 
-    def ask(self, application: str, key: str, size: Size, priority: int) -> None:
+    def ask(
+        self, application: str, key: str, size: Size, priority: int, *, preempts: bool, willing: bool
+    ) -> None:
         """Take an ask."""
         self._arrivals += 1
-        self.applications[application].asks[key] = ReferenceAsk(key, size, priority, self._arrivals)
+        asks = self.applications[application].asks
+        asks[key] = ReferenceAsk(key, size, priority, self._arrivals, self.now_ns, preempts, willing)
 
     def end(self, key: str) -> None:
         """Forget something that runs or waits."""
         for application in self.applications.values():
             application.asks.pop(key, None)
         if key in self._running:
-            application, node, size = self._running.pop(key)
-            self._count(application, node, size, -1)
+            application, node, ask = self._running.pop(key)
+            self._count(application, node, ask.size, -1)
+
+    def forget(self, name: str) -> None:
+        """Forget an application that has ended."""
+        application = self.applications.pop(name)
+        application.queue.applications.remove(application)
 
     def application_of(self, key: str) -> str:
         """Return the application of something that runs."""
-        return self._running[key][0].name
+        return self._running[key].application.name
 
     # --------------------------------------------------------------------------------- what is decided
 
-    def step(self) -> tuple[str, str] | None:
-        """Place one ask; return its key and its node, `None` if nothing can be placed."""
+    def step(self) -> ReferenceDecision | None:
+        """Place one ask, or decide what ends for one; return that, `None` if neither can be done."""
         for leaf in self._leaves(self._root):
             for application in self._applications(leaf):
                 for ask in sorted(application.asks.values(), key=lambda ask: (-ask.priority, ask.arrival)):
-                    node = self._node_for(ask) if self._has_quota(leaf, ask.size) else None
+                    has_quota = self._has_quota(leaf, ask.size)
+                    node = self._node_for(ask) if has_quota else None
                     if node is not None:
-                        del application.asks[ask.key]
-                        self._running[ask.key] = (application, node, ask.size)
-                        self._count(application, node, ask.size, 1)
-                        return ask.key, node.name
+                        self.place(ask.key, node.name)
+                        return ReferenceDecision(ask.key, node.name)
+                    preempted = self._preempt_inside(leaf, ask, has_quota=has_quota)
+                    if preempted is not None:
+                        return preempted
         return None
+
+    def place(self, key: str, node_name: str) -> None:
+        """Let an ask run on a node."""
+        application = next(each for each in self.applications.values() if key in each.asks)
+        ask, node = application.asks.pop(key), self.nodes[node_name]
+        self._running[key] = _Running(application, node, ask)
+        self._count(application, node, ask.size, 1)
+
+    def _preempt_inside(
+        self, leaf: _ReferenceQueue, ask: ReferenceAsk, *, has_quota: bool
+    ) -> ReferenceDecision | None:
+        """Return the victim in its leaf and the node for an ask that has no room, `None` for no victim.
+
+        The node is the one where the victim is the first by willingness and priority, of equals the first by
+        name. Where the queues have no room, a node that has room needs no victim: the first of all ends then.
+        """
+        properties = leaf.properties
+        if not ask.preempts or properties.get("preemption.within") != "lower-priority":
+            return None
+        if properties.get("preemption.policy") == "disabled":
+            return None
+        running = [each for each in self._running.values() if each.application.queue is leaf]
+        possible = sorted(
+            (each for each in running if each.ask.priority < ask.priority), key=_Running.place_as_victim
+        )
+        if not possible:
+            return None
+        lowest = min(each.ask.priority for each in possible)
+        choices: list[tuple[tuple[bool, int, int], str, str]] = []
+        for node in self.nodes.values():
+            there = [each for each in possible if each.node is node]
+            if not has_quota and node.has_room_for(ask.size):
+                choices.append(((False, lowest, 0), node.name, possible[0].ask.key))
+            elif there and not node.drained:
+                first = there[0].ask
+                choices.append(((not first.willing, first.priority, 1), node.name, first.key))
+        if not choices:
+            return None
+        _, node_name, victim = min(choices)
+        return ReferenceDecision(ask.key, node_name, victim)
 
     def _leaves(self, parent: _ReferenceQueue) -> Iterator[_ReferenceQueue]:
         if not parent.children:

@@ -28,7 +28,13 @@ _KNOWN_PROPERTIES: Final = frozenset(
         *("fair.count", "fair.half-life", "fair.weight"),
     }
 )
+_OF_PREEMPTION: Final = frozenset({"preemption.delay", "preemption.policy", "preemption.within"})
 _MILLISECOND_NS: Final = 1_000_000
+_ATTEMPT_NS: Final = 31_000 * _MILLISECOND_NS
+"""Longer than any delay of preemption, and than an ask waits after an attempt."""
+_ONE_SIZE: Final = {"memory": 30, "vcore": 300}
+_MORE_TASKS: Final = 2
+"""How many more tasks come with each where asks preempt, so that they lack room."""
 
 
 @final
@@ -45,12 +51,19 @@ class ReferenceWorld(ResourceManager):
         self._note = note
         rng = random.Random(f"reference {plan.seed}")  # noqa: S311 - it plays, and keeps no secret
         configuration = random_configuration(rng)
-        partition = _known(json.loads(configuration.text)["partitions"][0])
-        partition["preemption"] = {"enabled": False}
+        dice = random.Random(f"preemption {plan.seed}")  # noqa: S311 - likewise; all others fall as without it
+        self._preempts = dice.random() < 0.5
+        """Asks preempt inside of queues: then no queue has a guarantee, and all tasks have one size."""
+        properties = _KNOWN_PROPERTIES | (_OF_PREEMPTION if self._preempts else frozenset())
+        partition = _known(json.loads(configuration.text)["partitions"][0], properties)
+        partition["preemption"] = {"enabled": self._preempts}
+        if self._preempts:
+            _let_all_preempt(partition["queues"][0], dice)
         self._leaves = configuration.leaves
         self._text = json.dumps({"partitions": [partition]})
         self._reference = ReferenceScheduler(partition)
         self._placed: list[tuple[str, str]] = []
+        self._victims: list[str] = []
         self._running: list[str] = []
         self._serial = 0
         with _without_reservations():
@@ -71,13 +84,28 @@ class ReferenceWorld(ResourceManager):
             self._schedule()
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Note what is placed."""
+        """Note what is placed, and what has to end."""
         self._placed += [(each.allocationKey, each.nodeID) for each in response.new]
+        preempted = si.PREEMPTED_BY_SCHEDULER
+        self._victims += [
+            each.allocationKey for each in response.released if each.terminationType == preempted
+        ]
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Forget what has ended: an application that has had nothing for a while."""
+        for each in response.updated:
+            if each.state == "Completed":
+                self._reference.forget(each.applicationID)
 
     def _take_step(self, step: PlannedStep) -> None:
         self._reference.now_ns = self._scheduler.now_ns()
         ACTIONS[step.action](self, random.Random(step.draw))  # noqa: S311 - likewise
-        self._scheduler.advance_to(self._scheduler.now_ns() + _MILLISECOND_NS)
+        self._wait(_MILLISECOND_NS)
+
+    def _wait(self, nanoseconds: int) -> None:
+        """Let time pass for both."""
+        self._scheduler.advance_to(self._scheduler.now_ns() + nanoseconds)
+        self._reference.now_ns = self._scheduler.now_ns()
 
     def _name(self, kind: str) -> str:
         self._serial += 1
@@ -124,7 +152,27 @@ class ReferenceWorld(ResourceManager):
         size = {"memory": rng.randint(1, 40), "vcore": rng.randint(20, 400)}
         priority = rng.randint(-3, 3) if rng.random() < 0.5 else 0
         task = Task(self._name("k"), names[int(rng.random() * len(names))], "default", size, priority)
-        self._reference.ask(task.application, task.key, size, priority)
+        self._ask_for(task)
+        for _ in range(_MORE_TASKS if self._preempts else 0):
+            self._wait(_MILLISECOND_NS)  # The order of asks that come at one moment is beyond the second one.
+            willing, preempts = rng.random() < 0.8, rng.random() < 0.8
+            application = names[int(rng.random() * len(names))]
+            priority = rng.randint(-3, 3)
+            more = Task(self._name("k"), application, "default", {}, priority)
+            more.preemptible, more.preempts = willing, preempts
+            self._ask_for(more)
+
+    def _ask_for(self, task: Task) -> None:
+        if self._preempts:
+            task.size = _ONE_SIZE
+        self._reference.ask(
+            task.application,
+            task.key,
+            task.size,
+            task.priority,
+            preempts=task.preempts,
+            willing=task.preemptible,
+        )
         request = si.AllocationRequest(rmID=_RM_ID, allocations=[task.message()])
         self._note("says", request)
         self._scheduler.update_allocation(request)
@@ -132,30 +180,60 @@ class ReferenceWorld(ResourceManager):
     def _end(self, rng: random.Random) -> None:
         if not self._running:
             return
-        key = self._running.pop(int(rng.random() * len(self._running)))
+        self._release(self._running[int(rng.random() * len(self._running))], si.STOPPED_BY_RM)
+
+    def _release(self, key: str, why: si.TerminationType) -> None:
+        self._running.remove(key)
         request = si.AllocationRequest(rmID=_RM_ID)
         request.releases.allocationsToRelease.add(
-            applicationID=self._reference.application_of(key),
-            allocationKey=key,
-            terminationType=si.STOPPED_BY_RM,
+            applicationID=self._reference.application_of(key), allocationKey=key, terminationType=why
         )
         self._reference.end(key)
         self._note("says", request)
         self._scheduler.update_allocation(request)
 
     def _schedule(self, _: random.Random | None = None) -> None:
-        """Let both decide until neither places anything, one decision after the other."""
+        """Let both decide until neither places anything, one decision after the other.
+
+        Where asks preempt, so much time passes before each decision that every one may be tried.
+        """
         while True:
-            self._placed.clear()
-            self._scheduler.schedule(1)
-            self._scheduler.deliver()
+            if self._preempts:
+                self._wait(_ATTEMPT_NS)
+            self._decide()
             expected = self._reference.step()
-            self._note("decides", self._placed[:])
-            if self._placed != ([] if expected is None else [expected]):
-                raise RecordError(f"the scheduler places {self._placed}, and the second one {expected}")
             if expected is None:
+                self._compare([], [])
                 return
-            self._running.append(expected[0])
+            if not expected.victim:
+                self._compare([(expected.key, expected.node)], [])
+            else:
+                self._compare([], [expected.victim])
+                self._release(expected.victim, si.PREEMPTED_BY_SCHEDULER)
+                self._decide()
+                self._compare([(expected.key, expected.node)], [])
+                self._reference.place(expected.key, expected.node)
+            self._running.append(expected.key)
+
+    def _decide(self) -> None:
+        """Let the scheduler take one decision."""
+        self._placed.clear()
+        self._victims.clear()
+        self._scheduler.schedule(1)
+        self._scheduler.deliver()
+        self._note("decides", [self._placed[:], self._victims[:]])
+
+    def _compare(self, placed: list[tuple[str, str]], victims: list[str]) -> None:
+        """Compare the last decision with the one that is right.
+
+        Raises:
+            RecordError: It is another one.
+        """
+        if (self._placed, self._victims) != (placed, victims):
+            raise RecordError(
+                f"the scheduler places {self._placed} and ends {self._victims}, "
+                f"and the second one places {placed} and ends {victims}"
+            )
 
 
 ACTIONS: Final[dict[str, Callable[[ReferenceWorld, random.Random], None]]] = {
@@ -169,18 +247,37 @@ ACTIONS: Final[dict[str, Callable[[ReferenceWorld, random.Random], None]]] = {
 """What happens in such a world, by name."""
 
 
-def _known(queue: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of a partition or queue without what the second scheduler does not know."""
+def _known(queue: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Return the document of a partition or queue without what the second scheduler does not know.
+
+    Args:
+        queue: The document.
+        names: The properties that it knows.
+    """
     known = {name: value for name, value in queue.items() if name not in _UNKNOWN}
     if "properties" in known:
         properties = known["properties"]
-        known["properties"] = {name: properties[name] for name in properties if name in _KNOWN_PROPERTIES}
+        known["properties"] = {name: properties[name] for name in properties if name in names}
     weights = [limit for limit in known.pop("limits", ()) if "weight" in limit]
     if weights:
         known["limits"] = [{"users": limit["users"], "weight": limit["weight"]} for limit in weights]
     if "queues" in known:
-        known["queues"] = [_known(child) for child in known["queues"] if child["name"] != DYNAMIC_PARENT]
+        known["queues"] = [
+            _known(child, names) for child in known["queues"] if child["name"] != DYNAMIC_PARENT
+        ]
     return known
+
+
+def _let_all_preempt(root: dict[str, Any], rng: random.Random) -> None:
+    """Take the guarantees out of a tree of queues, and perhaps let all below its root preempt inside."""
+    queues = [root]
+    while queues:
+        queue = queues.pop()
+        for name in ("guaranteed", "lend"):
+            queue.get("resources", {}).pop(name, None)
+        queues += queue.get("queues", ())
+    if rng.random() < 0.7:
+        root.setdefault("properties", {})["preemption.within"] = "lower-priority"
 
 
 @contextmanager

@@ -9,12 +9,15 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from licorne import LicorneError
 from licorne.model.build_kind import is_compiled
+from licorne.model.preemption.guarantee import attempt
+from licorne.model.preemption.guarantee.candidate_victims import CandidateVictims, collect_victims
 from licorne.model.queues import tree
 from licorne.model.queues.order import ChildKey, child_key
 from licorne.model.queues.queue import Queue
@@ -161,6 +164,19 @@ def test_a_wrong_order_is_found_by_the_second_scheduler(monkeypatch: pytest.Monk
     summary = run_seeds(1, 50, steps=100, engines=["reference"], until=lambda: False, jobs=1)
 
     assert "and the second one" in summary.failures[0].failure
+
+
+def test_a_wrong_victim_is_found_by_the_second_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It decides for itself what ends inside of a queue: no rule but the order of victims is broken."""
+
+    def oldest_first(*arguments: Any, **options: Any) -> CandidateVictims:
+        found = collect_victims(*arguments, **options)
+        return found._replace(victims=found.victims[::-1])
+
+    monkeypatch.setattr(attempt, "collect_victims", oldest_first)
+    summary = run_seeds(1, 50, steps=100, engines=["reference"], until=lambda: False, jobs=1)
+
+    assert "and the second one places [] and ends ['k" in summary.failures[0].failure
 
 
 def test_the_time_that_is_given_is_an_end() -> None:
