@@ -1,8 +1,9 @@
 """A second scheduler, as small as it can be: what is right, at any cost.
 
 It knows one partition with static queues, and of queues the maxima, guarantees, priorities, weights, what
-they and their users have used and all orders of applications. It has no gangs, limits of users or
-reservations. It preempts inside of queues alone, where all tasks are of one size: one victim is enough then.
+they and their users have used and all orders of applications. It knows the limits of users, not those of
+groups. It has no gangs and no reservations. It preempts inside of queues alone, where all tasks are of one
+size: one victim is enough then.
 Every order is computed anew at each step, and nothing is remembered of what failed before. So it checks all
 that makes the real scheduler fast: orders that are kept, tries that are not repeated.
 """
@@ -125,7 +126,15 @@ class _ReferenceQueue:
         self.used_by: dict[str, list[tuple[int, Size]]] = {}
         """What each user used in it, likewise."""
         limits = document.get("limits", ())
-        self.weights = {user: int(limit["weight"]) for limit in limits for user in limit["users"]}
+        weighing = [limit for limit in limits if "weight" in limit]
+        self.weights = {user: int(limit["weight"]) for limit in weighing for user in limit["users"]}
+        self.limits = {
+            user: _quantities(limit["maxresources"])
+            for limit in limits
+            if "maxresources" in limit
+            for user in limit["users"]
+        }
+        """The most that users may use; of `*` for all that are not named."""
         self.children = [_ReferenceQueue(child, self) for child in document.get("queues", ())]
         self.applications: list[ReferenceApplication] = []
 
@@ -250,12 +259,14 @@ class ReferenceScheduler:
         for leaf in self._leaves(self._root):
             for application in self._applications(leaf):
                 for ask in sorted(application.asks.values(), key=lambda ask: (-ask.priority, ask.arrival)):
+                    is_limited = self._is_limited(application, ask.size)
                     has_quota = self._has_quota(leaf, ask.size)
-                    node = self._node_for(ask) if has_quota else None
+                    node = self._node_for(ask) if has_quota and not is_limited else None
                     if node is not None:
                         self.place(ask.key, node.name)
                         return ReferenceDecision(ask.key, node.name)
-                    preempted = self._preempt_inside(leaf, ask, has_quota=has_quota)
+                    users = (application.user,) if is_limited else None
+                    preempted = self._preempt_inside(leaf, ask, users, has_quota=has_quota)
                     if preempted is not None:
                         return preempted
         return None
@@ -268,9 +279,11 @@ class ReferenceScheduler:
         self._count(application, node, ask.size, 1)
 
     def _preempt_inside(
-        self, leaf: _ReferenceQueue, ask: ReferenceAsk, *, has_quota: bool
+        self, leaf: _ReferenceQueue, ask: ReferenceAsk, users: Container[str] | None, *, has_quota: bool
     ) -> ReferenceDecision | None:
         """Return the victim in its leaf and the node for an ask that has no room, `None` for no victim.
+
+        Of one that is at a limit the victim is of these users; a node with room needs none then either.
 
         The node is the one where the victim is the first by willingness and priority, of equals the first by
         name. Where the queues have no room, a node that has room needs no victim: the first of all ends then.
@@ -281,6 +294,9 @@ class ReferenceScheduler:
         if properties.get("preemption.policy") == "disabled":
             return None
         running = [each for each in self._running.values() if each.application.queue is leaf]
+        if users is not None:
+            running = [each for each in running if each.application.user in users]
+            has_quota = False
         possible = sorted(
             (each for each in running if each.ask.priority < ask.priority), key=_Running.place_as_victim
         )
@@ -367,6 +383,19 @@ class ReferenceScheduler:
             return (*((priority, parts) if by_priority else (parts, priority)), name)
 
         return sorted((each for each in leaf.applications if each.asks), key=place)
+
+    def _is_limited(self, application: ReferenceApplication, size: Size) -> bool:
+        """Return whether a limit of its user, in its leaf or above, has no room for so much more."""
+        user = application.user
+        for queue in application.queue.path_up():
+            most = queue.limits.get(user, queue.limits.get("*")) or {}
+            used: Size = {}
+            for each in self._running.values():
+                if each.application.user == user and queue in each.application.queue.path_up():
+                    _add(used, each.ask.size, 1)
+            if any(used.get(name, 0) + size.get(name, 0) > value for name, value in most.items()):
+                return True
+        return False
 
     def _has_quota(self, leaf: _ReferenceQueue, size: Size) -> bool:
         """Return whether a leaf and all above it may use so much more."""

@@ -32,6 +32,8 @@ _OF_PREEMPTION: Final = frozenset({"preemption.delay", "preemption.policy", "pre
 _MILLISECOND_NS: Final = 1_000_000
 _ATTEMPT_NS: Final = 31_000 * _MILLISECOND_NS
 """Longer than any delay of preemption, and than an ask waits after an attempt."""
+_VISITS_MAX: Final = 4
+"""How often a decision to preempt is waited for: a visit of a leaf makes ten attempts, the next goes on."""
 _ONE_SIZE: Final = {"memory": 30, "vcore": 300}
 _MORE_TASKS: Final = 2
 """How many more tasks come with each where asks preempt, so that they lack room."""
@@ -208,6 +210,7 @@ class ReferenceWorld(ResourceManager):
             if not expected.victim:
                 self._compare([(expected.key, expected.node)], [])
             else:
+                self._go_on_until_decided()
                 self._compare([], [expected.victim])
                 self._release(expected.victim, si.PREEMPTED_BY_SCHEDULER)
                 self._decide()
@@ -222,6 +225,13 @@ class ReferenceWorld(ResourceManager):
         self._scheduler.schedule(1)
         self._scheduler.deliver()
         self._note("decides", [self._placed[:], self._victims[:]])
+
+    def _go_on_until_decided(self) -> None:
+        """Let the scheduler go on while it has decided nothing: it may have spent the attempts of a visit."""
+        for _ in range(_VISITS_MAX):
+            if self._placed or self._victims:
+                return
+            self._decide()
 
     def _compare(self, placed: list[tuple[str, str]], victims: list[str]) -> None:
         """Compare the last decision with the one that is right.
@@ -258,9 +268,10 @@ def _known(queue: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
     if "properties" in known:
         properties = known["properties"]
         known["properties"] = {name: properties[name] for name in properties if name in names}
-    weights = [limit for limit in known.pop("limits", ()) if "weight" in limit]
-    if weights:
-        known["limits"] = [{"users": limit["users"], "weight": limit["weight"]} for limit in weights]
+    limits = [limit for limit in known.pop("limits", ()) if "users" in limit]
+    if limits:
+        kept = ("users", "weight", "maxresources")
+        known["limits"] = [{key: limit[key] for key in kept if key in limit} for limit in limits]
     if "queues" in known:
         known["queues"] = [
             _known(child, names) for child in known["queues"] if child["name"] != DYNAMIC_PARENT
