@@ -76,7 +76,7 @@ class ReferenceDecision(NamedTuple):
     """The empty text if the ask is placed."""
 
 
-class _Running(NamedTuple):
+class _RunningTask(NamedTuple):
     """Something that runs."""
 
     application: ReferenceApplication
@@ -215,7 +215,7 @@ class ReferenceScheduler:
         self.nodes: dict[str, ReferenceNode] = {}
         self.applications: dict[str, ReferenceApplication] = {}
         self.now_ns = 0
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningTask] = {}
         self._arrivals = 0
 
     # ------------------------------------------------------------------------------- what is reported
@@ -275,7 +275,7 @@ class ReferenceScheduler:
         """Let an ask run on a node."""
         application = next(each for each in self.applications.values() if key in each.asks)
         ask, node = application.asks.pop(key), self.nodes[node_name]
-        self._running[key] = _Running(application, node, ask)
+        self._running[key] = _RunningTask(application, node, ask)
         self._count(application, node, ask.size, 1)
 
     def _preempt_inside(
@@ -298,7 +298,7 @@ class ReferenceScheduler:
             running = [each for each in running if each.application.user in users]
             has_quota = False
         possible = sorted(
-            (each for each in running if each.ask.priority < ask.priority), key=_Running.place_as_victim
+            (each for each in running if each.ask.priority < ask.priority), key=_RunningTask.place_as_victim
         )
         if not possible:
             return None
