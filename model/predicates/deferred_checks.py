@@ -179,7 +179,7 @@ class DeferredChecks:
                 self._passed_nodes = max(passed, self._passed_nodes * 7 // 8)
                 refusals = Counter(refused.values())
                 return NodeSearch(node, refusals, next(reversed(refusals), ""))
-        return answers.conclude(ask, nodes, is_kept=not (without and ask.predicate_class))
+        return answers.conclude(ask, nodes, without)
 
     def refuse(self, ask: Ask, node_id: str, *, allocate: bool) -> str | Pending | None:
         """Return what is known; it does not ask."""

@@ -125,13 +125,17 @@ class KeptAnswers:
         asked, refused = self.nodes[allocate]
         return refused.get(node_id) if node_id in asked else Pending.PENDING
 
-    def conclude(self, ask: Ask, nodes: NodeOrder, *, is_kept: bool) -> NodeSearch:
-        """Return that all nodes with room are refused; it may be kept until another one may have room."""
+    def conclude(self, ask: Ask, nodes: NodeOrder, without: Collection[str]) -> NodeSearch:
+        """Return that all nodes with room are refused, except those with the ids `without`.
+
+        Where there are no such nodes it is kept until another one may have room.
+        """
         _, refused = self.nodes[True]
-        found = [refused.get(node.node_id) for node in nodes.fitting(ask.resource)]
+        fitting = nodes.fitting(ask.resource)
+        found = [refused.get(node.node_id) for node in fitting if node.node_id not in without]
         reasons = [reason for reason in found if reason is not None]
         conclusion = refused_by(reasons, for_class=bool(ask.predicate_class))
-        if is_kept:
+        if not without:
             self.conclusion = conclusion
             self.concluded_at, self.concluded_for = nodes.gains, ask.resource
         return conclusion

@@ -162,6 +162,18 @@ def test_an_ask_that_was_refused_everywhere_is_searched_for_again_when_a_node_ma
     assert scene.search("a") is None
 
 
+def test_a_search_without_a_node_says_nothing_of_one_with_it() -> None:
+    """That node may be allowed; and while it is left out nothing is said of it."""
+    scene = Checks(3)
+    scene.channel.predicates.refused.update({("a", name): f"no {name}" for name in ("n000", "n002")})
+    scene.search("a")
+    scene.cycle()
+    found = scene.checks.first_allowed(an_ask("a", resource=ONE), scene.nodes, without={"n000", "n001"})
+
+    assert (None, {"no n002": 1}, "no n002") == (found.node, found.refusals, found.denied)
+    assert "n001" == scene.search("a")
+
+
 def test_the_answers_for_so_many_asks_are_kept() -> None:
     """Those of the first ones go to make room."""
     scene = Checks(1)

@@ -33,24 +33,25 @@ _WALLTIMES: Final = ("1s", "10s", "1m")
 
 
 def gang_transcript(seed: int) -> list[str]:
-    """Make the lines of a transcript; below its root starts are planned for every third seed."""
-    return _GangTranscript(random.Random(f"gangs {seed}"), backfills=seed % 3 == 0).lines  # noqa: S311 - no secret
+    """Make the lines of a transcript; every third seed promises starts to one job, three or all."""
+    promises = ("all", "3", "1")[seed // 3 % 3] if seed % 3 == 0 else "0"
+    return _GangTranscript(random.Random(f"gangs {seed}"), promises).lines  # noqa: S311 - no secret
 
 
 class _GangTranscript:
     """The lines that were said so far, and dice."""
 
-    def __init__(self, dice: random.Random, *, backfills: bool) -> None:
+    def __init__(self, dice: random.Random, promises: str) -> None:
         self._dice = dice
         self._gangs: dict[str, list[str]] = {}
         """The keys of each application that may run."""
         self._nodes = 0
-        properties = {"backfill.reservations": "1"} if backfills else {}
         queues: list[Json] = [
             {"name": "a", "resources": {"max": {"memory": "25"}}},
             {"name": "b", "properties": {"gang.placing": "whole"}},
         ]
-        root: Json = {"name": "root", "submitacl": "*", "properties": {**properties}, "queues": queues}
+        root: dict[str, Json] = {"name": "root", "submitacl": "*", "queues": queues}
+        root["properties"] = {"backfill.reservations": promises}
         text = json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
         self.lines = [line("register", {"rmID": RM_ID, "policyGroup": "queues", "config": text})]
         for _ in range(3):
