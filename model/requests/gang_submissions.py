@@ -57,7 +57,7 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionRe
 def _tags_refusal(submission: ApplicationSubmission) -> str | None:
     """Return which tag of a gang makes no sense, and why; `None` if all do."""
     tags = submission.tags
-    if not _GANG_TAGS & tags.keys():
+    if _GANG_TAGS.isdisjoint(tags):
         return None
     whose = f"of application {submission.application_id}"
     forms = {
