@@ -262,11 +262,13 @@ class PlannedWalk:
             return True
         unplanned = {waiting.job.key for waiting in scope.later if _is_unplanned(waiting)}
         without = unplanned.copy()
-        while not self.ends_cycle:
+        while not self.ends_cycle:  # It may end with the first job.
             kept = KeptPlan(self._state, scope.queue, [each.job for each in scope.later], without)
             refused = self._try_promised(scope, kept, unplanned)
             if refused is None:
                 return True
+            if self.ends_cycle:
+                break  # No promise is kept that may be another one when the RM has answered.
             if refused <= without:
                 _keep(self._state, scope, kept)
                 break
