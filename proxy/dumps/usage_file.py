@@ -112,9 +112,7 @@ class UsageFile:
     """Writes what was used into a file, every five minutes; `with` starts and ends that.
 
     Args:
-    def __init__(
-        self, scheduler: QuestionSide, path: Path, interval_seconds: float = INTERVAL_SECONDS
-    ) -> None:
+        scheduler: It is asked what was used.
         path: The file; it is replaced as a whole.
         interval_seconds: From one writing to the next.
 
