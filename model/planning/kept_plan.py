@@ -20,9 +20,9 @@ from typing import Final, NamedTuple, final
 from ..configuration.durations import short_duration_text
 from ..queues.queue import Queue
 from ..resources.resource import Resource
+from ..state.event_rates import report_of_ask
 from ..state.expected_ends import KeptPromise, KeptPromises
 from ..state.partition_state import PartitionState
-from ..values.events import ChangeDetail, ChangeType, EventType
 from .plan import JobInPlan, NoPlan, Promise
 from .planned_jobs import Standing, bare_plan, next_correction_ns
 
@@ -188,9 +188,7 @@ class KeptPlan:
 
     def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
         """Return what promises leave a job for its walltime of the nodes that they are for."""
-        now_ns, walltime_ns = self.plan.now_ns, job.walltime_ns
-        node_ids = {node_id for promise in self.promises.values() for node_id in promise.node_ids}
-        return {node_id: self.plan.room_at(node_id, now_ns, walltime_ns) for node_id in node_ids}
+        return self.plan.left_beside(self.promises.values(), job)
 
     def _delayed_by(self, job: JobInPlan, node_ids: Sequence[str]) -> Promise | None:
         """Return the first promise that cannot be kept if a job starts on nodes now."""
@@ -207,19 +205,12 @@ class KeptPlan:
 
 def _report(state: PartitionState, moved: MovedPromise) -> None:
     """Report that a promise has moved back, and why."""
-    job, now_ns = moved.job, state.now_ns()
-    if not (state.events.are_kept and state.event_rates.take("promise", job.key, now_ns)):
-        return
+    job = moved.job
     why = "work runs longer than it was to, or there is less room"
     if moved.newcomer:
         why = f"application {moved.newcomer} goes first"
     then = "no start is known"
     if moved.after_ns is not None:
         then = f"it is to start {short_duration_text(moved.after_ns - moved.before_ns)} later"
-    state.events.note(
-        *(ChangeType.NONE, ChangeDetail.NONE, job.key),
-        of=EventType.REQUEST,
-        reference_id=job.application_id,
-        message=f"The promised start of '{job.key}' has moved back: {why}; {then}",
-        resource=job.total,
-    )
+    message = f"The promised start of '{job.key}' has moved back: {why}; {then}"
+    report_of_ask(state, "promise", (job.application_id, job.key), job.total, message)

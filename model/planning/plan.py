@@ -293,6 +293,11 @@ class StartPlan:
         """Return what a node has left from a moment on for so long, `None` for ever."""
         return prune(self._node(node_id).least(at_ns, length_ns))
 
+    def left_beside(self, promises: Iterable[Promise], job: JobInPlan) -> Mapping[str, Resource]:
+        """Return what is left to a job from now on for its walltime of the nodes that promises are for."""
+        node_ids = {node_id for promise in promises for node_id in promise.node_ids}
+        return {node_id: self.room_at(node_id, self.now_ns, job.walltime_ns) for node_id in node_ids}
+
     # ------------------------------------------------------------------------------------- limits
 
     def _limits_from(self, job: JobInPlan, start_ns: int) -> int | NoPlan:
@@ -311,11 +316,7 @@ class StartPlan:
     def _limit(self, key: LimitKey, room: Resource) -> _Profile:
         profile = self._limits.get(key)
         if profile is None:
-            gains = [
-                (end_ns, work.resource)
-                for work in self._running
-                if key.counts(work) and (end_ns := _end_ns(work, self.now_ns)) is not None
-            ]
+            gains = _gains((work for work in self._running if key.counts(work)), self.now_ns)
             profile = _Profile.of(self.now_ns, room, gains, is_limit=True)
             for promise in self._taken:
                 if key.counts(promise.job):
@@ -342,13 +343,9 @@ class StartPlan:
     def _node(self, node_id: str) -> _Profile:
         profile = self._profiles.get(node_id)
         if profile is None:
-            room, gains = self._nodes[node_id], self._gains(self._on_node(node_id))
+            room, gains = self._nodes[node_id], _gains(self._on_node(node_id), self.now_ns)
             profile = self._profiles[node_id] = _Profile.of(self.now_ns, room, gains, is_limit=False)
         return profile
-
-    def _gains(self, works: Iterable[RunningWork]) -> list[tuple[int, Resource]]:
-        ends = [(_end_ns(work, self.now_ns), work.resource) for work in works]
-        return [(end_ns, size) for end_ns, size in ends if end_ns is not None]
 
     def _all_nodes(self) -> _Profile:
         if self._all is None:
@@ -356,7 +353,7 @@ class StartPlan:
                 Resource({name: max(0, quantity) for name, quantity in available.items()})
                 for available in self._nodes.values()
             )
-            gains = self._gains(work for work in self._running if work.node_id in self._nodes)
+            gains = _gains((work for work in self._running if work.node_id in self._nodes), self.now_ns)
             self._all = _Profile.of(self.now_ns, room, gains, is_limit=False)
             for promise in self._taken:
                 self._all = self._all.less(promise.job.total, promise.start_ns, promise.end_ns)
@@ -409,6 +406,11 @@ class StartPlan:
 
 def _end_ns(work: RunningWork, now_ns: int) -> int | None:
     return corrected_end_ns(work.begun_ns, work.walltime_ns, now_ns)
+
+
+def _gains(works: Iterable[RunningWork], now_ns: int) -> list[tuple[int, Resource]]:
+    ends = [(_end_ns(work, now_ns), work.resource) for work in works]
+    return [(end_ns, size) for end_ns, size in ends if end_ns is not None]
 
 
 def _never_on_nodes(running: Sequence[RunningWork]) -> NoPlan:

@@ -231,9 +231,7 @@ class PlannedJobs:
 
     def left_beside(self, job: JobInPlan) -> Mapping[str, Resource]:
         """Return what promises leave a job for its walltime of the nodes that they are for."""
-        node_ids = {node_id for promise in self.promises for node_id in promise.node_ids}
-        now_ns = self._plan.now_ns
-        return {node_id: self._plan.room_at(node_id, now_ns, job.walltime_ns) for node_id in node_ids}
+        return self._plan.left_beside(self.promises, job)
 
     def _fits_elsewhere(self, job: JobInPlan, delaying: Collection[str]) -> bool:
         now = job._replace(walltime_ns=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
+from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.facts import UnschedulableFact
@@ -12,7 +13,7 @@ from ..values.facts import UnschedulableFact
 if TYPE_CHECKING:
     from .partition_state import PartitionState
 
-__all__ = ["EVENT_INTERVAL_NS", "EventRates", "report_no_victim", "report_unschedulable"]
+__all__ = ["EVENT_INTERVAL_NS", "EventRates", "report_no_victim", "report_of_ask", "report_unschedulable"]
 
 EVENT_INTERVAL_NS: Final = 15_000_000_000
 """How long an ask that had such an event waits for the next one of its kind."""
@@ -53,15 +54,31 @@ def report_unschedulable(state: PartitionState, ask: Ask, refusals: Mapping[str,
 
 def report_no_victim(state: PartitionState, ask: Ask) -> None:
     """Report that nothing can be preempted for an ask on the only node where it may run."""
-    events = state.events
-    if events.are_kept and state.event_rates.take("no victim", ask.allocation_key, state.now_ns()):
-        events.note(
-            *(ChangeType.NONE, ChangeDetail.NONE, ask.allocation_key),
+    message = (
+        f"Unschedulable request '{ask.allocation_key}' with required node '{ask.required_node}', "
+        "no preemption victim found"
+    )
+    report_of_ask(state, "no victim", (ask.application_id, ask.allocation_key), ask.resource, message)
+
+
+def report_of_ask(
+    state: PartitionState, kind: str, ask_id: tuple[str, str], resource: Resource, message: str
+) -> None:
+    """Report something about an ask in words, unless it had an event of that kind a moment ago.
+
+    Args:
+        state: The partition.
+        kind: What the event says; for each kind an ask has a rate of its own.
+        ask_id: The application and the key of the ask.
+        resource: What it asks for.
+        message: The words.
+    """
+    application_id, key = ask_id
+    if state.events.are_kept and state.event_rates.take(kind, key, state.now_ns()):
+        state.events.note(
+            *(ChangeType.NONE, ChangeDetail.NONE, key),
             of=EventType.REQUEST,
-            reference_id=ask.application_id,
-            message=(
-                f"Unschedulable request '{ask.allocation_key}' with required node '{ask.required_node}', "
-                "no preemption victim found"
-            ),
-            resource=ask.resource,
+            reference_id=application_id,
+            message=message,
+            resource=resource,
         )

@@ -35,6 +35,7 @@ __all__ = [
     "UiDirOption",
     "UsageFileOption",
     "UsersOption",
+    "seconds_of",
     "whole_number",
 ]
 
@@ -55,6 +56,20 @@ def whole_number(option: str, at_least: int | None = None) -> Callable[[str | in
         return number
 
     return read
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Return the seconds of an option's duration.
+
+    Raises:
+        BadParameter: It is no duration.
+    """
+    from ...model.configuration.durations import DurationError, parse_duration_ns
+
+    try:
+        return parse_duration_ns(text) / 1e9
+    except DurationError as error:
+        raise typer.BadParameter(str(error), param_hint=f"'{option}'") from error
 
 
 UsersOption: TypeAlias = Annotated[

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.errors import LicorneError, RequestError
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
-from .options import TokenOption
+from .options import TokenOption, seconds_of
 
 __all__ = ["save"]
 
@@ -25,10 +24,7 @@ def _seconds(text: str) -> float:
     Raises:
         BadParameter: It is not one, or not above zero.
     """
-    try:
-        seconds = parse_duration_ns(text) / 1e9
-    except DurationError as error:
-        raise typer.BadParameter(str(error), param_hint="'--timeout'") from error
+    seconds = seconds_of("--timeout", text)
     if seconds <= 0:
         raise typer.BadParameter(f"{text!r} is no time to wait", param_hint="'--timeout'")
     return seconds

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...model.configuration.durations import DurationError, parse_duration_ns
 from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
 from ..terminal.tables import is_for_people
 from ..top.views import View
-from .options import TokenOption
+from .options import TokenOption, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +33,7 @@ def _interval_seconds(text: str) -> float:
     Raises:
         BadParameter: It is not one, or is too short.
     """
-    try:
-        seconds = parse_duration_ns(text) / 1e9
-    except DurationError as error:
-        raise typer.BadParameter(str(error), param_hint="'--interval'") from error
+    seconds = seconds_of("--interval", text)
     if seconds < _INTERVAL_SECONDS_MIN:
         raise typer.BadParameter(
             f"100ms is the shortest interval, {text!r} is shorter", param_hint="'--interval'"
