@@ -6,21 +6,20 @@ writing, also those that only read: they see the partition as it is at one momen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
-from ...lockcheck import excludes, requires
+from ...lockcheck import excludes
 from ...model.marks import marked_methods
 from ...model.partition import Partition
 from ...model.scheduling.concurrent_placing import ConcurrentOutcome
 from ...model.scheduling.cycle import CycleOutcome
 from ...model.state.quarantine import BrokenKind
-from ...model.values.messages import AllocationSubmission, NodeUpdate
 from ..engines.error_origin import note_origin
 from .guards import Guard
-from .predicate_cache import CycleAnswers, CycleInvalidatedError, PredicateCache
+from .predicate_calls import PredicateCalls
 
 if TYPE_CHECKING:
     from .deferred import DeferredActions
@@ -48,9 +47,8 @@ class GuardedPartition(Guard):
     __slots__ = (
         "_call",
         "_isolate",
-        "_predicate_cache",
+        "_predicate_calls",
         "_shares",
-        "_turn",
         "ended",
         "name",
         "rm_id",
@@ -71,14 +69,12 @@ class GuardedPartition(Guard):
         self._isolate = isolate
         self._call = call
         self._shares = shares
-        predicates = partition.host.predicates
-        self._predicate_cache = predicates if isinstance(predicates, PredicateCache) else None
+        channel = partition.host.question_channel
+        self._predicate_calls = channel if isinstance(channel, PredicateCalls) else None
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.ended = False
         """Whether the partition takes no more requests; set once."""
-        self._turn = 0
-        """How often the lock was taken for writing; written with the lock held."""
 
     @contextmanager
     def holding(self) -> Iterator[Partition]:
@@ -100,8 +96,6 @@ class GuardedPartition(Guard):
     def _isolating(self) -> Iterator[None]:
         try:
             yield
-        except CycleInvalidatedError:
-            raise
         except BaseException as error:
             note_origin(error, self._partition)
             if self._isolate is not None:
@@ -116,21 +110,9 @@ class GuardedPartition(Guard):
     @contextmanager
     def _locked(self) -> Iterator[Partition]:
         with self.deferred, self.lock.write():
-            self._turn += 1
             yield self._partition
 
-    @requires("lock")
-    def without_lock(self, question: Callable[[], T]) -> tuple[T, bool]:
-        """Ask without the lock; return the answer, and whether another thread has had the lock meanwhile."""
-        turn = self._turn
-        self.lock.release_write()
-        try:
-            answer = question()
-        finally:
-            self.lock.acquire_write()
-        return answer, turn != self._turn
-
-    def call_for_help(self) -> None:
+    def _call_for_help(self) -> None:
         """Call another thread to work for the partition as well, if one is free."""
         if self._call is not None:
             self._call(self)
@@ -138,68 +120,36 @@ class GuardedPartition(Guard):
     @property
     def waits_for_slow_predicate(self) -> bool:
         """Whether a predicate of the RM runs and is slow; a hint, for callers that do not hold the lock."""
-        return self._predicate_cache is not None and self._predicate_cache.is_slow
+        return self._predicate_calls is not None and self._predicate_calls.is_slow
 
     @excludes()
     def flush(self) -> None:
         """Have the announcements delivered to the RM; no lock is held."""
         self._partition.host.flush()
 
-    def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
-        """Carry out a request; cached answers about nodes that are created with it are dropped.
-
-        Answers about nodes that only change are kept: otherwise an RM that updates a node all the time would
-        never have answered.
-        """
-        with self.holding() as partition:
-            self._forget(node_ids=[update.node_id for update in updates if update.action.creates])
-            partition.update_nodes(updates)
-
-    def update_allocations(self, submissions: Sequence[AllocationSubmission], *others: Any) -> None:
-        """Carry out a request; cached answers about asks with these keys are dropped."""
-        with self.holding() as partition:
-            self._forget(keys=[entry.allocation_key for entry in submissions])
-            partition.update_allocations(submissions, *others)
-
-    def reconsider(self, *named: Collection[str]) -> None:
-        """Try again what the RM refused; all cached answers are dropped."""
-        with self.holding() as partition:
-            if self._predicate_cache is not None:
-                self._predicate_cache.clear()
-            partition.reconsider(*named)
-
     def cycle(self) -> CycleOutcome:
-        """Run one cycle."""
-        if self._predicate_cache is None:
-            with self.holding() as partition:
-                return partition.cycle()
-        outcome = self._cycle_with_predicates(self._predicate_cache, lambda _: True)
-        assert outcome is not None, "a cycle that was asked for is run: please report"
-        return outcome
-
-    def _cycle_with_predicates(
-        self, predicate_cache: PredicateCache, is_wanted: Callable[[PredicateCache], bool]
-    ) -> CycleOutcome | None:
-        """Run one cycle if still asked for under the lock; start again as often as it is invalidated."""
-        answers = CycleAnswers()
-        begun = False
+        """Run one cycle; where nothing changes for want of the RM's answers, call the RM and run it again."""
         while True:
-            try:
-                with self.holding() as partition:
-                    if not begun and not is_wanted(predicate_cache):
-                        return None
-                    begun = True
-                    return predicate_cache.run(self, answers, partition.cycle)
-            except CycleInvalidatedError:
-                continue
+            with self.holding() as partition:
+                outcome = partition.cycle()
+            if outcome is not CycleOutcome.NOTHING or not self._call_predicates():
+                return outcome
+
+    @excludes()
+    def _call_predicates(self) -> bool:
+        """Ask the RM what no other thread asks, if it is slow one question; return whether there was any."""
+        calls, answered = self._predicate_calls, False
+        while calls is not None and calls.call_next(self._call_for_help):
+            answered = True
+            if calls.was_slow:
+                break
+        return answered
 
     def work(self, cycles_max: int, *, helps: bool = False) -> bool:
         """Run a slice of cycles, `cycles_max` at most; return whether there is more to do.
 
-        If the predicates of the RM are quick, one thread does this at a time; a thread that finds another one
-        at work leaves everything to it. A thread that only helps begins only while another one waits for an
-        answer. If threads share the partition, each places asks in a leaf of its own where it can, and has
-        the partition alone for everything else.
+        One thread does this at a time; another one helps while the RM's predicates are slow, or places asks
+        in a leaf of its own if threads share the partition. Where it cannot, it has the partition alone.
         """
         for outcome in islice(self._outcomes(helps=helps), cycles_max):
             if outcome is None:
@@ -222,19 +172,16 @@ class GuardedPartition(Guard):
             elif placed is ConcurrentOutcome.PLACED:
                 if calls:
                     calls = False
-                    self.call_for_help()
+                    self._call_for_help()
                 yield CycleOutcome.RESULT
             elif placed is ConcurrentOutcome.ALONE:
                 yield self.cycle()
             else:
                 shares = False
-        is_wanted = PredicateCache.wants_help if helps else PredicateCache.needs_cycle
+        if helps and not self._shares and not self.waits_for_slow_predicate:
+            yield None
         while True:
-            if self._predicate_cache is None:
-                yield self.cycle()
-            else:
-                yield self._cycle_with_predicates(self._predicate_cache, is_wanted)
-            is_wanted = PredicateCache.needs_cycle
+            yield self.cycle()
 
     def run_until_idle(self) -> int:
         """Run cycles until nothing more can be done; return how many gave a result."""
@@ -244,10 +191,6 @@ class GuardedPartition(Guard):
         with self.holding() as partition:
             partition.watch_quotas()
         return results
-
-    def _forget(self, *, keys: Sequence[str] = (), node_ids: Sequence[str] = ()) -> None:
-        if self._predicate_cache is not None:
-            self._predicate_cache.forget(frozenset(keys), frozenset(node_ids))
 
     @property
     def _partition(self) -> Partition:

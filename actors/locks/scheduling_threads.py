@@ -1,8 +1,8 @@
 """Threads that run the cycles of partitions which have something to do.
 
 A thread works for a partition for one slice at a time, and several threads for several partitions at once.
-While the predicates of an RM are slow, free threads help its partition: they run predicates for other asks
-of it (`licorne.actors.locks.predicate_cache`).
+While the predicates of an RM are slow, free threads help its partition: they call predicates for other asks
+of it (`licorne.actors.locks.predicate_calls`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SchedulingThreads:
     """
 
     def __init__(self, count: int, work: Callable[[GuardedPartition, bool], bool]) -> None:
-        self._count = count
+        self.count = count
         self._work = work
         self._changed = Condition(name="scheduling")
         self._wanting: deque[GuardedPartition] = deque()
@@ -109,12 +109,12 @@ class SchedulingThreads:
     def _make_threads(self) -> list[threading.Thread]:
         self._threads = [
             threading.Thread(target=self._run, name=f"licorne-scheduling-{number}", daemon=True)
-            for number in range(self._count)
+            for number in range(self.count)
         ]
         return self._threads
 
     def _call(self, partition: GuardedPartition) -> None:
-        if self._count > 1:
+        if self.count > 1:
             self._queue(self._calling, partition)
 
     def _queue(self, queue: deque[GuardedPartition], partition: GuardedPartition) -> None:

@@ -29,7 +29,7 @@ from ..services.log import Log
 from .deferred import Action, DeferredActions
 from .guarded_partition import GuardedPartition
 from .guards import guard, instrument
-from .predicate_cache import PredicateCache
+from .predicate_calls import CALL_TIMEOUT_NS, CALLS_AHEAD_MAX, PredicateCalls
 from .scheduling_threads import SchedulingThreads
 
 __all__ = ["SteppingThreads", "ThreadsEngine"]
@@ -54,6 +54,7 @@ class ThreadsEngine:
         self._deferred = DeferredActions(self._log)
         self._shares = share_partitions
         self._threads = SchedulingThreads(threads, self._work)
+        self._calls_ahead_max = 1 if threads == 1 else max(threads, CALLS_AHEAD_MAX)
         several = not automatic and threads > 1
         self._stepping = SteppingThreads(threads, self._deferred) if several else None
 
@@ -73,10 +74,16 @@ class ThreadsEngine:
         def summarise(summary: ApplicationSummary) -> None:
             defer(partial(host.summarise, summary))
 
-        channel = host.question_channel
-        predicate_cache = (
-            None if host.predicates is None else PredicateCache(host.predicates, perf_counter_ns)
-        )
+        if host.predicates is not None:
+            host = replace(
+                host,
+                predicates=None,
+                question_channel=PredicateCalls(host.predicates, perf_counter_ns),
+                answer_timeout_ns=CALL_TIMEOUT_NS,
+                open_questions_max=min(host.open_questions_max, self._calls_ahead_max),
+            )
+        elif host.question_channel is not None:
+            host = replace(host, question_channel=_DeferredChannel(host.question_channel, defer))
         return replace(
             host,
             call_at=call_at,
@@ -85,14 +92,11 @@ class ThreadsEngine:
             announce=host.announce if self._stepping is None else announce,
             summarise=summarise,
             instrument=instrument if self._is_shared(host) else host.instrument,
-            predicates=predicate_cache,
-            question_channel=None if channel is None else _DeferredChannel(channel, defer),
-            keys_of_others=host.keys_of_others if predicate_cache is None else predicate_cache.keys_of_others,
         )
 
     def _is_shared(self, host: PartitionHost) -> bool:
         """Return whether threads share the partition; with predicates they help each other in other ways."""
-        return self._shares and host.predicates is None and host.question_channel is None
+        return self._shares and host.question_channel is None
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Guard a cluster."""

@@ -38,7 +38,7 @@ from ..values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from .interfaces import QuestionChannel
+from .interfaces import QUESTIONS_MAX, QuestionChannel
 from .kept_answers import KeptAnswers, KeptRefusals, refused_by
 from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
 from .open_questions import OpenQuestions
@@ -47,15 +47,12 @@ __all__ = [
     "ASKS_KEPT_MAX",
     "FRESH_NS",
     "NODES_PER_STEP",
-    "QUESTIONS_MAX",
     "ROUNDS_MAX",
     "DeferredChecks",
 ]
 
 FRESH_NS: Final = 1_000_000_000
 """How long an answer is used."""
-QUESTIONS_MAX: Final = 128
-"""How many questions of a partition are open at most: then a cycle walks no further."""
 ASKS_KEPT_MAX: Final = 4_096
 """For how many asks answers are kept; those of the first one are dropped to take in another one. How an
 ask was refused everywhere is kept."""
@@ -75,13 +72,14 @@ class DeferredChecks:
     Args:
         channel: The way to the RM.
         timeout_ns: How long the RM has for an answer.
-        may_overtake: Whether an ask is placed while the answer about one that goes before it is pending.
-            Otherwise the first answer that is pending ends the cycle.
+        open_max: With how many open questions a cycle goes no further. With more than one an ask may be
+            placed while the answer about one that goes before it is pending.
     """
 
-    def __init__(self, channel: QuestionChannel, timeout_ns: int, *, may_overtake: bool) -> None:
+    def __init__(self, channel: QuestionChannel, timeout_ns: int, *, open_max: int = QUESTIONS_MAX) -> None:
         self._channel = channel
-        self.may_overtake: Final = may_overtake
+        self.may_overtake: Final = open_max > 1
+        self._open_max = open_max
         self._timeout_ns = timeout_ns
         self._no_answer = f"the resource manager gave no answer within {timeout_ns / 1e9:g} s"
         self._now_ns = 0
@@ -102,7 +100,7 @@ class DeferredChecks:
     @property
     def ends_cycle(self) -> bool:
         """Whether the cycle goes no further."""
-        return self._is_full if self.may_overtake else len(self._open) > 0
+        return len(self._open) >= self._open_max
 
     @property
     def _is_full(self) -> bool:
@@ -319,7 +317,10 @@ class DeferredChecks:
             answers.victims[question] = answer.index
         else:
             assert isinstance(answer, NodesAnswer), f"{question} got {answer}: please report"
-            answers.add(asked.node_ids, answer.refused, allocate=question.allocate)
+            node_ids = asked.node_ids
+            if answer.asked is not None:
+                node_ids = frozenset(question.node_ids[: answer.asked])
+            answers.add(node_ids, answer.refused, allocate=question.allocate)
 
     def _fail(self, number: int) -> None:
         """Close a question without an answer: all that is asked about the ask counts as refused."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
 
-__all__ = ["Predicates", "QuestionChannel"]
+__all__ = ["QUESTIONS_MAX", "Predicates", "QuestionChannel"]
+
+QUESTIONS_MAX: Final = 128
+"""How many questions of a partition are open at most."""
 
 
 class Predicates(Protocol):

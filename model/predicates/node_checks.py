@@ -6,7 +6,7 @@ which changes nothing, and goes on with the next one (`licorne.model.predicates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, Protocol, final
 
@@ -140,9 +140,8 @@ class ImmediateChecks:
     ends_cycle: Final = False
     may_overtake: Final = True
 
-    def __init__(self, predicates: Predicates, keys_of_others: Callable[[], Collection[str]] = tuple) -> None:
+    def __init__(self, predicates: Predicates) -> None:
         self._predicates = predicates
-        self._keys_of_others = keys_of_others
         self._by_class: dict[str, _ClassAnswers] = {}
 
     def begin(self, now_ns: int) -> None:
@@ -152,8 +151,8 @@ class ImmediateChecks:
         """Do nothing: nothing is sent later."""
 
     def keys_to_skip(self) -> Collection[str]:
-        """Return the keys of asks about which another cycle is asking the RM."""
-        return self._keys_of_others()
+        """Return no keys: no answer is pending."""
+        return ()
 
     def first_allowed(self, ask: Ask, nodes: NodeOrder, *, without: Collection[str] = ()) -> NodeSearch:
         """Ask about one node after the other until one is allowed."""

@@ -147,7 +147,7 @@ def _divided(
 
 
 def _note_no_victim(state: PartitionState, entry: ApplicationEntry, ask: Ask, text: str = NO_HELP) -> None:
-    state.notes.note(entry.application, ask.allocation_key, text, state.now_ns())
+    state.notes.note(entry.application, ask.allocation_key, text, state.now_ns(), of_attempt=True)
     report_no_victim(state, ask)
 
 

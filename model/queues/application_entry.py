@@ -140,7 +140,7 @@ class SkipUntil:
 
 def wake(leaf: Queue) -> None:
     """Let the next cycle visit a leaf, whatever failed there before."""
-    leaf.entries.skip_until = None
+    leaf.entries.skip_until = leaf.entries.skip_before_question = None
     awake = leaf.awake
     if leaf not in awake.leaves:
         awake.wake(leaf)

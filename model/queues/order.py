@@ -153,6 +153,8 @@ class ApplicationOrder:
         self.sizes: dict[Resource, int] = {}
         """Size -> how many waiting asks in this leaf have it."""
         self.skip_until: SkipUntil | None = None
+        self.skip_before_question: SkipUntil | None = None
+        """What `skip_until` was before a visit that waits for the RM's answer, and will be repeated."""
         self.placeholder_entries: dict[str, ApplicationEntry] = {}
         """Applications that have placeholders placed."""
         self.reserved_entries: dict[str, ApplicationEntry] = {}

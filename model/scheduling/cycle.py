@@ -57,9 +57,7 @@ def run_cycle(state: PartitionState) -> CycleOutcome:
     state.notes.begin()
     outcome = _run_passes(state)
     changed = outcome is not CycleOutcome.NOTHING
-    if changed or not state.host.keys_of_others():
-        # Otherwise the cycle that asks the RM gets the same answers, tries the same asks and notes the same.
-        state.notes.count()
+    state.notes.count(repeats=not changed and bool(checks.keys_to_skip()))
     checks.end(changed=changed)
     return outcome
 

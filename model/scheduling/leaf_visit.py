@@ -123,28 +123,31 @@ class LeafVisit:
                     waiting.wake(entry)
                 else:
                     waiting.rest(entry, rest.kind, rest.until_ns)
-        if outcome is None:
-            if self.passed_over:
-                self.state.notes.drop_beyond(self.notes_before)
-            for retry_ns in retries_of_resting(self.state, self.leaf, self.headroom, self.now_ns):
-                self._wake_at(retry_ns)
-            failed = tuple(self.attempts.failed)
-            self.mixed = self.mixed or waiting.waits_for_any_change()
-            self.leaf.entries.skip_until = (
-                None
-                if self.passed_over
-                else SkipUntil(
-                    until_ns=self.until_ns,
-                    mixed=self.mixed,
-                    denied=self.denied,
-                    barred=barred_sizes(self.leaf, self.headroom),
-                    changes=self.state.changes,
-                    node_changes=self.state.node_changes,
-                    gains=self.state.nodes.gains,
-                    placed=self.state.placed.allocations if waiting.preempting() or failed else None,
-                    failed_attempts=failed,
-                )
-            )
+        entries = self.leaf.entries
+        before = entries.skip_until or entries.skip_before_question
+        entries.skip_before_question = None
+        if outcome is not None:
+            entries.skip_until = before
+            return outcome
+        for retry_ns in retries_of_resting(self.state, self.leaf, self.headroom, self.now_ns):
+            self._wake_at(retry_ns)
+        if self.passed_over:
+            self.state.notes.drop_beyond(self.notes_before)
+            entries.skip_until, entries.skip_before_question = None, before
+            return None
+        failed = tuple(self.attempts.failed)
+        self.mixed = self.mixed or waiting.waits_for_any_change()
+        entries.skip_until = SkipUntil(
+            until_ns=self.until_ns,
+            mixed=self.mixed,
+            denied=self.denied,
+            barred=barred_sizes(self.leaf, self.headroom),
+            changes=self.state.changes,
+            node_changes=self.state.node_changes,
+            gains=self.state.nodes.gains,
+            placed=self.state.placed.allocations if waiting.preempting() or failed else None,
+            failed_attempts=failed,
+        )
         return outcome
 
     def _run(self) -> bool | None:

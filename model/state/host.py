@@ -5,7 +5,7 @@ The model starts nothing and has no clock of its own. An engine makes one host f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -15,7 +15,7 @@ from ..applications.handle import ApplicationHandle
 from ..applications.views import ApplicationSummary
 from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
-from ..predicates.interfaces import Predicates, QuestionChannel
+from ..predicates.interfaces import QUESTIONS_MAX, Predicates, QuestionChannel
 from ..queues.use_order import NO_KEPT_USE, KeptUse
 from ..values.facts import FactSink
 from ..values.messages import Announcement
@@ -114,11 +114,6 @@ def _unchanged(kind: type[T], /) -> type[T]:
     return kind
 
 
-def _no_keys() -> Collection[str]:
-    """Return no keys."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionHost:
     """All that a partition gets from outside."""
@@ -142,12 +137,9 @@ class PartitionHost:
     """What its queues and users have used before a restart."""
     answer_timeout_ns: int = ANSWER_TIMEOUT_NS
     """How long the RM has for an answer through the `question_channel`: then it counts as a refusal."""
-    asks_may_overtake: bool = True
-    """An ask may be placed while an answer through the `question_channel` about another one is pending, which
-    goes first. Otherwise the decisions are those that follow from answers at once."""
-    keys_of_others: Callable[[], Collection[str]] = _no_keys
-    """The keys of asks about which another cycle is asking the RM: this one skips them. Skipping is no
-    refusal, and changes nothing."""
+    open_questions_max: int = QUESTIONS_MAX
+    """With how many open questions through the `question_channel` a cycle goes no further. With one no ask is
+    placed while an answer about an earlier one is pending: the decisions are those of answers at once."""
     adopt_node: Callable[[Node], NodeHandle]
     """Make a handle of a node."""
     adopt_application: Callable[[Application], ApplicationHandle]

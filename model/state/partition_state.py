@@ -53,6 +53,17 @@ from .reserved_skip import ReservedSkip
 __all__ = ["KeyClaims", "PartitionState", "RejectedApplication", "TerminatedApplication"]
 
 
+class _Note(NamedTuple):
+    """One or more refusals of an ask with the same text."""
+
+    application: ApplicationHandle
+    allocation_key: str
+    text: str
+    now_ns: int
+    times: int = 1
+    of_attempt: bool = False
+
+
 @final
 class RefusalNotes:
     """The notes of the cycle that runs.
@@ -63,25 +74,43 @@ class RefusalNotes:
 
     def __init__(self, *, kept: bool) -> None:
         self.kept = kept
-        self._notes: list[tuple[ApplicationHandle, str, str, int, int]] = []
+        self._notes: list[_Note] = []
+        self._counted: Counter[tuple[str, str]] = Counter()
+        """What cycles have counted that the next one repeats: keys, and texts except those of attempts."""
 
     def begin(self) -> None:
-        """Forget the notes of a cycle that was invalidated."""
+        """Forget the notes of a cycle that has failed."""
         self._notes.clear()
 
     def note(
-        self, application: ApplicationHandle, allocation_key: str, text: str, now_ns: int, times: int = 1
+        self,
+        application: ApplicationHandle,
+        allocation_key: str,
+        text: str,
+        now_ns: int,
+        times: int = 1,
+        *,
+        of_attempt: bool = False,
     ) -> None:
-        """Note a refusal, or several with the same text."""
+        """Note a refusal, or several with the same text.
+
+        Args:
+            application: Whose ask it is.
+            allocation_key: The key of the ask.
+            text: Why it was refused.
+            now_ns: When.
+            times: How often.
+            of_attempt: The text says why an attempt to preempt failed, or why none was made.
+        """
         if self.kept:
-            self._notes.append((application, allocation_key, text, now_ns, times))
+            self._notes.append(_Note(application, allocation_key, text, now_ns, times, of_attempt))
         else:
             application.asks.note_refusal(allocation_key, text, now_ns, times)
 
     def take(self, application: ApplicationHandle, walk: AskWalk) -> None:
         """Note what the application itself has refused at the last question of a walk."""
         if walk.notes:
-            self._notes += [(application, key, text, walk.now_ns, 1) for key, text in walk.notes]
+            self._notes += [_Note(application, key, text, walk.now_ns) for key, text in walk.notes]
 
     @property
     def taken(self) -> int:
@@ -92,11 +121,23 @@ class RefusalNotes:
         """Drop the notes after so many: the part of the cycle that took them is repeated."""
         del self._notes[taken:]
 
-    def count(self) -> None:
-        """Count all that was noted, now that the cycle is over."""
-        for application, allocation_key, text, now_ns, times in self._notes:
-            application.asks.note_refusal(allocation_key, text, now_ns, times)
+    def count(self, *, repeats: bool) -> None:
+        """Count what was noted, now that the cycle is over, except what it repeats of cycles before it.
+
+        Args:
+            repeats: Nothing has changed, and the RM's answers are pending: the next cycle repeats this one.
+        """
+        repeated = self._counted.copy()
+        for note in self._notes:
+            kind = note.allocation_key, "" if note.of_attempt else note.text
+            if repeated[kind]:
+                repeated[kind] -= not note.of_attempt  # None is made again, which has another text.
+                continue
+            self._counted[kind] += 1
+            note.application.asks.note_refusal(note.allocation_key, note.text, note.now_ns, note.times)
         self._notes.clear()
+        if not repeats:
+            self._counted.clear()
 
 
 _BOUND_MIN: Final = 4096
@@ -374,7 +415,5 @@ def checks_of(host: PartitionHost) -> NodeChecks | None:
     """Return the checks of a partition's nodes, `None` if the RM takes every node."""
     if host.question_channel is not None:
         assert host.predicates is None, "predicates answer at once or later, not both: please report"
-        return DeferredChecks(
-            host.question_channel, host.answer_timeout_ns, may_overtake=host.asks_may_overtake
-        )
-    return None if host.predicates is None else ImmediateChecks(host.predicates, host.keys_of_others)
+        return DeferredChecks(host.question_channel, host.answer_timeout_ns, open_max=host.open_questions_max)
+    return None if host.predicates is None else ImmediateChecks(host.predicates)

@@ -54,6 +54,8 @@ class NodesAnswer:
     number: int
     refused: Mapping[str, str]
     """The nodes that are refused, with the reasons; all others are allowed."""
+    asked: int | None = None
+    """How many nodes of the question it is about, the first ones; `None`: all."""
 
 
 @dataclass(frozen=True, slots=True)

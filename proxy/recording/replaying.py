@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, final
 from ...model.configuration.schema import PartitionConfig
 from ...model.errors import LicorneError
 from ...model.partition import Partition
+from ...model.predicates.interfaces import QUESTIONS_MAX
 from ...model.state.host import PartitionHost
 from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ...model.values.refusals import PlacementHalt, RefusalReason
@@ -167,7 +168,7 @@ class ReplayedAnswers(Unobserved):
                 host,
                 question_channel=self,
                 answer_timeout_ns=asked.timeout_ns,
-                asks_may_overtake=asked.may_overtake,
+                open_questions_max=QUESTIONS_MAX if asked.may_overtake else 1,
             )
         return Partition(name, rm_id, config, host)
 

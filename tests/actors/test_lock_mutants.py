@@ -87,7 +87,7 @@ def made() -> list[Mutant]:
 
 def test_each_mutant_has_a_name_of_its_own_and_can_be_compiled(made: list[Mutant]) -> None:
     """Every acquisition has some."""
-    assert len(made) == len({one.name for one in made}) > 100
+    assert len(made) == len({one.name for one in made}) > 90
     for one in made:
         compile(one.source, one.path, "exec")
 

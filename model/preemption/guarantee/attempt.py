@@ -194,7 +194,7 @@ def _shape(
 def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, text: str) -> None:
     key = candidate.ask.allocation_key
     for each in (NO_HELP,) if text == NO_HELP else (text, NO_HELP):
-        state.notes.note(entry.application, key, each, state.now_ns())
+        state.notes.note(entry.application, key, each, state.now_ns(), of_attempt=True)
 
 
 # ------------------------------------------------------------------------------------- the attempt

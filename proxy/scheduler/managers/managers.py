@@ -15,7 +15,7 @@ from ....lockcheck import excludes
 from ....model.configuration.schema import PartitionConfig
 from ....model.errors import RequestError
 from ....model.partition import Partition
-from ....model.predicates.interfaces import Predicates
+from ....model.predicates.interfaces import QUESTIONS_MAX, Predicates
 from ....model.queues.use_order import NO_KEPT_USE, KeptUse
 from ....model.state.host import PartitionHost, RetryAsks, TimerAction, TimerKey
 from ....model.values.events import EventRecord
@@ -367,7 +367,7 @@ class Managers:
             question_channel=channel,
             answer_timeout_ns=self._answer_timeout_ns,
             kept_use=self._kept_use_of(name),
-            asks_may_overtake=self._answer_wait is None,
+            open_questions_max=QUESTIONS_MAX if self._answer_wait is None else 1,
             adopt_node=self._engine.adopt_node,
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,

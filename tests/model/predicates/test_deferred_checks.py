@@ -14,13 +14,13 @@ from licorne.model.predicates.deferred_checks import (
     ASKS_KEPT_MAX,
     FRESH_NS,
     NODES_PER_STEP,
-    QUESTIONS_MAX,
     ROUNDS_MAX,
     DeferredChecks,
 )
+from licorne.model.predicates.interfaces import QUESTIONS_MAX
 from licorne.model.predicates.kept_answers import AGAIN_MAX
 from licorne.model.predicates.node_checks import Pending
-from licorne.model.values.predicate_questions import PredicateQuestion
+from licorne.model.values.predicate_questions import NodesAnswer, PredicateQuestion
 
 ONE = a_resource(memory=1)
 
@@ -28,9 +28,9 @@ ONE = a_resource(memory=1)
 class Checks:
     """Checks on nodes, and the RM that is asked; each `cycle` takes what was answered and sends the rest."""
 
-    def __init__(self, nodes: int = 4, *, may_overtake: bool = True) -> None:
+    def __init__(self, nodes: int = 4, *, open_max: int = QUESTIONS_MAX) -> None:
         self.channel = FakeChannel()
-        self.checks = DeferredChecks(self.channel, 2_000_000_000, may_overtake=may_overtake)
+        self.checks = DeferredChecks(self.channel, 2_000_000_000, open_max=open_max)
         self.nodes = NodeOrder(NodeSortPolicy.FAIR, {})
         for number in range(nodes):
             self.add(f"n{number:03}")
@@ -276,10 +276,10 @@ def test_refused_asks_are_asked_about_again_in_turn() -> None:
     assert max(again.count(key) for key in again) <= 2
 
 
-@pytest.mark.parametrize("may_overtake", [False, True])
-def test_the_refusals_of_more_asks_hold_than_answers_are_kept_for(*, may_overtake: bool) -> None:
+@pytest.mark.parametrize("open_max", [1, QUESTIONS_MAX])
+def test_the_refusals_of_more_asks_hold_than_answers_are_kept_for(*, open_max: int) -> None:
     """Otherwise the first ones would be asked about for ever, and the last ones never."""
-    scene = Checks(1, may_overtake=may_overtake)
+    scene = Checks(1, open_max=open_max)
     refused = names(ASKS_KEPT_MAX + 2 * QUESTIONS_MAX)
     scene.refuse_everywhere(refused)
     scene.learn_by_batches(refused[:ASKS_KEPT_MAX])
@@ -316,10 +316,10 @@ def test_the_refusals_for_one_node_hold_as_well() -> None:
     assert {"it has a taint"} == {scene.checks.refuse(an_ask(key), "n000", allocate=True) for key in keys}
 
 
-@pytest.mark.parametrize("may_overtake", [False, True])
-def test_an_idle_partition_asks_about_refused_asks_again(*, may_overtake: bool) -> None:
+@pytest.mark.parametrize("open_max", [1, QUESTIONS_MAX])
+def test_an_idle_partition_asks_about_refused_asks_again(*, open_max: int) -> None:
     """The RM may have changed its mind."""
-    scene = Checks(may_overtake=may_overtake)
+    scene = Checks(open_max=open_max)
     scene.refuse_everywhere(["a"])
     scene.learn(["a"])
     assert "" == scene.search("a")
@@ -356,3 +356,20 @@ def test_a_node_that_may_have_room_has_refused_asks_asked_about_again() -> None:
     scene.add("n001")
 
     assert scene.search(refused[0]) is None
+
+
+def test_an_answer_may_be_about_the_first_nodes_of_its_question() -> None:
+    """If one of those takes the ask no more, the RM is asked about the ones behind them."""
+    scene = Checks()
+    assert scene.search("a") is None
+    scene.cycle(answers=False)
+    scene.channel.add(NodesAnswer(scene.channel.open[0].number, {"n000": "it has a taint"}, 2))
+    scene.cycle(answers=False)
+    assert "n001" == scene.search("a")
+
+    node = scene.nodes.get("n001")
+    assert node is not None
+    scene.nodes.set_schedulable(node, schedulable=False)
+    assert scene.search("a") is None
+    scene.cycle(answers=False)
+    assert PredicateQuestion("a", ("n002", "n003"), allocate=True) == scene.channel.batches[-1][0].question

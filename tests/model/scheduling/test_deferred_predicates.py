@@ -10,7 +10,8 @@ from support.model.harness import a_resource, a_roomy_partition
 from support.model.preemption_scenes import TWO_QUEUES, Scene
 
 from licorne.model.explanation.explain import explain
-from licorne.model.predicates.deferred_checks import NODES_PER_STEP, QUESTIONS_MAX
+from licorne.model.predicates.deferred_checks import NODES_PER_STEP
+from licorne.model.predicates.interfaces import QUESTIONS_MAX
 from licorne.model.predicates.node_checks import Pending
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import NodeAction

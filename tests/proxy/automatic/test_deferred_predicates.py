@@ -24,7 +24,7 @@ from support.proxy.running_scheduler import begin, in_threads
 from support.proxy.threads_stress import node_end
 
 from licorne import LicorneError, RequestError, Scheduler
-from licorne.model.predicates.deferred_checks import QUESTIONS_MAX
+from licorne.model.predicates.interfaces import QUESTIONS_MAX
 from licorne.model.values.predicate_questions import PredicateQuestion
 
 

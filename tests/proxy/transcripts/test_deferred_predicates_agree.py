@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,24 +35,6 @@ def _scenarios() -> list[ParameterSet]:
         )
         for path in paths
     ]
-
-
-def decisions(output: list[str]) -> list[Any]:
-    """Return the output without how often, and when, something was noted about an ask.
-
-    A cycle that waits for answers is run again, and may note the same again. It does not repeat an attempt to
-    preempt, but notes that none is due: these texts are left out as well.
-    """
-    return [json.loads(line, object_hook=_without_counts) for line in output]
-
-
-def _without_counts(document: dict[str, Any]) -> dict[str, Any]:
-    if {"count", "lastOccurrence"} <= document.keys():
-        return {"message": document["message"]}
-    if "allocationLog" in document:
-        texts = {str(entry["message"]) for entry in document["allocationLog"]}
-        document["allocationLog"] = sorted(text for text in texts if not text.startswith("Preemption "))
-    return document
 
 
 @pytest.fixture
@@ -103,21 +84,21 @@ def test_a_recorded_transcript_is_decided_as_with_answers_at_once(
 ) -> None:
     """Reservations, swaps, preemption and required nodes included."""
     text = path.read_text(encoding="utf-8")
-    at_once = decisions(output_of(text, "direct"))
+    at_once = output_of(text, "direct")
     defer()
 
-    assert at_once == decisions(output_of(text, "direct"))
+    assert at_once == output_of(text, "direct")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_transcript_is_decided_as_with_answers_at_once(seed: int, defer: Callable[[], None]) -> None:
     """And each engine writes the same, byte for byte."""
     text = "\n".join(simulated_transcript(seed))
-    at_once = decisions(output_of(text, "direct"))
+    at_once = output_of(text, "direct")
     defer()
     direct = output_of(text, "direct")
 
-    assert at_once == decisions(direct)
+    assert at_once == direct
     assert direct == output_of(text, "actors", check_direction=True)
     assert direct == output_of(text, "threads")
     assert direct == output_of(text, "threads", threads=2)
@@ -127,11 +108,11 @@ def test_a_random_transcript_is_decided_as_with_answers_at_once(seed: int, defer
 def test_whole_gangs_are_decided_as_with_answers_at_once(seed: int, defer: Callable[[], None]) -> None:
     """Of one size and of several, beside promises too; and each engine writes the same."""
     text = "\n".join(gang_transcript(seed))
-    at_once = decisions(output_of(text, "direct"))
+    at_once = output_of(text, "direct")
     defer()
     direct = output_of(text, "direct")
 
-    assert at_once == decisions(direct)
+    assert at_once == direct
     assert direct == output_of(text, "actors", check_direction=True)
     assert direct == output_of(text, "threads", threads=2)
 
@@ -142,7 +123,7 @@ def test_answers_on_other_threads_in_any_order_change_nothing(
 ) -> None:
     """They are kept back until all are there."""
     text = (RECORDED / "fuzz" / "seed-060.jsonl").read_text(encoding="utf-8")
-    at_once = decisions(output_of(text, "direct"))
+    at_once = output_of(text, "direct")
     defer_to_threads()
 
-    assert at_once == decisions(output_of(text, engine))
+    assert at_once == output_of(text, engine)

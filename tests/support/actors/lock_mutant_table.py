@@ -20,11 +20,6 @@ _JOINED: Final = "who is waited for needs the lock to end"
 
 REASONS: Final[dict[tuple[str, str, str], str]] = {
     **{(f"{outer} and {inner}", "exchange", ""): _CIRCLE for outer, inner in NESTED},
-    ("GuardedPartition.without_lock", "drop", "release"): "it is taken while it is held",
-    ("GuardedPartition.without_lock", "exchange", "release"): "it is taken while it is held",
-    ("GuardedPartition.without_lock", "take later", "release"): "it is taken while it is held",
-    ("GuardedPartition.without_lock", "twice", "acquire"): _ITSELF,
-    ("GuardedPartition.without_lock", "other mode of", "acquire"): _KEPT,
     **{
         ("GuardedPartition._place_concurrently", operator, "release"): _KEPT
         for operator in ("drop", "exchange", "other mode of")

@@ -135,8 +135,6 @@ class Harness:
     ) -> None:
         self.announcements: list[Announcement] = []
         self.halt: PlacementHalt | None = None
-        self.keys_of_others: Collection[str] = ()
-        """The keys of asks that another cycle judges."""
         self.flushes = 0
         self.released_handles: list[object] = []
         self.clock = VirtualClock(self._fire)
@@ -151,7 +149,6 @@ class Harness:
             placement_halt=lambda: self.halt,
             predicates=predicates,
             question_channel=question_channel,
-            keys_of_others=lambda: self.keys_of_others,
             adopt_node=lambda node: node,
             adopt_application=lambda application: application,
             release=self.released_handles.append,
