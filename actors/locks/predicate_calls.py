@@ -21,14 +21,11 @@ from ...model.values.predicate_questions import (
     VictimsAnswer,
 )
 
-__all__ = ["CALLS_AHEAD_MAX", "CALL_TIMEOUT_NS", "SLOW_NS", "PredicateCalls"]
+__all__ = ["CALL_TIMEOUT_NS", "SLOW_NS", "PredicateCalls"]
 
 SLOW_NS: Final = 200_000
 """After a call that took longer, another thread is called to make the next ones as well. A thread switch
 takes about a tenth of this time: for quick calls it would cost more than it gains."""
-CALLS_AHEAD_MAX: Final = 16
-"""For how many asks several threads make calls before the first of them is placed: as many as a slice places,
-of which an RM hears at its end."""
 CALL_TIMEOUT_NS: Final = 365 * 86_400 * 1_000_000_000
 """A partition waits a year for a call to return: whatever an RM takes for it, the answer counts."""
 
@@ -39,11 +36,13 @@ class PredicateCalls:
 
     Args:
         predicates: The RM's own; they do not raise.
+        threads: How many calls may be made at once.
         clock_ns: Measures how long a call takes.
     """
 
-    def __init__(self, predicates: Predicates, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, predicates: Predicates, threads: int, clock_ns: Callable[[], int]) -> None:
         self._predicates = predicates
+        self._threads = threads
         self._clock_ns = clock_ns
         self._questions: deque[NumberedQuestion] = deque()
         self._answers: deque[PredicateAnswer] = deque()
@@ -57,6 +56,10 @@ class PredicateCalls:
         """Whether a call has not returned, and it or the last one is slow. A hint: it may change at once."""
         called_ns = list(self._called_ns.values())
         return bool(called_ns) and (self.was_slow or self._clock_ns() - min(called_ns) > SLOW_NS)
+
+    def open_max(self) -> int:
+        """Return how many questions may be open: one for each thread if the RM is slow, otherwise one."""
+        return self._threads if self.was_slow or self.is_slow else 1
 
     def ask(self, questions: Sequence[NumberedQuestion]) -> None:
         """Take questions; `call_next` makes the calls."""

@@ -29,7 +29,7 @@ from ..services.log import Log
 from .deferred import Action, DeferredActions
 from .guarded_partition import GuardedPartition
 from .guards import guard, instrument
-from .predicate_calls import CALL_TIMEOUT_NS, CALLS_AHEAD_MAX, PredicateCalls
+from .predicate_calls import CALL_TIMEOUT_NS, PredicateCalls
 from .scheduling_threads import SchedulingThreads
 
 __all__ = ["SteppingThreads", "ThreadsEngine"]
@@ -54,7 +54,6 @@ class ThreadsEngine:
         self._deferred = DeferredActions(self._log)
         self._shares = share_partitions
         self._threads = SchedulingThreads(threads, self._work)
-        self._calls_ahead_max = 1 if threads == 1 else max(threads, CALLS_AHEAD_MAX)
         several = not automatic and threads > 1
         self._stepping = SteppingThreads(threads, self._deferred) if several else None
 
@@ -75,12 +74,15 @@ class ThreadsEngine:
             defer(partial(host.summarise, summary))
 
         if host.predicates is not None:
+            calls = PredicateCalls(
+                host.predicates, self._threads.count if self._automatic else 1, perf_counter_ns
+            )
             host = replace(
                 host,
                 predicates=None,
-                question_channel=PredicateCalls(host.predicates, perf_counter_ns),
+                question_channel=calls,
                 answer_timeout_ns=CALL_TIMEOUT_NS,
-                open_questions_max=min(host.open_questions_max, self._calls_ahead_max),
+                open_questions_max=calls.open_max,
             )
         elif host.question_channel is not None:
             host = replace(host, question_channel=_DeferredChannel(host.question_channel, defer))

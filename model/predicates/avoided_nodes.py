@@ -70,6 +70,11 @@ class AvoidedNodes:
         return not self._by_key
 
     @property
+    def answers_later(self) -> bool:
+        """Whether the RM is asked, and answers later."""
+        return self._inner.answers_later
+
+    @property
     def ends_cycle(self) -> bool:
         """Whether the cycle goes no further, by the RM's predicates."""
         return self._inner.ends_cycle

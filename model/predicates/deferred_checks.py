@@ -23,7 +23,7 @@ A question that is not answered in time counts as a refusal of everything for as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Final, final
 
@@ -38,7 +38,7 @@ from ..values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from .interfaces import QUESTIONS_MAX, QuestionChannel
+from .interfaces import QUESTIONS_MAX, QuestionChannel, may_overtake
 from .kept_answers import KeptAnswers, KeptRefusals, refused_by
 from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
 from .open_questions import OpenQuestions
@@ -72,13 +72,16 @@ class DeferredChecks:
     Args:
         channel: The way to the RM.
         timeout_ns: How long the RM has for an answer.
-        open_max: With how many open questions a cycle goes no further. With more than one an ask may be
-            placed while the answer about one that goes before it is pending.
+        open_max: Returns with how many open questions a cycle goes no further. With more than one an ask may
+            be placed while the answer about one that goes before it is pending.
     """
 
-    def __init__(self, channel: QuestionChannel, timeout_ns: int, *, open_max: int = QUESTIONS_MAX) -> None:
+    answers_later: Final = True
+
+    def __init__(
+        self, channel: QuestionChannel, timeout_ns: int, open_max: Callable[[], int] = may_overtake
+    ) -> None:
         self._channel = channel
-        self.may_overtake: Final = open_max > 1
         self._open_max = open_max
         self._timeout_ns = timeout_ns
         self._no_answer = f"the resource manager gave no answer within {timeout_ns / 1e9:g} s"
@@ -100,7 +103,12 @@ class DeferredChecks:
     @property
     def ends_cycle(self) -> bool:
         """Whether the cycle goes no further."""
-        return len(self._open) >= self._open_max
+        return len(self._open) >= self._open_max()
+
+    @property
+    def may_overtake(self) -> bool:
+        """Whether an ask may be placed while the answer about one that goes before it is pending."""
+        return self._open_max() > 1
 
     @property
     def _is_full(self) -> bool:

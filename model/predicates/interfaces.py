@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
 
-__all__ = ["QUESTIONS_MAX", "Predicates", "QuestionChannel"]
+__all__ = ["QUESTIONS_MAX", "Predicates", "QuestionChannel", "in_order", "may_overtake"]
 
 QUESTIONS_MAX: Final = 128
 """How many questions of a partition are open at most."""
@@ -44,3 +44,13 @@ class QuestionChannel(Protocol):
 
         After an answer has come, the partition must get a `RetryAsks`, unless its caller steps it.
         """
+
+
+def may_overtake() -> int:
+    """Return as how many open questions a cycle asks: asks are placed while earlier ones are pending."""
+    return QUESTIONS_MAX
+
+
+def in_order() -> int:
+    """Return one: a cycle goes no further until the first question is answered."""
+    return 1

@@ -55,6 +55,10 @@ class NodeChecks(Protocol):
     """The checks of nodes by the RM's predicates, of one partition."""
 
     @property
+    def answers_later(self) -> bool:
+        """Whether the RM is asked, and answers later; otherwise a check is a call."""
+
+    @property
     def ends_cycle(self) -> bool:
         """Whether the cycle goes no further: too many questions are open, or no ask may overtake another."""
 
@@ -137,6 +141,7 @@ class _ClassAnswers:
 class ImmediateChecks:
     """Checks by predicates that answer at once: each is one call, made when the answer is needed."""
 
+    answers_later: Final = False
     ends_cycle: Final = False
     may_overtake: Final = True
 

@@ -164,6 +164,14 @@ class ApplicationOrder:
         self.users: LeafUsers | None = None
         """The users of the leaf, where it orders them."""
 
+    def end_visit(self, *, is_pending: bool) -> None:
+        """Keep how the leaf may be skipped after a visit that placed something or waits for the RM's answer.
+
+        A visit that waits will be repeated, and then changes nothing about that if it places something.
+        """
+        before = self.skip_until or self.skip_before_question
+        self.skip_until, self.skip_before_question = (None, before) if is_pending else (before, None)
+
     def __len__(self) -> int:
         return len(self.by_id) + len(self.suspended)
 

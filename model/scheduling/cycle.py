@@ -141,8 +141,10 @@ def _regular(state: PartitionState) -> CycleOutcome:
 
 def _outcome_of(state: PartitionState, leaf: Queue, now_ns: int) -> CycleOutcome | None:
     """Try a leaf; return how that ends the cycle, `None` if it does not end it."""
-    if place_first(state, leaf, now_ns):
-        return CycleOutcome.RESULT
+    placed, checks = place_first(state, leaf, now_ns), state.node_checks
+    if placed or (checks is not None and checks.ends_cycle):
+        leaf.entries.end_visit(is_pending=not placed)
+        return CycleOutcome.RESULT if placed else CycleOutcome.NOTHING
     visit = LeafVisit(state, leaf, now_ns)
     result = visit.run()
     if result is not None:

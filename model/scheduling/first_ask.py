@@ -10,6 +10,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
+from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted
 from .resting import may_run
@@ -37,11 +38,21 @@ def place_first(state: PartitionState, leaf: Queue, now_ns: int) -> bool:
 
 
 def place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Resource | None) -> bool:
-    """Place the first ask in an application, if neither quotas nor nodes prevent it."""
+    """Place the first ask in an application, if neither quotas, nodes nor predicates prevent it.
+
+    Where the RM answers later it is asked; predicates that answer at once are called in a visit alone.
+    """
     ask = entry.facts.first
-    if ask is None or state.node_checks is not None:
-        return False
-    if not fits_undefined_unlimited(user_room, ask.resource):
+    if ask is None or not fits_undefined_unlimited(user_room, ask.resource):
         return False
     node = state.nodes.first_fit(ask.resource)
-    return node is not None and commit(state, entry, ask, node)
+    checks = state.node_checks
+    if checks is None or node is None:
+        return node is not None and commit(state, entry, ask, node)
+    if not checks.answers_later or ask.allocation_key in checks.keys_to_skip():
+        return False
+    search = checks.first_allowed(ask, state.nodes)
+    if search.node is None:
+        return False
+    report_refusals(state, entry.application, ask, search.refusals)
+    return commit(state, entry, ask, search.node)

@@ -26,7 +26,7 @@ from ..queues.queue import Queue
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import holder_of, user_headroom
 from ..state.cycle_times import TimedPart
-from ..state.event_rates import report_unschedulable
+from ..state.event_rates import report_refusals
 from ..state.headroom_reports import report_checks, set_runnable
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted, reserve, unreserve
@@ -124,16 +124,13 @@ class LeafVisit:
                 else:
                     waiting.rest(entry, rest.kind, rest.until_ns)
         entries = self.leaf.entries
-        before = entries.skip_until or entries.skip_before_question
-        entries.skip_before_question = None
+        entries.end_visit(is_pending=outcome is None and self.passed_over)
         if outcome is not None:
-            entries.skip_until = before
             return outcome
         for retry_ns in retries_of_resting(self.state, self.leaf, self.headroom, self.now_ns):
             self._wake_at(retry_ns)
         if self.passed_over:
             self.state.notes.drop_beyond(self.notes_before)
-            entries.skip_until, entries.skip_before_question = None, before
             return None
         failed = tuple(self.attempts.failed)
         self.mixed = self.mixed or waiting.waits_for_any_change()
@@ -196,6 +193,9 @@ class LeafVisit:
         user_room = user_headroom(state, entry)
         if self._place_first(entry, user_room):
             return True
+        if self.checks is not None and self.checks.ends_cycle:
+            self.passed_over = self.ends_cycle = True
+            return None
         settings = self.leaf.settings
         walk = AskWalk(
             now_ns=self.now_ns,
@@ -338,10 +338,7 @@ class LeafVisit:
             search = self.checks.first_allowed(ask, nodes)
             if search.pending:
                 return PASSED_OVER
-            if search.refusals:
-                report_unschedulable(self.state, ask, search.refusals)
-            for reason, times in search.refusals.items():
-                self.state.notes.note(entry.application, ask.allocation_key, reason, self.now_ns, times)
+            report_refusals(self.state, entry.application, ask, search.refusals)
             if search.node is not None and commit(self.state, entry, ask, search.node):
                 return True
         return search

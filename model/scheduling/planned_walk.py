@@ -39,7 +39,7 @@ from ..queues.application_entry import ApplicationEntry, SkipUntil
 from ..queues.queue import Queue
 from ..resources.resource import Resource, fits_undefined_unlimited
 from ..state.charges import user_headroom
-from ..state.event_rates import report_unschedulable
+from ..state.event_rates import report_refusals
 from ..state.expected_ends import RestingPlan
 from ..state.headroom_reports import set_runnable
 from ..state.partition_state import PartitionState, promises_all
@@ -406,10 +406,7 @@ class PlannedWalk:
             scope.is_unclear = scope.awaits_answer = True
             return None
         search = checks.first_allowed(ask, state.nodes, without=without)
-        if search.refusals:
-            report_unschedulable(state, ask, search.refusals)
-        for reason, times in search.refusals.items():
-            state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
+        report_refusals(state, entry.application, ask, search.refusals)
         scope.is_unclear = scope.is_unclear or search.pending or search.node is None
         scope.awaits_answer = search.pending
         if search.denied and search.node is None and not search.pending:

@@ -24,7 +24,7 @@ from ..queues.application_entry import ApplicationEntry
 from ..queues.queue import Queue
 from ..resources.resource import Resource, fits, fits_undefined_unlimited
 from ..state.charges import may_start, user_headroom
-from ..state.event_rates import report_unschedulable
+from ..state.event_rates import report_refusals
 from ..state.partition_state import PartitionState
 from ..state.placing import commit, unreserve
 from ..state.reserved_skip import ReservedSkip
@@ -291,9 +291,7 @@ class _Visit:
         """Note refusals of the RM, and try again later."""
         self.always_retry = True
         self._retry_at(self._now_ns + _RETRY_INTERVAL_NS)
-        report_unschedulable(self._state, ask, refusals)
-        for reason, times in refusals.items():
-            self._state.notes.note(entry.application, ask.allocation_key, reason, self._now_ns, times)
+        report_refusals(self._state, entry.application, ask, refusals)
 
     def _expire(self, entry: ApplicationEntry, reservation: Reservation) -> None:
         """Drop a reservation for which there has been no room for too long, or retry when that is so."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
+from ..applications.handle import ApplicationHandle
 from ..resources.resource import Resource
 from ..values.allocation import Ask
 from ..values.events import ChangeDetail, ChangeType, EventType
@@ -13,7 +14,7 @@ from ..values.facts import UnschedulableFact
 if TYPE_CHECKING:
     from .partition_state import PartitionState
 
-__all__ = ["EVENT_INTERVAL_NS", "EventRates", "report_no_victim", "report_of_ask", "report_unschedulable"]
+__all__ = ["EVENT_INTERVAL_NS", "EventRates", "report_no_victim", "report_of_ask", "report_refusals"]
 
 EVENT_INTERVAL_NS: Final = 15_000_000_000
 """How long an ask that had such an event waits for the next one of its kind."""
@@ -42,13 +43,24 @@ class EventRates:
         return True
 
 
-def report_unschedulable(state: PartitionState, ask: Ask, refusals: Mapping[str, int]) -> None:
-    """Report why the RM's predicates refused nodes for an ask."""
-    report = state.events.sink.report
-    if report is None:
+def report_refusals(
+    state: PartitionState, application: ApplicationHandle, ask: Ask, refusals: Mapping[str, int]
+) -> None:
+    """Note in an application, and report, why the RM's predicates refused nodes for its ask.
+
+    Args:
+        state: The partition.
+        application: The application.
+        ask: The ask.
+        refusals: The reasons, and for how many nodes the RM gave each.
+    """
+    if not refusals:
         return
     now_ns = state.now_ns()
-    if state.event_rates.take("unschedulable", ask.allocation_key, now_ns):
+    for reason, times in refusals.items():
+        state.notes.note(application, ask.allocation_key, reason, now_ns, times)
+    report = state.events.sink.report
+    if report is not None and state.event_rates.take("unschedulable", ask.allocation_key, now_ns):
         report(UnschedulableFact(1, state.rm_id, now_ns, ask, tuple(sorted(refusals.items()))))
 
 

@@ -106,7 +106,7 @@ def read_taken(document: Json) -> TakenAnswer:
 def how_asked(host: PartitionHost) -> AskedLater | bool:
     """Return how a partition asks predicates; of those that answer at once, whether it asks any."""
     if host.question_channel is not None:
-        return AskedLater(host.answer_timeout_ns, host.open_questions_max > 1)
+        return AskedLater(host.answer_timeout_ns, host.open_questions_max() > 1)
     return host.predicates is not None
 
 

@@ -27,7 +27,7 @@ class Scene:
         self.during: Callable[[], None] = lambda: None
         self.helpers = 0
         self.rm = FakePredicates(refused={("a", node_id): reason for node_id, reason in refused.items()})
-        self.calls = PredicateCalls(self, lambda: self.now_ns)
+        self.calls = PredicateCalls(self, 4, lambda: self.now_ns)
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         self.now_ns += self.takes_ns
@@ -108,14 +108,14 @@ def test_help_is_called_after_a_slow_call(takes_ns: int, helpers: int) -> None:
 
 
 def test_a_call_is_slow_when_it_has_not_returned_for_a_while() -> None:
-    """Although the one before was quick; when it has returned nothing is."""
+    """Although the one before was quick; then each thread may make one."""
     scene = Scene()
     seen = []
-    scene.during = lambda: seen.append(scene.calls.is_slow)
+    scene.during = lambda: seen.append((scene.calls.is_slow, scene.calls.open_max()))
     for takes_ns in (0, SLOW_NS, SLOW_NS + 1):
         scene.takes_ns = takes_ns
         scene.ask("n1")
         scene.call()
 
-    assert [True, False, True] == seen
+    assert [(True, 4), (False, 1), (True, 4)] == seen
     assert not scene.calls.is_slow
