@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
 
-from ...lockcheck import excludes
+from ...lockcheck import excludes, requires
 from ...model.marks import marked_methods
 from ...model.partition import Partition
 from ...model.scheduling.concurrent_placing import ConcurrentOutcome
@@ -19,7 +19,7 @@ from ...model.scheduling.cycle import CycleOutcome
 from ...model.state.quarantine import BrokenKind
 from ..engines.error_origin import note_origin
 from .guards import Guard
-from .predicate_calls import PredicateCalls
+from .predicate_calls import CycleInvalidatedError, PredicateCalls, UnlockedPredicates
 
 if TYPE_CHECKING:
     from .deferred import DeferredActions
@@ -49,6 +49,7 @@ class GuardedPartition(Guard):
         "_isolate",
         "_predicate_calls",
         "_shares",
+        "_turn",
         "ended",
         "name",
         "rm_id",
@@ -71,10 +72,14 @@ class GuardedPartition(Guard):
         self._shares = shares
         channel = partition.host.question_channel
         self._predicate_calls = channel if isinstance(channel, PredicateCalls) else None
+        if isinstance(partition.host.predicates, UnlockedPredicates):
+            partition.host.predicates.without_lock = self._without_lock
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.ended = False
         """Whether the partition takes no more requests; set once."""
+        self._turn = 0
+        """How often the lock was taken for writing; written with the lock held."""
 
     @contextmanager
     def holding(self) -> Iterator[Partition]:
@@ -96,6 +101,8 @@ class GuardedPartition(Guard):
     def _isolating(self) -> Iterator[None]:
         try:
             yield
+        except CycleInvalidatedError:
+            raise
         except BaseException as error:
             note_origin(error, self._partition)
             if self._isolate is not None:
@@ -110,7 +117,25 @@ class GuardedPartition(Guard):
     @contextmanager
     def _locked(self) -> Iterator[Partition]:
         with self.deferred, self.lock.write():
+            self._turn += 1
             yield self._partition
+
+    @requires("lock")
+    def _without_lock(self, call: Callable[[], T]) -> T:
+        """Call the RM without the lock.
+
+        Raises:
+            CycleInvalidatedError: Another thread has had the lock meanwhile.
+        """
+        turn = self._turn
+        self.lock.release_write()
+        try:
+            answer = call()
+        finally:
+            self.lock.acquire_write()
+        if turn != self._turn:
+            raise CycleInvalidatedError
+        return answer
 
     def _call_for_help(self) -> None:
         """Call another thread to work for the partition as well, if one is free."""
@@ -130,8 +155,11 @@ class GuardedPartition(Guard):
     def cycle(self) -> CycleOutcome:
         """Run one cycle; where nothing changes for want of the RM's answers, call the RM and run it again."""
         while True:
-            with self.holding() as partition:
-                outcome = partition.cycle()
+            try:
+                with self.holding() as partition:
+                    outcome = partition.cycle()
+            except CycleInvalidatedError:
+                continue
             if outcome is not CycleOutcome.NOTHING or not self._call_predicates():
                 return outcome
 
@@ -141,8 +169,8 @@ class GuardedPartition(Guard):
         calls, answered = self._predicate_calls, False
         while calls is not None and calls.call_next(self._call_for_help):
             answered = True
-            if calls.was_slow:
-                break
+            if calls.was_slow and calls.has_allowed:
+                break  # Something may be placed.
         return answered
 
     def work(self, cycles_max: int, *, helps: bool = False) -> bool:

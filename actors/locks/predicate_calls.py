@@ -1,17 +1,21 @@
-"""The calls of predicates that answer at once, for a partition with a lock: no lock is held during a call.
+"""Calls of predicates that answer at once, for a partition with a lock: no lock is held during a call.
 
-A cycle asks through a `QuestionChannel`, as where predicates answer later, and passes over the asks whose
-answers are pending. The thread that ran it then calls the RM without the lock, and runs the next cycle with
-the answers. If the RM is slow, other threads make calls and run cycles meanwhile.
+A partition that schedules by itself asks through a `QuestionChannel`, as where predicates answer later: a
+cycle passes over the asks whose answers are pending. The thread that ran it then calls the RM, and runs the
+next cycle with the answers. If the RM is slow, other threads make calls and run cycles meanwhile.
+
+In a stepped scheduler one cycle runs at a time. It calls the RM between its steps, and goes on with the
+answer; if a request came meanwhile, it is invalidated and begins again.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from functools import partial
+from typing import Any, Final, cast, final
 
-from ...model.predicates.interfaces import Predicates
+from ...model.predicates.interfaces import QUESTIONS_MAX, Predicates
 from ...model.values.predicate_questions import (
     NodesAnswer,
     NumberedQuestion,
@@ -21,7 +25,7 @@ from ...model.values.predicate_questions import (
     VictimsAnswer,
 )
 
-__all__ = ["CALL_TIMEOUT_NS", "SLOW_NS", "PredicateCalls"]
+__all__ = ["CALL_TIMEOUT_NS", "SLOW_NS", "CycleInvalidatedError", "PredicateCalls", "UnlockedPredicates"]
 
 SLOW_NS: Final = 200_000
 """After a call that took longer, another thread is called to make the next ones as well. A thread switch
@@ -48,6 +52,10 @@ class PredicateCalls:
         self._answers: deque[PredicateAnswer] = deque()
         self._called_ns: dict[int, int] = {}
         """When the calls that have not returned were made, by the number of the question."""
+        self._ahead = 1
+        """Twice as many after each question whose nodes were all refused, one after any other answer."""
+        self.has_allowed = False
+        """Whether the last answer is that a node is allowed, or about victims."""
         self.was_slow = True
         """Whether the last call was slow; true at first."""
 
@@ -58,8 +66,11 @@ class PredicateCalls:
         return bool(called_ns) and (self.was_slow or self._clock_ns() - min(called_ns) > SLOW_NS)
 
     def open_max(self) -> int:
-        """Return how many questions may be open: one for each thread if the RM is slow, otherwise one."""
-        return self._threads if self.was_slow or self.is_slow else 1
+        """Return how many questions may be open: more than one if the RM is slow or refuses asks in a row.
+
+        An ask that is placed changes what those behind it are to be asked; one that is refused does not.
+        """
+        return max(self._ahead, self._threads if self.was_slow or self.is_slow else 1)
 
     def ask(self, questions: Sequence[NumberedQuestion]) -> None:
         """Take questions; `call_next` makes the calls."""
@@ -84,7 +95,10 @@ class PredicateCalls:
         if self.was_slow and self._questions:
             call_for_help()
         try:
-            self._answers.append(self._answer(asked.number, asked.question))
+            answer = self._answer(asked.number, asked.question)
+            self.has_allowed = not isinstance(answer, NodesAnswer) or answer.asked is not None
+            self._ahead = 1 if self.has_allowed else min(2 * self._ahead, QUESTIONS_MAX)
+            self._answers.append(answer)
         finally:
             del self._called_ns[asked.number]
             self.was_slow = self._clock_ns() - began_ns > SLOW_NS
@@ -104,3 +118,50 @@ class PredicateCalls:
                 return NodesAnswer(number, refused, len(refused) + 1)
             refused[node_id] = reason
         return NodesAnswer(number, refused)
+
+
+@final
+class CycleInvalidatedError(BaseException):
+    """A request changed the partition while the RM was asked: the cycle must begin again.
+
+    It is no `Exception`, so that handlers of errors between here and the engine do not catch it.
+    """
+
+
+@final
+class UnlockedPredicates:
+    """The predicates of a partition that is stepped, each called with the lock of the partition released.
+
+    Args:
+        predicates: The RM's own.
+    """
+
+    def __init__(self, predicates: Predicates) -> None:
+        self._predicates = predicates
+        self.without_lock: Callable[[Callable[[], Any]], Any] = _call
+        """Makes a call with the lock released, or raises if the cycle must begin again; the guard sets it."""
+
+    def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
+        """Return why the node is refused, `None` if it is not.
+
+        Raises:
+            CycleInvalidatedError: The cycle must begin again.
+        """
+        call = partial(self._predicates.refuse, allocation_key, node_id, allocate=allocate)
+        return cast("str | None", self.without_lock(call))
+
+    def preemption_index(
+        self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
+    ) -> int | None:
+        """Return the index of the last victim that is needed, `None` if the victims do not help.
+
+        Raises:
+            CycleInvalidatedError: The cycle must begin again.
+        """
+        index = self._predicates.preemption_index
+        call = partial(index, allocation_key, node_id, victim_keys, start_index)
+        return cast("int | None", self.without_lock(call))
+
+
+def _call(question: Callable[[], Any]) -> Any:
+    return question()

@@ -29,7 +29,7 @@ from ..services.log import Log
 from .deferred import Action, DeferredActions
 from .guarded_partition import GuardedPartition
 from .guards import guard, instrument
-from .predicate_calls import CALL_TIMEOUT_NS, PredicateCalls
+from .predicate_calls import CALL_TIMEOUT_NS, PredicateCalls, UnlockedPredicates
 from .scheduling_threads import SchedulingThreads
 
 __all__ = ["SteppingThreads", "ThreadsEngine"]
@@ -73,10 +73,8 @@ class ThreadsEngine:
         def summarise(summary: ApplicationSummary) -> None:
             defer(partial(host.summarise, summary))
 
-        if host.predicates is not None:
-            calls = PredicateCalls(
-                host.predicates, self._threads.count if self._automatic else 1, perf_counter_ns
-            )
+        if host.predicates is not None and self._automatic:
+            calls = PredicateCalls(host.predicates, self._threads.count, perf_counter_ns)
             host = replace(
                 host,
                 predicates=None,
@@ -84,6 +82,8 @@ class ThreadsEngine:
                 answer_timeout_ns=CALL_TIMEOUT_NS,
                 open_questions_max=calls.open_max,
             )
+        elif host.predicates is not None:
+            host = replace(host, predicates=UnlockedPredicates(host.predicates))
         elif host.question_channel is not None:
             host = replace(host, question_channel=_DeferredChannel(host.question_channel, defer))
         return replace(
@@ -98,7 +98,7 @@ class ThreadsEngine:
 
     def _is_shared(self, host: PartitionHost) -> bool:
         """Return whether threads share the partition; with predicates they help each other in other ways."""
-        return self._shares and host.question_channel is None
+        return self._shares and host.predicates is None and host.question_channel is None
 
     def adopt_cluster(self, cluster: Cluster) -> Cluster:
         """Guard a cluster."""

@@ -38,7 +38,7 @@ from ..values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from .interfaces import QUESTIONS_MAX, QuestionChannel, may_overtake
+from .interfaces import QuestionChannel, may_overtake
 from .kept_answers import KeptAnswers, KeptRefusals, refused_by
 from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
 from .open_questions import OpenQuestions
@@ -109,10 +109,6 @@ class DeferredChecks:
     def may_overtake(self) -> bool:
         """Whether an ask may be placed while the answer about one that goes before it is pending."""
         return self._open_max() > 1
-
-    @property
-    def _is_full(self) -> bool:
-        return len(self._open) >= QUESTIONS_MAX
 
     def begin(self, now_ns: int) -> None:
         """Take the answers that have come, and drop what is too old."""
@@ -211,7 +207,7 @@ class DeferredChecks:
 
     def _must_not_ask(self, ask: Ask) -> bool:
         """Return whether too many questions are open, or another one about the class of the ask."""
-        return self._is_full or self._open.are_about_class(ask.predicate_class)
+        return self._open.are_full or self._open.are_about_class(ask.predicate_class)
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -229,7 +225,7 @@ class DeferredChecks:
                 answers.rounds += 1
             if answers.rounds > ROUNDS_MAX:
                 return None
-        if not self._is_full:
+        if not self._open.are_full:
             self._open.add(question, frozenset((node_id,)), self._now_ns, "")
         return Pending.PENDING
 

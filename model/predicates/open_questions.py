@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias, final
 
 from ..values.predicate_questions import NumberedQuestion, PredicateQuestion, PreemptionQuestion
+from .interfaces import QUESTIONS_MAX
 
 __all__ = ["OpenQuestion", "OpenQuestions"]
 
@@ -50,6 +51,11 @@ class OpenQuestions:
     def __len__(self) -> int:
         """Return how many are open."""
         return len(self._by_number)
+
+    @property
+    def are_full(self) -> bool:
+        """Whether no more may be opened."""
+        return len(self._by_number) >= QUESTIONS_MAX
 
     @property
     def first(self) -> OpenQuestion | None:

@@ -79,7 +79,7 @@ class RefusalNotes:
         """What cycles have counted that the next one repeats: keys, and texts except those of attempts."""
 
     def begin(self) -> None:
-        """Forget the notes of a cycle that has failed."""
+        """Forget the notes of a cycle that has failed, or was invalidated."""
         self._notes.clear()
 
     def note(

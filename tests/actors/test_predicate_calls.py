@@ -119,3 +119,15 @@ def test_a_call_is_slow_when_it_has_not_returned_for_a_while() -> None:
 
     assert [(True, 4), (False, 1), (True, 4)] == seen
     assert not scene.calls.is_slow
+
+
+def test_more_questions_may_be_open_the_more_are_refused_in_a_row() -> None:
+    """So that thousands of asks that the RM refuses take few cycles; one that is allowed is asked about alone."""
+    scene = Scene(n1="no")
+    seen = []
+    for node_id in (*["n1"] * 8, "n2"):
+        scene.ask(node_id)
+        scene.call()
+        seen.append(scene.calls.open_max())
+
+    assert [2, 4, 8, 16, 32, 64, 128, 128, 1] == seen
