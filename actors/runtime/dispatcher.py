@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from threading import Lock, get_ident
-from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from pykka import ActorRegistry
@@ -84,9 +83,7 @@ class Dispatcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()
 
     # Actors.

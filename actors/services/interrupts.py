@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
 from importlib import import_module
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Final, TypeVar, final
 
 __all__ = ["Uninterrupted", "run_uninterrupted", "start_thread"]
@@ -102,12 +102,7 @@ class Uninterrupted:
         self._interrupted = True
         self._frame = frame
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._handler is None:
             return
         _signal.signal(signal.SIGINT, self._handler)

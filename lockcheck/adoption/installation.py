@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Final, Self, cast, final
 
 from ..findings.levels import Level
@@ -131,9 +131,7 @@ class Adoption:
                 self._existing.take_over(self.scope)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _take_over(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -40,7 +40,6 @@ from .options import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from ...model.queues.use_order import KeptUse
     from ..recording.recording import Recording
@@ -61,7 +60,7 @@ __all__ = [
 ]
 
 
-class Readers(Protocol):
+class Readers(AbstractContextManager[object], Protocol):
     """A REST server; `with` starts and stops it."""
 
     settings: RestSettings
@@ -72,15 +71,6 @@ class Readers(Protocol):
 
     def begin_stop(self) -> None:
         """Take no new connections, and let requests that are under way end; returns at once."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
 
 
 def serve(

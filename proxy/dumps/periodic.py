@@ -8,7 +8,6 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time_ns
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, final
 
 from ...actors.services.log import Log
@@ -60,9 +59,7 @@ class PeriodicDumps:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         self._thread.join()
 

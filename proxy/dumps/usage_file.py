@@ -10,7 +10,6 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self, final
 
 from ...actors.services.log import Log
@@ -136,9 +135,7 @@ class UsageFile:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         self._thread.join()
 

@@ -11,7 +11,6 @@ from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from ...actors.runtime.waiting import WAIT_GRAPH
@@ -43,9 +42,7 @@ class _WithStatement:
     def __enter__(self) -> bool:
         return self.acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 

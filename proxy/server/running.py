@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Final, Self, final
 
 from ...model.errors import LicorneError
@@ -40,13 +39,8 @@ class ServerThread:
         self._started.result()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        loop, stopping, _ = self._started.result()
+    def __exit__(self, *_: object) -> None:
+        loop, stopping, _address = self._started.result()
         call_soon(loop, stopping.set)
         self._thread.join()
 
