@@ -12,7 +12,7 @@ from ..bench.workload_table import DEFAULT_NAMES, WORKLOADS, workload_named
 from ..scheduler.engine_names import ENGINES, EngineName, engine_named
 from ..terminal.bad_input import ends_on, write_error
 from ..terminal.standard_output import write_line
-from .options import EngineOption, whole_number
+from .options import EngineOption, number_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,10 +34,8 @@ def bench(
     engine: EngineOption = "actors",
     threads: Annotated[
         int | None,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number("--threads", 1),
-            help="How many scheduling threads the engine `threads` has; by default two.",
+        number_option(
+            "--threads", "How many scheduling threads the engine `threads` has; by default two.", at_least=1
         ),
     ] = None,
     all_engines: Annotated[bool, typer.Option("--all-engines", help="Run on every engine.")] = False,
@@ -45,11 +43,7 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of tables.")] = False,
     repeat: Annotated[
         int,
-        typer.Option(
-            metavar="NUMBER",
-            parser=whole_number("--repeat", 1),
-            help="Run each so often, and report the run in the middle.",
-        ),
+        number_option("--repeat", "Run each so often, and report the run in the middle.", at_least=1),
     ] = 1,
 ) -> None:
     """Measure how fast the scheduler is on this machine."""

@@ -14,12 +14,7 @@ from ..scheduler.engine_names import engine_named
 from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ..terminal.standard_output import write_line
 from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
-from .options import (
-    AsJsonOption,
-    EngineOption,
-    ThreadsOption,
-    UsersOption,
-)
+from .options import AsJsonOption, EngineOption, ThreadsOption, UsersOption, value_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,16 +39,14 @@ def compare(
     b: Annotated[Path, typer.Argument(metavar="B", help="The queues as they could be.")],
     input_path: Annotated[
         Path,
-        typer.Option(
-            "--input", "-i", metavar="FILE", help="What runs under both: any input of `licorne simulate`."
-        ),
+        value_option("--input", "FILE", "What runs under both: any input of `licorne simulate`.", short="-i"),
     ],
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(
+        value_option(
             "--fail-if",
-            metavar="CONDITION",
-            help="End with status 1 if this holds, such as 'p95 wait of root.prod > 5m'; may be repeated.",
+            "CONDITION",
+            "End with status 1 if this holds, such as 'p95 wait of root.prod > 5m'; may be repeated.",
         ),
     ] = None,
     why: Annotated[
@@ -63,10 +56,7 @@ def compare(
             help="Say why the first decision differs, by which settings, and what follows: more runs.",
         ),
     ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write it as one page."),
-    ] = None,
+    html: Annotated[Path | None, value_option("--html", "FILE", "Write it as one page.")] = None,
     engine: EngineOption = "direct",
     threads: ThreadsOption = None,
     users: UsersOption = None,

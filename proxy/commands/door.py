@@ -8,8 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from ...model.errors import LicorneError
 from ..process_settings import prepare_process
 from ..terminal.bad_input import ends_on
@@ -30,6 +28,7 @@ from .options import (
     TlsCertOption,
     TlsKeyOption,
     UsageFileOption,
+    value_option,
 )
 from .serve import check_installed, nothing, rest_settings, run_server, server_settings, usage_before
 
@@ -47,47 +46,34 @@ def door(
     *,
     config: ServedConfigOption = None,
     launcher: Annotated[
-        str, typer.Option("--launcher", metavar="NAME", help=f"What starts workers: {', '.join(LAUNCHERS)}.")
+        str, value_option("--launcher", "NAME", f"What starts workers: {', '.join(LAUNCHERS)}.")
     ] = "local",
     workers: Annotated[
         str,
-        typer.Option(
-            "--workers",
-            metavar="PARTITION=HOST:PORT,...",
-            help="Where the workers listen (launcher fixed).",
-        ),
+        value_option("--workers", "PARTITION=HOST:PORT,...", "Where the workers listen (launcher fixed)."),
     ] = "",
     worker_options: Annotated[
         str,
-        typer.Option(
+        value_option(
             "--worker-options",
-            metavar="TEXT",
-            help="Options of `licorne serve` for each worker that is started, such as '--engine threads'.",
+            "TEXT",
+            "Options of `licorne serve` for each worker that is started, such as '--engine threads'.",
         ),
     ] = "",
     ray_address: Annotated[
-        str,
-        typer.Option(
-            "--ray-address",
-            metavar="HOST:PORT",
-            help="The head of Ray; auto: that of this machine.",
-        ),
+        str, value_option("--ray-address", "HOST:PORT", "The head of Ray; auto: that of this machine.")
     ] = "auto",
     worker_token: Annotated[
-        Path | None,
-        typer.Option("--worker-token", metavar="FILE", help="The bearer token that workers want."),
+        Path | None, value_option("--worker-token", "FILE", "The bearer token that workers want.")
     ] = None,
     worker_ca: Annotated[
-        Path | None,
-        typer.Option("--worker-ca", metavar="FILE", help="Who vouches for workers (PEM); TLS is used then."),
+        Path | None, value_option("--worker-ca", "FILE", "Who vouches for workers (PEM); TLS is used then.")
     ] = None,
     worker_cert: Annotated[
-        Path | None,
-        typer.Option("--worker-cert", metavar="FILE", help="The certificate that workers are shown (PEM)."),
+        Path | None, value_option("--worker-cert", "FILE", "The certificate that workers are shown (PEM).")
     ] = None,
     worker_key: Annotated[
-        Path | None,
-        typer.Option("--worker-key", metavar="FILE", help="The key of that certificate (PEM)."),
+        Path | None, value_option("--worker-key", "FILE", "The key of that certificate (PEM).")
     ] = None,
     address: AddressOption = "127.0.0.1:3333",
     rest_address: RestAddressOption = "127.0.0.1:9080",

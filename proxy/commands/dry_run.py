@@ -8,7 +8,7 @@ import typer
 
 from ...model.errors import LicorneError
 from .moment import Moment, moment_command
-from .options import whole_number
+from .options import number_option, value_option
 
 __all__ = ["dry_run"]
 
@@ -18,8 +18,7 @@ def dry_run(
     moment: Moment,
     *,
     of: Annotated[
-        str | None,
-        typer.Option("--of", metavar="APPLICATION", help="An ask of this application, no new one."),
+        str | None, value_option("--of", "APPLICATION", "An ask of this application, no new one.")
     ] = None,
     user: Annotated[str | None, typer.Option("--user", help="The user of a new application.")] = None,
     group: Annotated[
@@ -27,23 +26,13 @@ def dry_run(
     ] = None,
     queue: Annotated[str, typer.Option("--queue", help="The queue that a new application names.")] = "",
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="NAME=VALUE", help="A tag of a new application.")
+        list[str] | None, value_option("--tag", "NAME=VALUE", "A tag of a new application.")
     ] = None,
     resource: Annotated[
         list[str] | None,
-        typer.Option(
-            "--resource", "-r", metavar="TYPE=QUANTITY", help="What an ask wants, such as vcore=500m."
-        ),
+        value_option("--resource", "TYPE=QUANTITY", "What an ask wants, such as vcore=500m.", short="-r"),
     ] = None,
-    priority: Annotated[
-        int,
-        typer.Option(
-            "--priority",
-            metavar="NUMBER",
-            parser=whole_number("--priority"),
-            help="The priority of the ask.",
-        ),
-    ] = 0,
+    priority: Annotated[int, number_option("--priority", "The priority of the ask.")] = 0,
     required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .moment import Moment, moment_command
+from .options import value_option
 
 if TYPE_CHECKING:
     from ...model.explanation import Explanation
@@ -20,7 +21,7 @@ def explain(
     moment: Moment,
     application: Annotated[str, typer.Argument(metavar="APPLICATION", help="The id of an application.")],
     *,
-    ask: Annotated[str | None, typer.Option("--ask", metavar="KEY", help="Explain this ask alone.")] = None,
+    ask: Annotated[str | None, value_option("--ask", "KEY", "Explain this ask alone.")] = None,
 ) -> None:
     """Say why an application waits: everything that blocks it, and what would have to change."""
     from ..explanation.documents import document_of

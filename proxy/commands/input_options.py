@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, final
 import typer
 
 from ...model.errors import LicorneError
-from .options import whole_number
+from .options import number_option, value_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,74 +38,49 @@ class InputSettings:
     ] = None
     csv_mapping: Annotated[
         Path | None,
-        typer.Option(
-            "--csv-mapping", metavar="FILE", help="Which columns of a CSV file of jobs mean what (.yaml)."
-        ),
+        value_option("--csv-mapping", "FILE", "Which columns of a CSV file of jobs mean what (.yaml)."),
     ] = None
     own_times: Annotated[
         bool,
         typer.Option("--own-times", help="Replay openb pods by their own times, instead of packing them."),
     ] = False
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            metavar="NUMBER",
-            parser=whole_number("--seed"),
-            help="What durations of a scenario are drawn with.",
-        ),
-    ] = 1
+    seed: Annotated[int, number_option("--seed", "What durations of a scenario are drawn with.")] = 1
     gang: Annotated[
         bool, typer.Option("--gang", help="Start each job of a log as a whole, instead of task by task.")
     ] = False
     task_processors: Annotated[
         int | None,
-        typer.Option(
+        number_option(
             "--task-processors",
-            metavar="NUMBER",
-            parser=whole_number("--task-processors", 1),
-            help="How many processors a task of a log has at most; else what its request or a node says.",
+            "How many processors a task of a log has at most; else what its request or a node says.",
+            at_least=1,
         ),
     ] = None
     estimate_factor: Annotated[
         int | None,
-        typer.Option(
+        number_option(
             "--estimate-factor",
-            metavar="NUMBER",
-            parser=whole_number("--estimate-factor", 1),
-            help="The walltime of jobs of a log without a requested time, in run times; by default none.",
+            "The walltime of jobs of a log without a requested time, in run times; by default none.",
+            at_least=1,
         ),
     ] = None
     begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="DURATION", help="Leave out jobs that are submitted before this time."
-        ),
+        str | None, value_option("--from", "DURATION", "Leave out jobs that are submitted before this time.")
     ] = None
     end: Annotated[
-        str | None,
-        typer.Option("--to", metavar="DURATION", help="Leave out jobs that are submitted from this time on."),
+        str | None, value_option("--to", "DURATION", "Leave out jobs that are submitted from this time on.")
     ] = None
     first: Annotated[
-        int | None,
-        typer.Option(
-            "--first",
-            metavar="NUMBER",
-            parser=whole_number("--first", 1),
-            help="Take so many jobs, in the order of submission.",
-        ),
+        int | None, number_option("--first", "Take so many jobs, in the order of submission.", at_least=1)
     ] = None
     scale_rate: Annotated[
-        str | None,
-        typer.Option("--scale-rate", metavar="FACTOR", help="Jobs follow each other so many times as fast."),
+        str | None, value_option("--scale-rate", "FACTOR", "Jobs follow each other so many times as fast.")
     ] = None
     scale_size: Annotated[
-        str | None,
-        typer.Option("--scale-size", metavar="FACTOR", help="Tasks ask for so many times as much."),
+        str | None, value_option("--scale-size", "FACTOR", "Tasks ask for so many times as much.")
     ] = None
     scale_nodes: Annotated[
-        str | None,
-        typer.Option("--scale-nodes", metavar="FACTOR", help="There are so many times as many nodes."),
+        str | None, value_option("--scale-nodes", "FACTOR", "There are so many times as many nodes.")
     ] = None
 
     def of(self, path: Path) -> InputOptions:

@@ -24,6 +24,7 @@ from .options import (
     NoRestOption,
     RestAddressOption,
     RestTokenOption,
+    value_option,
 )
 from .serve import check_installed, rest_settings
 
@@ -42,31 +43,25 @@ _PACKAGES: Final = ("msgspec", "urllib3")
 
 KubeconfigOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--kubeconfig", metavar="FILE", help="How to reach the cluster; inside of one it is not needed."
-    ),
+    value_option("--kubeconfig", "FILE", "How to reach the cluster; inside of one it is not needed."),
 ]
 ContextOption: TypeAlias = Annotated[
-    str | None, typer.Option("--context", metavar="NAME", help="The context in that file.")
+    str | None, value_option("--context", "NAME", "The context in that file.")
 ]
 NamespaceOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    value_option(
         "--namespace",
-        metavar="NAME",
+        "NAME",
+        "Where the configuration and the lease are; that of the credentials if not given.",
         envvar="NAMESPACE",
-        help="Where the configuration and the lease are; that of the credentials if not given.",
     ),
 ]
 SchedulerNameOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--scheduler-name", metavar="NAME", help="The pods whose schedulerName is this are scheduled."
-    ),
+    str, value_option("--scheduler-name", "NAME", "The pods whose schedulerName is this are scheduled.")
 ]
 QueuesOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="The queues if the cluster has no configuration."),
+    Path | None, value_option("--config", "FILE", "The queues if the cluster has no configuration.")
 ]
 
 kubernetes = typer.Typer(name="kubernetes", invoke_without_command=True)
@@ -91,32 +86,29 @@ def schedule_pods(
     insecure_public: InsecurePublicOption = False,
     health_address: Annotated[
         str | None,
-        typer.Option(
-            "--health-address", metavar="HOST:PORT", help="Where /livez and /readyz are answered, if at all."
-        ),
+        value_option("--health-address", "HOST:PORT", "Where /livez and /readyz are answered, if at all."),
     ] = None,
     pod_name: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--pod-name",
-            metavar="NAME",
+            "NAME",
+            "The pod that this process runs in: its label licorne.io/role says leader or standby.",
             envvar="POD_NAME",
-            help="The pod that this process runs in: its label licorne.io/role says leader or standby.",
         ),
     ] = None,
     webhook: Annotated[
         bool, typer.Option("--webhook", help="Mark new pods and check queues for the API server, too.")
     ] = False,
     webhook_address: Annotated[
-        str,
-        typer.Option("--webhook-address", metavar="HOST:PORT", help="Where the webhook listens, with TLS."),
+        str, value_option("--webhook-address", "HOST:PORT", "Where the webhook listens, with TLS.")
     ] = "0.0.0.0:8443",
     webhook_name: Annotated[
         list[str] | None,
-        typer.Option(
+        value_option(
             "--webhook-name",
-            metavar="NAME",
-            help="A further name or address that API servers call it by; may be repeated.",
+            "NAME",
+            "A further name or address that API servers call it by; may be repeated.",
         ),
     ] = None,
     engine: EngineOption = "actors",
@@ -253,7 +245,7 @@ def explain_pod(
 def dry_run_pod(
     *,
     manifest: Annotated[
-        Path, typer.Option("--filename", "-f", metavar="FILE", help="The manifest of a pod or of a workload.")
+        Path, value_option("--filename", "FILE", "The manifest of a pod or of a workload.", short="-f")
     ],
     kubeconfig: KubeconfigOption = None,
     cluster_context: ContextOption = None,

@@ -12,13 +12,7 @@ import typer
 from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
 from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
-from .options import (
-    AsJsonOption,
-    EngineOption,
-    ThreadsOption,
-    UsersOption,
-    whole_number,
-)
+from .options import AsJsonOption, EngineOption, ThreadsOption, UsersOption, number_option, value_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -92,27 +86,19 @@ def _moment(
     *,
     input_path: Annotated[
         Path,
-        typer.Option(
+        value_option(
             "--input",
-            "-i",
-            metavar="FILE",
-            help="A transcript (.jsonl), which is replayed, or what `simulate` takes, which is simulated.",
+            "FILE",
+            "A transcript (.jsonl), which is replayed, or what `simulate` takes, which is simulated.",
+            short="-i",
         ),
     ],
     at: Annotated[
         str | None,
-        typer.Option(
-            "--at", metavar="DURATION", help="Stop at this virtual time, such as 90s; else at the end."
-        ),
+        value_option("--at", "DURATION", "Stop at this virtual time, such as 90s; else at the end."),
     ] = None,
     after: Annotated[
-        int | None,
-        typer.Option(
-            "--after",
-            metavar="LINE",
-            parser=whole_number("--after"),
-            help="Stop after this line of a transcript.",
-        ),
+        int | None, number_option("--after", "Stop after this line of a transcript.", value="LINE")
     ] = None,
     partition: Annotated[
         str | None, typer.Option("--partition", help="The partition, where several have the application.")

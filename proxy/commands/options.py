@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -35,7 +35,9 @@ __all__ = [
     "UiDirOption",
     "UsageFileOption",
     "UsersOption",
+    "number_option",
     "seconds_of",
+    "value_option",
     "whole_number",
 ]
 
@@ -56,6 +58,25 @@ def whole_number(option: str, at_least: int | None = None) -> Callable[[str | in
         return number
 
     return read
+
+
+def value_option(name: str, value: str, text: str, *, short: str | None = None, **settings: Any) -> Any:
+    """Return an option that has a value, as typer takes it.
+
+    Args:
+        name: What it is called.
+        value: What its value is called in the help.
+        text: What the help says of it.
+        short: Its other name, of one letter.
+        settings: What else typer has to know.
+    """
+    names = (name,) if short is None else (name, short)
+    return typer.Option(*names, metavar=value, help=text, **settings)
+
+
+def number_option(name: str, text: str, *, at_least: int | None = None, value: str = "NUMBER") -> Any:
+    """Return an option that is a whole number, from the least one on that it may be; see `value_option`."""
+    return value_option(name, value, text, parser=whole_number(name, at_least))
 
 
 def seconds_of(option: str, text: str) -> float:
@@ -81,16 +102,14 @@ EngineOption: TypeAlias = Annotated[
 ]
 ThreadsOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(
+    number_option(
         "--threads",
-        metavar="NUMBER",
-        parser=whole_number("--threads"),
-        help="How many threads the engine `threads` has; the cycles of as many partitions run at once.",
+        "How many threads the engine `threads` has; the cycles of as many partitions run at once.",
     ),
 ]
 AsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 RestAddressOption: TypeAlias = Annotated[
-    str, typer.Option("--rest-address", metavar="HOST:PORT", help="Where the REST interface listens.")
+    str, value_option("--rest-address", "HOST:PORT", "Where the REST interface listens.")
 ]
 NoRestOption: TypeAlias = Annotated[bool, typer.Option("--no-rest", help="Serve no REST interface.")]
 TokenOption: TypeAlias = Annotated[
@@ -103,65 +122,53 @@ TokenOption: TypeAlias = Annotated[
     ),
 ]
 RestTokenOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--rest-token", metavar="FILE", help="The bearer token that readers over REST send."),
+    Path | None, value_option("--rest-token", "FILE", "The bearer token that readers over REST send.")
 ]
 InsecurePublicOption: TypeAlias = Annotated[
     bool, typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach.")
 ]
 LogFormatOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--log-format", metavar="FORMAT", help="What standard error gets: text, or json with the log."
-    ),
+    str, value_option("--log-format", "FORMAT", "What standard error gets: text, or json with the log.")
 ]
 AddressAsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the address as JSON.")]
 ServedConfigOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="The queues of resource managers that send none."),
+    Path | None, value_option("--config", "FILE", "The queues of resource managers that send none.")
 ]
 AddressOption: TypeAlias = Annotated[
-    str, typer.Option("--address", metavar="HOST:PORT", help="Where to listen; port 0: one that is free.")
+    str, value_option("--address", "HOST:PORT", "Where to listen; port 0: one that is free.")
 ]
 UiDirOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--ui-dir", metavar="DIR", help="A build of yunikorn-web, in place of the page."),
+    Path | None, value_option("--ui-dir", "DIR", "A build of yunikorn-web, in place of the page.")
 ]
 TlsCertOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate of the server (PEM).")
+    Path | None, value_option("--tls-cert", "FILE", "The certificate of the server (PEM).")
 ]
 TlsKeyOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--tls-key", metavar="FILE", help="The key of that certificate (PEM).")
+    Path | None, value_option("--tls-key", "FILE", "The key of that certificate (PEM).")
 ]
 ClientCaOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--client-ca", metavar="FILE", help="Who vouches for clients (PEM); each needs a certificate."
-    ),
+    value_option("--client-ca", "FILE", "Who vouches for clients (PEM); each needs a certificate."),
 ]
 AccessOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--access", metavar="FILE", help="Tokens and certificates that are let in (.yaml)."),
+    Path | None, value_option("--access", "FILE", "Tokens and certificates that are let in (.yaml).")
 ]
 StopAfterOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--stop-after", metavar="DURATION", help="How long a resource manager may be away, such as 5m."
-    ),
+    str, value_option("--stop-after", "DURATION", "How long a resource manager may be away, such as 5m.")
 ]
 ForgetAfterOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    value_option(
         "--forget-after",
-        metavar="DURATION",
-        help="How much later a stopped resource manager is forgotten; never unless given.",
+        "DURATION",
+        "How much later a stopped resource manager is forgotten; never unless given.",
     ),
 ]
 UsageFileOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    value_option(
         "--usage-file",
-        metavar="FILE",
-        help="Keep there what queues with a half-life have used, every 5 minutes and at the end.",
+        "FILE",
+        "Keep there what queues with a half-life have used, every 5 minutes and at the end.",
     ),
 ]

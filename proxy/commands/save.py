@@ -10,7 +10,7 @@ import typer
 from ...model.errors import LicorneError, RequestError
 from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
-from .options import TokenOption, seconds_of
+from .options import TokenOption, seconds_of, value_option
 
 __all__ = ["save"]
 
@@ -36,21 +36,15 @@ def save(
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The transcript (.jsonl) that is written.")],
     *,
-    rm: Annotated[
-        str | None, typer.Option("--rm", metavar="ID", help="Only what this resource manager has.")
-    ] = None,
+    rm: Annotated[str | None, value_option("--rm", "ID", "Only what this resource manager has.")] = None,
     token: TokenOption = None,
     ca: Annotated[
-        Path | None,
-        typer.Option("--ca", metavar="FILE", help="Who vouches for the server (PEM), with TLS."),
+        Path | None, value_option("--ca", "FILE", "Who vouches for the server (PEM), with TLS.")
     ] = None,
     timeout: Annotated[
         float,
-        typer.Option(
-            "--timeout",
-            metavar="DURATION",
-            parser=_seconds,
-            help="How long to wait for the server, and for its answer.",
+        value_option(
+            "--timeout", "DURATION", "How long to wait for the server, and for its answer.", parser=_seconds
         ),
     ] = "30s",  # type: ignore[assignment]  # typer gives it to the parser
 ) -> None:

@@ -36,6 +36,7 @@ from .options import (
     TlsKeyOption,
     UiDirOption,
     UsageFileOption,
+    value_option,
 )
 
 if TYPE_CHECKING:
@@ -89,19 +90,16 @@ def serve(
     stop_after: StopAfterOption = "5m",
     forget_after: ForgetAfterOption = None,
     record: Annotated[
-        Path | None,
-        typer.Option("--record", metavar="DIR", help="Record all that happens, in a new folder below."),
+        Path | None, value_option("--record", "DIR", "Record all that happens, in a new folder below.")
     ] = None,
     anonymize: Annotated[
         bool, typer.Option("--anonymize", help="Record pseudonyms in the place of names.")
     ] = False,
     state_dumps: Annotated[
-        Path | None,
-        typer.Option("--state-dumps", metavar="DIR", help="Write state dumps there, the last ten are kept."),
+        Path | None, value_option("--state-dumps", "DIR", "Write state dumps there, the last ten are kept.")
     ] = None,
     state_dump_interval: Annotated[
-        str,
-        typer.Option("--state-dump-interval", metavar="DURATION", help="From one state dump to the next."),
+        str, value_option("--state-dump-interval", "DURATION", "From one state dump to the next.")
     ] = "10m",
     usage_file: UsageFileOption = None,
     engine: EngineOption = "actors",

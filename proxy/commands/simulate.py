@@ -17,12 +17,7 @@ from ..scheduler.engine_names import engine_named
 from ..terminal.bad_input import INTERRUPTED, ends_on, write_error
 from ..terminal.standard_output import write_line
 from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
-from .options import (
-    AsJsonOption,
-    EngineOption,
-    ThreadsOption,
-    UsersOption,
-)
+from .options import AsJsonOption, EngineOption, ThreadsOption, UsersOption, value_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,32 +87,33 @@ def simulate_command(
         users: UsersOption = None,
         usage: Annotated[
             Path | None,
-            typer.Option(metavar="FILE", help="Begin with what `licorne serve --usage-file` has kept there."),
+            value_option("--usage", "FILE", "Begin with what `licorne serve --usage-file` has kept there."),
         ] = None,
         input_settings: InputSettings = DEFAULT_INPUT_SETTINGS,
         as_json: AsJsonOption = False,
         report_path: Annotated[
-            Path | None,
-            typer.Option("--report", metavar="FILE", help="Write figures over time as a page (HTML)."),
+            Path | None, value_option("--report", "FILE", "Write figures over time as a page (HTML).")
         ] = None,
         report_json: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Write these figures as JSON, for --compare.")
+            Path | None, value_option("--report-json", "FILE", "Write these figures as JSON, for --compare.")
         ] = None,
         report_csv: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Write these figures as CSV.")
+            Path | None, value_option("--report-csv", "FILE", "Write these figures as CSV.")
         ] = None,
         jobs_csv: Annotated[
             Path | None,
-            typer.Option(metavar="FILE", help="Write a row for each job as CSV; the report has jobs then."),
+            value_option("--jobs-csv", "FILE", "Write a row for each job as CSV; the report has jobs then."),
         ] = None,
         jobs_jsonl: Annotated[
             Path | None,
-            typer.Option(metavar="FILE", help="Write a line for each job as JSON; the report has jobs then."),
+            value_option(
+                "--jobs-jsonl", "FILE", "Write a line for each job as JSON; the report has jobs then."
+            ),
         ] = None,
         compare: Annotated[
             Path | None,
-            typer.Option(
-                metavar="FILE", help="Show figures of --report-json beside those of this run, with --report."
+            value_option(
+                "--compare", "FILE", "Show figures of --report-json beside those of this run, with --report."
             ),
         ] = None,
     ) -> None:

@@ -14,7 +14,7 @@ from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
 from ..terminal.tables import is_for_people
 from ..top.views import View
-from .options import TokenOption, seconds_of
+from .options import TokenOption, seconds_of, value_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,12 +44,11 @@ def _interval_seconds(text: str) -> float:
 def top(
     *,
     address: Annotated[
-        str, typer.Option("--address", metavar="URL", help="The REST interface of the server.")
+        str, value_option("--address", "URL", "The REST interface of the server.")
     ] = "http://127.0.0.1:9080",
     token: TokenOption = None,
     ca: Annotated[
-        Path | None,
-        typer.Option("--ca", metavar="FILE", help="Who vouches for the server (PEM), with https."),
+        Path | None, value_option("--ca", "FILE", "Who vouches for the server (PEM), with https.")
     ] = None,
     partition: Annotated[
         str | None,
@@ -58,17 +57,12 @@ def top(
     view: Annotated[View, typer.Option("--view", help="What is shown at first.")] = View.QUEUES,
     resource: Annotated[
         str | None,
-        typer.Option(
-            "--resource", metavar="TYPE", help="Whose quantities are shown; the most used one at first."
-        ),
+        value_option("--resource", "TYPE", "Whose quantities are shown; the most used one at first."),
     ] = None,
     interval: Annotated[
         float,
-        typer.Option(
-            "--interval",
-            metavar="DURATION",
-            parser=_interval_seconds,
-            help="How often it reads, such as 500ms.",
+        value_option(
+            "--interval", "DURATION", "How often it reads, such as 500ms.", parser=_interval_seconds
         ),
     ] = "2s",  # type: ignore[assignment]  # typer gives it to the parser
     once: Annotated[
