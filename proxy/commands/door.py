@@ -13,24 +13,14 @@ from ..process_settings import prepare_process
 from ..terminal.bad_input import ends_on
 from .log_output import log_format_named, log_written, reporter
 from .options import (
-    AccessOption,
     AddressAsJsonOption,
-    AddressOption,
-    ClientCaOption,
-    ForgetAfterOption,
-    InsecurePublicOption,
     LogFormatOption,
-    NoRestOption,
-    RestAddressOption,
-    RestTokenOption,
     ServedConfigOption,
-    StopAfterOption,
-    TlsCertOption,
-    TlsKeyOption,
     UsageFileOption,
     value_option,
+    with_settings,
 )
-from .serve import check_installed, nothing, rest_settings, run_server, server_settings, usage_before
+from .serve import ListeningOptions, check_installed, nothing, run_server, usage_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +32,7 @@ __all__ = ["door"]
 LAUNCHERS: Final = ("local", "fixed", "ray")
 
 
+@with_settings("listening", ListeningOptions)
 def door(
     *,
     config: ServedConfigOption = None,
@@ -75,17 +66,7 @@ def door(
     worker_key: Annotated[
         Path | None, value_option("--worker-key", "FILE", "The key of that certificate (PEM).")
     ] = None,
-    address: AddressOption = "127.0.0.1:3333",
-    rest_address: RestAddressOption = "127.0.0.1:9080",
-    rest_token: RestTokenOption = None,
-    no_rest: NoRestOption = False,
-    tls_cert: TlsCertOption = None,
-    tls_key: TlsKeyOption = None,
-    client_ca: ClientCaOption = None,
-    access: AccessOption = None,
-    insecure_public: InsecurePublicOption = False,
-    stop_after: StopAfterOption = "5m",
-    forget_after: ForgetAfterOption = None,
+    listening: ListeningOptions,
     usage_file: UsageFileOption = None,
     as_json: AddressAsJsonOption = False,
     log_format: LogFormatOption = "text",
@@ -104,27 +85,8 @@ def door(
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne door"))
-        tls = (tls_cert, tls_key, client_ca)
-        settings = server_settings(
-            config=config,
-            address=address,
-            tls=tls,
-            access=access,
-            insecure_public=insecure_public,
-            stop_after=stop_after,
-            forget_after=forget_after,
-        )
-        rest = (
-            None
-            if no_rest
-            else rest_settings(
-                rest_address,
-                tls=tls,
-                insecure_public=insecure_public,
-                token=rest_token,
-                access=settings.access,
-            )
-        )
+        settings = listening.server(config)
+        rest = listening.rest(settings.access)
         report = reporter(chosen_format, "licorne door")
         token = None if worker_token is None else read_token(worker_token)
         scheduler = Door(

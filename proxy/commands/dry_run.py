@@ -15,7 +15,6 @@ __all__ = ["dry_run"]
 
 @moment_command("licorne dry-run")
 def dry_run(
-    moment: Moment,
     *,
     of: Annotated[
         str | None, value_option("--of", "APPLICATION", "An ask of this application, no new one.")
@@ -34,6 +33,7 @@ def dry_run(
     ] = None,
     priority: Annotated[int, number_option("--priority", "The priority of the ask.")] = 0,
     required_node: Annotated[str, typer.Option("--required-node", help="The one node for the ask.")] = "",
+    moment: Moment,
 ) -> None:
     """Say where a new application or ask would go: the queue by every rule tried, then the node."""
     from ..explanation.dry_run import dry_run_document, dry_run_lines, new_application, new_ask

@@ -18,10 +18,10 @@ __all__ = ["explain"]
 
 @moment_command("licorne explain")
 def explain(
-    moment: Moment,
     application: Annotated[str, typer.Argument(metavar="APPLICATION", help="The id of an application.")],
     *,
     ask: Annotated[str | None, value_option("--ask", "KEY", "Explain this ask alone.")] = None,
+    moment: Moment,
 ) -> None:
     """Say why an application waits: everything that blocks it, and what would have to change."""
     from ..explanation.documents import document_of

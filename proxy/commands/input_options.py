@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
 from ...model.errors import LicorneError
-from .options import number_option, value_option
+from .options import number_option, value_option, with_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..simulation.workloads.inputs import InputOptions
 
 __all__ = ["DEFAULT_INPUT_SETTINGS", "InputSettings", "with_input_settings"]
 
 _FACTOR: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
-_COMMON: Final = "input_settings"
-
-T = TypeVar("T")
 
 
 @final
@@ -121,20 +115,8 @@ class InputSettings:
 DEFAULT_INPUT_SETTINGS: Final = InputSettings()
 """Nothing is said."""
 
-
-def with_input_settings(command: Callable[..., T]) -> Callable[..., T]:
-    """Return a command that has the options of `InputSettings` in place of its parameter `input_settings`."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())
-    common = list(inspect.signature(InputSettings, eval_str=True).parameters.values())
-    place = [each.name for each in own].index(_COMMON)
-
-    def run(**values: Any) -> T:  # Typer has read them as the signature says.
-        settings = InputSettings(**{each.name: values.pop(each.name) for each in common})
-        return command(**values, input_settings=settings)
-
-    run.__doc__ = command.__doc__
-    run.__signature__ = inspect.Signature([*own[:place], *common, *own[place + 1 :]])  # type: ignore[attr-defined] # typer reads it
-    return run
+with_input_settings: Final = with_settings("input_settings", InputSettings)
+"""Gives a command the options of `InputSettings` in place of its parameter `input_settings`."""
 
 
 def _time_ns(option: str, text: str | None) -> int | None:

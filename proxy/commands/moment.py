@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, final
+from typing import TYPE_CHECKING, Annotated, TypeVar, final
 
 import typer
 
 from ...model.errors import LicorneError
 from ..terminal.bad_input import ends_on
 from .input_options import DEFAULT_INPUT_SETTINGS, InputSettings, with_input_settings
-from .options import AsJsonOption, EngineOption, ThreadsOption, UsersOption, number_option, value_option
+from .options import (
+    AsJsonOption,
+    EngineOption,
+    ThreadsOption,
+    UsersOption,
+    number_option,
+    value_option,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Moment", "moment_command"]
 
 T = TypeVar("T")
-Own = ParamSpec("Own")
 
 
 @final
@@ -56,29 +62,14 @@ class Moment:
                 print_lines(played_input, lines_of(answer, played_input.where))
 
 
-def moment_command(
-    who: str,
-) -> Callable[[Callable[Concatenate[Moment, Own], None]], Callable[..., None]]:
-    """Return a decorator: the command has the options of a moment besides its own, and is given the moment.
+def moment_command(who: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator: the command has the options of a moment in place of its parameter `moment`.
 
     Args:
         who: What an error begins with: the name of the command.
     """
-
-    def decorated(command: Callable[Concatenate[Moment, Own], None]) -> Callable[..., None]:
-        _, *own = inspect.signature(command, eval_str=True).parameters.values()
-        common = inspect.signature(_moment, eval_str=True).parameters.values()
-
-        def run(**values: Any) -> None:  # Typer has read them as the signature says.
-            with ends_on(LicorneError, who):
-                moment = _moment(**{each.name: values.pop(each.name) for each in common})
-                command(moment, **values)  # type: ignore[call-arg] # likewise
-
-        run.__doc__ = command.__doc__
-        run.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined] # typer reads it
-        return run
-
-    return decorated
+    with_moment = with_settings("moment", _moment)
+    return lambda command: ends_on(LicorneError, who)(with_moment(command))
 
 
 @with_input_settings

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 import typer
 
@@ -14,32 +15,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "AccessOption",
     "AddressAsJsonOption",
-    "AddressOption",
     "AsJsonOption",
-    "ClientCaOption",
     "EngineOption",
-    "ForgetAfterOption",
     "InsecurePublicOption",
     "LogFormatOption",
     "NoRestOption",
     "RestAddressOption",
     "RestTokenOption",
     "ServedConfigOption",
-    "StopAfterOption",
     "ThreadsOption",
-    "TlsCertOption",
-    "TlsKeyOption",
     "TokenOption",
-    "UiDirOption",
     "UsageFileOption",
     "UsersOption",
     "number_option",
     "seconds_of",
     "value_option",
     "whole_number",
+    "with_settings",
 ]
+
+T = TypeVar("T")
 
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
@@ -77,6 +73,32 @@ def value_option(name: str, value: str, text: str, *, short: str | None = None, 
 def number_option(name: str, text: str, *, at_least: int | None = None, value: str = "NUMBER") -> Any:
     """Return an option that is a whole number, from the least one on that it may be; see `value_option`."""
     return value_option(name, value, text, parser=whole_number(name, at_least))
+
+
+def with_settings(
+    parameter: str, settings: Callable[..., object]
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Return a decorator: the command has the options of the settings in place of one of its parameters.
+
+    Args:
+        parameter: The name of that parameter.
+        settings: Makes the settings: each of its own parameters is an option.
+    """
+
+    def decorated(command: Callable[..., T]) -> Callable[..., T]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())
+        common = list(inspect.signature(settings, eval_str=True).parameters.values())
+        place = [each.name for each in own].index(parameter)
+
+        def run(**values: Any) -> T:  # Typer has read them as the signature says.
+            made = settings(**{each.name: values.pop(each.name) for each in common})
+            return command(**values, **{parameter: made})
+
+        run.__doc__ = command.__doc__
+        run.__signature__ = inspect.Signature([*own[:place], *common, *own[place + 1 :]])  # type: ignore[attr-defined] # typer reads it
+        return run
+
+    return decorated
 
 
 def seconds_of(option: str, text: str) -> float:
@@ -133,36 +155,6 @@ LogFormatOption: TypeAlias = Annotated[
 AddressAsJsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the address as JSON.")]
 ServedConfigOption: TypeAlias = Annotated[
     Path | None, value_option("--config", "FILE", "The queues of resource managers that send none.")
-]
-AddressOption: TypeAlias = Annotated[
-    str, value_option("--address", "HOST:PORT", "Where to listen; port 0: one that is free.")
-]
-UiDirOption: TypeAlias = Annotated[
-    Path | None, value_option("--ui-dir", "DIR", "A build of yunikorn-web, in place of the page.")
-]
-TlsCertOption: TypeAlias = Annotated[
-    Path | None, value_option("--tls-cert", "FILE", "The certificate of the server (PEM).")
-]
-TlsKeyOption: TypeAlias = Annotated[
-    Path | None, value_option("--tls-key", "FILE", "The key of that certificate (PEM).")
-]
-ClientCaOption: TypeAlias = Annotated[
-    Path | None,
-    value_option("--client-ca", "FILE", "Who vouches for clients (PEM); each needs a certificate."),
-]
-AccessOption: TypeAlias = Annotated[
-    Path | None, value_option("--access", "FILE", "Tokens and certificates that are let in (.yaml).")
-]
-StopAfterOption: TypeAlias = Annotated[
-    str, value_option("--stop-after", "DURATION", "How long a resource manager may be away, such as 5m.")
-]
-ForgetAfterOption: TypeAlias = Annotated[
-    str | None,
-    value_option(
-        "--forget-after",
-        "DURATION",
-        "How much later a stopped resource manager is forgotten; never unless given.",
-    ),
 ]
 UsageFileOption: TypeAlias = Annotated[
     Path | None,

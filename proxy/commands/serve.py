@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol, final
 
 import typer
 
@@ -18,25 +19,18 @@ from ..terminal.bad_input import ends_on
 from ..terminal.standard_output import write_line
 from .log_output import log_format_named, log_written, reporter
 from .options import (
-    AccessOption,
     AddressAsJsonOption,
-    AddressOption,
-    ClientCaOption,
     EngineOption,
-    ForgetAfterOption,
     InsecurePublicOption,
     LogFormatOption,
     NoRestOption,
     RestAddressOption,
     RestTokenOption,
     ServedConfigOption,
-    StopAfterOption,
     ThreadsOption,
-    TlsCertOption,
-    TlsKeyOption,
-    UiDirOption,
     UsageFileOption,
     value_option,
+    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -50,13 +44,13 @@ if TYPE_CHECKING:
     from ..server.server import ServerSettings
 
 __all__ = [
+    "ListeningOptions",
     "Readers",
     "check_installed",
     "nothing",
     "rest_settings",
     "run_server",
     "serve",
-    "server_settings",
     "usage_before",
 ]
 
@@ -74,21 +68,98 @@ class Readers(AbstractContextManager[object], Protocol):
         """Take no new connections, and let requests that are under way end; returns at once."""
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListeningOptions:
+    """Where a server listens, and who may use it, as it was said: each field is an option."""
+
+    address: Annotated[
+        str, value_option("--address", "HOST:PORT", "Where to listen; port 0: one that is free.")
+    ] = "127.0.0.1:3333"
+    rest_address: RestAddressOption = "127.0.0.1:9080"
+    rest_token: RestTokenOption = None
+    no_rest: NoRestOption = False
+    tls_cert: Annotated[
+        Path | None, value_option("--tls-cert", "FILE", "The certificate of the server (PEM).")
+    ] = None
+    tls_key: Annotated[
+        Path | None, value_option("--tls-key", "FILE", "The key of that certificate (PEM).")
+    ] = None
+    client_ca: Annotated[
+        Path | None,
+        value_option("--client-ca", "FILE", "Who vouches for clients (PEM); each needs a certificate."),
+    ] = None
+    access: Annotated[
+        Path | None, value_option("--access", "FILE", "Tokens and certificates that are let in (.yaml).")
+    ] = None
+    insecure_public: InsecurePublicOption = False
+    stop_after: Annotated[
+        str, value_option("--stop-after", "DURATION", "How long a resource manager may be away, such as 5m.")
+    ] = "5m"
+    forget_after: Annotated[
+        str | None,
+        value_option(
+            "--forget-after",
+            "DURATION",
+            "How much later a stopped resource manager is forgotten; never unless given.",
+        ),
+    ] = None
+
+    def server(self, config: Path | None) -> ServerSettings:
+        """Return how to listen for resource managers; those that send no queues get those of the file.
+
+        Raises:
+            LicorneError: An option cannot be used; the text quotes it.
+        """
+        from ..server.access import AccessRules, read_access_rules
+        from ..server.addresses import read_address
+        from ..server.configuration_file import ConfigurationFile
+        from ..server.server import ServerSettings
+        from ..server.tls import server_credentials
+
+        stop_after_seconds = _seconds("--stop-after", self.stop_after)
+        forget_after_seconds = (
+            None if self.forget_after is None else _seconds("--forget-after", self.forget_after)
+        )
+        where = read_address(self.address)
+        credentials = server_credentials(self.tls_cert, self.tls_key, self.client_ca)
+        _check_reach(where, protected=credentials is not None or self.insecure_public)
+        rules = AccessRules() if self.access is None else read_access_rules(self.access)
+        if rules.has_certificates and self.client_ca is None:
+            raise LicorneError(
+                f"{self.access}: its certificates need --client-ca: nothing else vouches for them"
+            )
+        return ServerSettings(
+            address=where,
+            credentials=credentials,
+            access=rules,
+            configuration=None if config is None else ConfigurationFile(config),
+            stop_after_seconds=stop_after_seconds,
+            forget_after_seconds=forget_after_seconds,
+        )
+
+    def rest(self, access: AccessRules, ui_dir: Path | None = None) -> RestSettings | None:
+        """Return how the REST interface listens, `None` if there is none; see `rest_settings`."""
+        if self.no_rest:
+            return None
+        return rest_settings(
+            self.rest_address,
+            tls=(self.tls_cert, self.tls_key, self.client_ca),
+            insecure_public=self.insecure_public,
+            token=self.rest_token,
+            access=access,
+            ui_dir=ui_dir,
+        )
+
+
+@with_settings("listening", ListeningOptions)
 def serve(
     *,
     config: ServedConfigOption = None,
-    address: AddressOption = "127.0.0.1:3333",
-    rest_address: RestAddressOption = "127.0.0.1:9080",
-    rest_token: RestTokenOption = None,
-    ui_dir: UiDirOption = None,
-    no_rest: NoRestOption = False,
-    tls_cert: TlsCertOption = None,
-    tls_key: TlsKeyOption = None,
-    client_ca: ClientCaOption = None,
-    access: AccessOption = None,
-    insecure_public: InsecurePublicOption = False,
-    stop_after: StopAfterOption = "5m",
-    forget_after: ForgetAfterOption = None,
+    listening: ListeningOptions,
+    ui_dir: Annotated[
+        Path | None, value_option("--ui-dir", "DIR", "A build of yunikorn-web, in place of the page.")
+    ] = None,
     record: Annotated[
         Path | None, value_option("--record", "DIR", "Record all that happens, in a new folder below.")
     ] = None,
@@ -123,27 +194,8 @@ def serve(
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne serve"))
-        settings = server_settings(
-            config=config,
-            address=address,
-            tls=(tls_cert, tls_key, client_ca),
-            access=access,
-            insecure_public=insecure_public,
-            stop_after=stop_after,
-            forget_after=forget_after,
-        )
-        rest = (
-            None
-            if no_rest
-            else rest_settings(
-                rest_address,
-                tls=(tls_cert, tls_key, client_ca),
-                insecure_public=insecure_public,
-                token=rest_token,
-                access=settings.access,
-                ui_dir=ui_dir,
-            )
-        )
+        settings = listening.server(config)
+        rest = listening.rest(settings.access, ui_dir)
         recording = _recording(record, anonymize=anonymize)
         interval_seconds = parse_duration_ns(state_dump_interval) / 1e9
         report = reporter(chosen_format, "licorne serve")
@@ -302,45 +354,6 @@ def check_installed(extra: str, *names: str) -> None:
     missing = [name for name in (*of_server, *names) if find_spec(name) is None]
     if missing:
         raise LicorneError(f"{', '.join(missing)} is not installed: pip install 'licorne[{extra}]'")
-
-
-def server_settings(
-    *,
-    config: Path | None,
-    address: str,
-    tls: tuple[Path | None, Path | None, Path | None],
-    access: Path | None,
-    insecure_public: bool,
-    stop_after: str,
-    forget_after: str | None,
-) -> ServerSettings:
-    """Return how to listen.
-
-    Raises:
-        LicorneError: An option cannot be used; the text quotes it.
-    """
-    from ..server.access import AccessRules, read_access_rules
-    from ..server.addresses import read_address
-    from ..server.configuration_file import ConfigurationFile
-    from ..server.server import ServerSettings
-    from ..server.tls import server_credentials
-
-    stop_after_seconds = _seconds("--stop-after", stop_after)
-    forget_after_seconds = None if forget_after is None else _seconds("--forget-after", forget_after)
-    where = read_address(address)
-    credentials = server_credentials(*tls)
-    _check_reach(where, protected=credentials is not None or insecure_public)
-    rules = AccessRules() if access is None else read_access_rules(access)
-    if rules.has_certificates and tls[2] is None:
-        raise LicorneError(f"{access}: its certificates need --client-ca: nothing else vouches for them")
-    return ServerSettings(
-        address=where,
-        credentials=credentials,
-        access=rules,
-        configuration=None if config is None else ConfigurationFile(config),
-        stop_after_seconds=stop_after_seconds,
-        forget_after_seconds=forget_after_seconds,
-    )
 
 
 def _seconds(option: str, text: str) -> float:
