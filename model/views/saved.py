@@ -1,4 +1,4 @@
-"""What a partition has, copied in one turn of it: what a saved moment is made of."""
+"""What a partition has, and what was used in it, copied in one turn: a saved moment and a usage file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from ..applications.views import ShownApplication
 from ..nodes.node import NodeFacts
+from ..queues.use_order import KeptUse
+from ..queues.users import path_of_user
 from ..state.partition_state import PartitionState
 from ..values.messages import ApplicationSubmission
 
-__all__ = ["SavedApplication", "SavedPartition", "saved_partition"]
+__all__ = ["SavedApplication", "SavedPartition", "saved_partition", "use_to_keep"]
 
 
 class SavedApplication(NamedTuple):
@@ -45,3 +47,16 @@ def saved_partition(state: PartitionState) -> SavedPartition:
             if entry.submission is not None
         ),
     )
+
+
+def use_to_keep(state: PartitionState) -> KeptUse:
+    """Return the decayed use of all queues and users, also of those that are gone."""
+    uses = dict(state.tree.root.departed.items())
+    for queue in state.tree:
+        if queue.decayed is not None:
+            uses[queue.path] = queue.decayed
+        users = queue.entries.users
+        for name, place in () if users is None else users.places.items():
+            if place.decayed is not None:
+                uses[path_of_user(queue, name)] = place.decayed
+    return KeptUse(state.now_ns(), {path: use for path, use in sorted(uses.items()) if use.types})

@@ -6,7 +6,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Self, final
 from urllib.parse import urlencode
 
@@ -16,11 +16,38 @@ from .credentials import Credentials
 from .errors import ApiError, ApiUnreachable
 from .identities import Secret
 from .line_stream import LineStream
-from .rate_limit import TokenBucket
 
-__all__ = ["ApiClient", "backoff_seconds"]
+__all__ = ["ApiClient", "TokenBucket", "backoff_seconds"]
 
 _BACKOFF_SECONDS: Final = (0.1, 5.0)
+
+
+@final
+class TokenBucket:
+    """A bucket of tokens. Each request takes one, and waits until the bucket would have had it.
+
+    Args:
+        per_second: How many tokens come in a second.
+        capacity: How many there are at most, and at the beginning.
+        now: The clock, seconds.
+    """
+
+    def __init__(self, per_second: float, capacity: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._capacity = capacity
+        self._now = now
+        self._lock = threading.Lock()
+        self._tokens = float(capacity)
+        self._filled_at = now()
+
+    def take(self) -> float:
+        """Take a token, and return how many seconds the caller waits before it makes its request."""
+        with self._lock:
+            now = self._now()
+            filled = self._tokens + (now - self._filled_at) * self._per_second
+            self._tokens = min(float(self._capacity), filled) - 1.0
+            self._filled_at = now
+            return max(0.0, -self._tokens / self._per_second)
 
 
 def backoff_seconds(failures: int, limits: tuple[float, float] = _BACKOFF_SECONDS) -> float:

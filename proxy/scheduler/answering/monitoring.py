@@ -12,7 +12,7 @@ from ....model.partition import Partition
 from ....model.queues.use_order import KeptUse
 from ....model.values.documents import Document, Json
 from ....model.views.figures import PartitionFigures, partition_figures
-from ....model.views.kept_use import use_to_keep
+from ....model.views.saved import use_to_keep
 from ...health.checks import AskAll, HealthChecks
 from ...health.history import History
 from ...health.report import HealthReport

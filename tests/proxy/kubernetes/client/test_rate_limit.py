@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.proxy.kubernetes.client.rate_limit import TokenBucket
+from licorne.proxy.kubernetes.client.api_client import TokenBucket
 
 CASES: Final[dict[str, tuple[list[float], list[float]]]] = {
     "what is in the bucket is not waited for": ([0, 0], [0.0, 0.0]),

@@ -10,8 +10,8 @@ from support.kubernetes.stub_clients import PODS, a_pod, client_of
 from support.kubernetes.stub_server import StubApiServer
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
-from licorne.proxy.kubernetes.running import own_pod as module
-from licorne.proxy.kubernetes.running.own_pod import ROLE_LABEL, OwnPod, PodRole
+from licorne.proxy.kubernetes.running import service as module
+from licorne.proxy.kubernetes.running.service import ROLE_LABEL, OwnPod, PodRole
 
 SECONDS = 10
 
