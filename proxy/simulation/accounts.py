@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from .usage import StepFunction, sum_of
 
 if TYPE_CHECKING:
     from ..scheduler.answering.asking import QueueAndUser
 
-__all__ = ["Account", "Accounts", "Owner", "Remarks", "Tally"]
+__all__ = ["COUNTS", "Account", "Accounts", "Owner", "Remarks", "Tally"]
+
+COUNTS: Final = (
+    *("submitted", "placed", "waiting", "running", "completed", "rejected", "withdrawn", "preempted"),
+)
+"""What is counted of work, in the order of reports: a field of `Tally` each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +64,8 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the counts of another tally, which does not change."""
-        self.submitted += other.submitted
-        self.placed += other.placed
-        self.waiting += other.waiting
-        self.running += other.running
-        self.completed += other.completed
-        self.rejected += other.rejected
-        self.withdrawn += other.withdrawn
-        self.preempted += other.preempted
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.lost.update(other.lost)
         self.waits_ns += other.waits_ns
         self.slowdowns += other.slowdowns

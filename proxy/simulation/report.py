@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .accounts import Owner, Tally
+from .accounts import COUNTS, Owner, Tally
 from .driver import RunResult
 from .record import SimulationRecord
 from .usage import StepFunction, permille, permille_by_interval, sum_of
@@ -189,14 +189,7 @@ def _counted(counts: Mapping[str, int]) -> tuple[InputNote, ...]:
 def _tally_report(tallies: list[Tally], capacity: Mapping[str, StepFunction], end_ns: int) -> TallyReport:
     """Add up some tallies."""
     return TallyReport(
-        submitted=sum(tally.submitted for tally in tallies),
-        placed=sum(tally.placed for tally in tallies),
-        waiting=sum(tally.waiting for tally in tallies),
-        running=sum(tally.running for tally in tallies),
-        completed=sum(tally.completed for tally in tallies),
-        rejected=sum(tally.rejected for tally in tallies),
-        withdrawn=sum(tally.withdrawn for tally in tallies),
-        preempted=sum(tally.preempted for tally in tallies),
+        **{name: sum(getattr(tally, name) for tally in tallies) for name in COUNTS},
         lost=_lost(tallies),
         waits=_wait_times(sorted(wait for tally in tallies for wait in tally.waits_ns)),
         utilization=tuple(
@@ -277,14 +270,7 @@ def _tallies_document(kind: str, tallies: Mapping[str, TallyReport]) -> JsonDocu
 def _tally_document(tally: TallyReport) -> dict[str, JsonDocument]:
     """Return one tally."""
     return {
-        "submitted": tally.submitted,
-        "placed": tally.placed,
-        "waiting": tally.waiting,
-        "running": tally.running,
-        "completed": tally.completed,
-        "rejected": tally.rejected,
-        "withdrawn": tally.withdrawn,
-        "preempted": tally.preempted,
+        **{name: getattr(tally, name) for name in COUNTS},
         **({"lost": dict(tally.lost)} if tally.lost else {}),
         "wait_ns": _waits_document(tally.waits),
         "utilization": {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple, final
 
-from ..accounts import Tally
+from ..accounts import COUNTS, Tally
 from ..record import SimulationRecord
+from ..report import nearest_rank
 from ..usage import permille
 from .decayed_fairness import WeighedQueue, decayed_fairness
 from .figures import (
@@ -21,7 +22,6 @@ from .figures import (
     NodeFigures,
     PreemptionCount,
     PreemptionFigures,
-    PreemptionListed,
     QueueFigures,
     RunFigures,
     SlowdownFigures,
@@ -264,9 +264,8 @@ def _add(sums: dict[str, list[int]], name: str, means: list[int]) -> None:
 
 def _counts(tallies: Iterable[Tally]) -> CountFigures:
     """Return what became of all tasks."""
-    names = CountFigures.model_fields
     together = list(tallies)
-    return CountFigures(**{name: sum(getattr(tally, name) for tally in together) for name in names})
+    return CountFigures(**{name: sum(getattr(tally, name) for tally in together) for name in COUNTS})
 
 
 def _slowdown(tallies: Iterable[Tally]) -> SlowdownFigures | None:
@@ -274,14 +273,9 @@ def _slowdown(tallies: Iterable[Tally]) -> SlowdownFigures | None:
     ordered = sorted(one for tally in tallies for one in tally.slowdowns)
     if not ordered:
         return None
-    p50, p90 = (_rank(ordered, percent) for percent in (50, 90))
+    p50, p90 = (nearest_rank(ordered, percent) for percent in (50, 90))
     mean = sum(ordered) // len(ordered)
     return SlowdownFigures(count=len(ordered), mean=mean, p50=p50, p90=p90, max=ordered[-1])
-
-
-def _rank(ordered: Sequence[int], percent: int) -> int:
-    """Return the smallest value that at least so many percent do not exceed."""
-    return ordered[(len(ordered) * percent + 99) // 100 - 1]
 
 
 def _waits(tallies: Iterable[Tally]) -> WaitFigures | None:
@@ -292,7 +286,7 @@ def _waits(tallies: Iterable[Tally]) -> WaitFigures | None:
     classes = [0] * (len(WAIT_BOUNDS_NS) + 1)
     for wait_ns in waits_ns:
         classes[bisect_left(WAIT_BOUNDS_NS, wait_ns)] += 1
-    p50, p90, p99 = (_rank(waits_ns, percent) for percent in (50, 90, 99))
+    p50, p90, p99 = (nearest_rank(waits_ns, percent) for percent in (50, 90, 99))
     return WaitFigures(
         count=len(waits_ns),
         p50_ns=p50,
@@ -309,7 +303,7 @@ def _preemptions(series: RunSeries) -> PreemptionFigures:
     return PreemptionFigures(
         count=series.preemption_counts.total(),
         groups=tuple(PreemptionCount(**group._asdict(), count=count) for group, count in ordered),
-        listed=tuple(PreemptionListed(**asdict(one)) for one in series.preemptions),
+        listed=tuple(series.preemptions),
     )
 
 

@@ -133,7 +133,10 @@ class PreemptionCount(_Strict):
 
 
 class PreemptionListed(_Strict):
-    """One preemption; `for_...` is empty where it was for no ask, or that is not known."""
+    """One preemption: whose allocation left its node, for which ask, and why.
+
+    `for_ask` and what follows is empty where it was for no ask, or that is not known any more.
+    """
 
     at_ns: _Count
     allocation: str

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from .decayed_fairness import FairTerms
+from .figures import PreemptionListed
 from .interval_series import Intervals, IntervalSeries
 from .node_packing import NodePacking
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PREEMPTIONS_LISTED_MAX",
-    "Preemption",
     "PreemptionGroup",
     "QueueBounds",
     "RunSeries",
@@ -53,24 +52,6 @@ class PreemptionGroup(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preemption:
-    """One allocation that was taken off its node: whose it was, for which ask, and why.
-
-    `for_ask` and what follows is empty where the preemption was for no ask, or it is not known any more.
-    """
-
-    at_ns: int
-    allocation: str
-    application: str
-    queue: str
-    user: str
-    for_ask: str
-    for_application: str
-    for_queue: str
-    reason: str
-
-
 @final
 class RunSeries:
     """The series of one simulation.
@@ -93,7 +74,7 @@ class RunSeries:
         self.limits: Final[dict[str, QueueBounds]] = {}
         self.unknown_queues: Final[set[str]] = set()
         self.preemption_counts: Final[Counter[PreemptionGroup]] = Counter()
-        self.preemptions: Final[list[Preemption]] = []
+        self.preemptions: Final[list[PreemptionListed]] = []
         self._since_ns: dict[str, int] = {}
         self._known_queues: set[str] = set()
 
@@ -151,7 +132,7 @@ class RunSeries:
         self.preemption_counts[PreemptionGroup(owner.queue, for_queue, reason)] += 1
         if len(self.preemptions) < PREEMPTIONS_LISTED_MAX:
             self.preemptions.append(
-                Preemption(
+                PreemptionListed(
                     at_ns=at_ns,
                     allocation=key,
                     application=entry.application_id,
