@@ -7,8 +7,9 @@ import socket
 import threading
 import uuid
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
@@ -25,6 +26,7 @@ from .options import (
     RestAddressOption,
     RestTokenOption,
     value_option,
+    with_settings,
 )
 from .serve import check_installed, rest_settings
 
@@ -41,42 +43,68 @@ __all__ = ["kubernetes"]
 _PACKAGES: Final = ("msgspec", "urllib3")
 """What the extra `kubernetes` brings besides that of `server`."""
 
-KubeconfigOption: TypeAlias = Annotated[
-    Path | None,
-    value_option("--kubeconfig", "FILE", "How to reach the cluster; inside of one it is not needed."),
-]
-ContextOption: TypeAlias = Annotated[
-    str | None, value_option("--context", "NAME", "The context in that file.")
-]
-NamespaceOption: TypeAlias = Annotated[
-    str | None,
-    value_option(
-        "--namespace",
-        "NAME",
-        "Where the configuration and the lease are; that of the credentials if not given.",
-        envvar="NAMESPACE",
-    ),
-]
-SchedulerNameOption: TypeAlias = Annotated[
-    str, value_option("--scheduler-name", "NAME", "The pods whose schedulerName is this are scheduled.")
-]
-QueuesOption: TypeAlias = Annotated[
-    Path | None, value_option("--config", "FILE", "The queues if the cluster has no configuration.")
-]
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Which cluster is meant, and how its pods are scheduled: each field is an option."""
+
+    kubeconfig: Annotated[
+        Path | None,
+        value_option("--kubeconfig", "FILE", "How to reach the cluster; inside of one it is not needed."),
+    ] = None
+    cluster_context: Annotated[str | None, value_option("--context", "NAME", "The context in that file.")] = (
+        None
+    )
+    namespace: Annotated[
+        str | None,
+        value_option(
+            "--namespace",
+            "NAME",
+            "Where the configuration and the lease are; that of the credentials if not given.",
+            envvar="NAMESPACE",
+        ),
+    ] = None
+    scheduler_name: Annotated[
+        str, value_option("--scheduler-name", "NAME", "The pods whose schedulerName is this are scheduled.")
+    ] = "licorne"
+    config: Annotated[
+        Path | None, value_option("--config", "FILE", "The queues if the cluster has no configuration.")
+    ] = None
+
+    def read(self, *, has_lease: bool = False) -> tuple[Credentials, PodSchedulerOptions]:
+        """Return how to reach the cluster, and how its pods are scheduled.
+
+        Raises:
+            LicorneError: There are no credentials, or a file cannot be read.
+        """
+        check_installed("kubernetes", *_PACKAGES)
+        from ..files.input_files import read_text
+        from ..kubernetes.client.kubeconfig import find_credentials
+        from ..kubernetes.mapping.settings import KubernetesSettings
+        from ..kubernetes.running.coordinator import PodSchedulerOptions
+
+        credentials = find_credentials(self.kubeconfig, self.cluster_context)
+        options = PodSchedulerOptions(
+            namespace=self.namespace or credentials.namespace,
+            defaults=KubernetesSettings(scheduler_name=self.scheduler_name),
+            queues="" if self.config is None else read_text(self.config),
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            waits_for_lead=has_lease,
+        )
+        return credentials, options
+
 
 kubernetes = typer.Typer(name="kubernetes", invoke_without_command=True)
 """The command, and what it is asked besides."""
 
 
 @kubernetes.callback()
+@with_settings("cluster", ClusterOptions)
 def schedule_pods(
     context: typer.Context,
     *,
-    kubeconfig: KubeconfigOption = None,
-    cluster_context: ContextOption = None,
-    namespace: NamespaceOption = None,
-    scheduler_name: SchedulerNameOption = "licorne",
-    config: QueuesOption = None,
+    cluster: ClusterOptions,
     no_lease: Annotated[
         bool, typer.Option("--no-lease", help="Schedule without a lease: no other process may run.")
     ] = False,
@@ -134,8 +162,7 @@ def schedule_pods(
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne kubernetes"))
-        choice = _ClusterChoice(kubeconfig, cluster_context, namespace, scheduler_name, config)
-        credentials, options = choice.read(has_lease=not no_lease)
+        credentials, options = cluster.read(has_lease=not no_lease)
         rest = (
             None
             if no_rest
@@ -155,7 +182,7 @@ def schedule_pods(
                 client,
                 AdmissionServerOptions(
                     namespace=options.namespace,
-                    scheduler_name=scheduler_name,
+                    scheduler_name=cluster.scheduler_name,
                     extra_names=tuple(webhook_name or ()),
                     host=where.host,
                     port=where.port,
@@ -174,42 +201,10 @@ def schedule_pods(
                     HealthServer(health, why_stuck=service.why_stuck, why_not_ready=service.why_not_ready)
                 )
                 write_line(f"health on {health.with_port(probes.port)}", flush=True)
-            report(f"scheduling pods of {scheduler_name!r} in {credentials.server}")
+            report(f"scheduling pods of {cluster.scheduler_name!r} in {credentials.server}")
             ended.wait()
         if service.has_lost_lead:
             raise LicorneError("another process holds the lease now")
-
-
-class _ClusterChoice(NamedTuple):
-    """Which cluster is meant, and how its pods are scheduled."""
-
-    kubeconfig: Path | None
-    context: str | None
-    namespace: str | None
-    scheduler_name: str
-    config: Path | None
-
-    def read(self, *, has_lease: bool = False) -> tuple[Credentials, PodSchedulerOptions]:
-        """Return how to reach the cluster, and how its pods are scheduled.
-
-        Raises:
-            LicorneError: There are no credentials, or a file cannot be read.
-        """
-        check_installed("kubernetes", *_PACKAGES)
-        from ..files.input_files import read_text
-        from ..kubernetes.client.kubeconfig import find_credentials
-        from ..kubernetes.mapping.settings import KubernetesSettings
-        from ..kubernetes.running.coordinator import PodSchedulerOptions
-
-        credentials = find_credentials(self.kubeconfig, self.context)
-        options = PodSchedulerOptions(
-            namespace=self.namespace or credentials.namespace,
-            defaults=KubernetesSettings(scheduler_name=self.scheduler_name),
-            queues="" if self.config is None else read_text(self.config),
-            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-            waits_for_lead=has_lease,
-        )
-        return credentials, options
 
 
 def _ends_on_signals() -> threading.Event:
@@ -221,14 +216,11 @@ def _ends_on_signals() -> threading.Event:
 
 
 @kubernetes.command("explain")
+@with_settings("cluster", ClusterOptions)
 def explain_pod(
     name: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="A pod.")],
     *,
-    kubeconfig: KubeconfigOption = None,
-    cluster_context: ContextOption = None,
-    namespace: NamespaceOption = None,
-    scheduler_name: SchedulerNameOption = "licorne",
-    config: QueuesOption = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Say where a pod runs, or why it waits.
 
@@ -237,21 +229,17 @@ def explain_pod(
     with ends_on(LicorneError, "licorne kubernetes explain"):
         if name.count("/") != 1:
             raise LicorneError(f"expected NAMESPACE/NAME, not {name!r}")
-        choice = _ClusterChoice(kubeconfig, cluster_context, namespace, scheduler_name, config)
-        _print_picture(choice, lambda picture: picture.explain(name))
+        _print_picture(cluster, lambda picture: picture.explain(name))
 
 
 @kubernetes.command("dry-run")
+@with_settings("cluster", ClusterOptions)
 def dry_run_pod(
     *,
     manifest: Annotated[
         Path, value_option("--filename", "FILE", "The manifest of a pod or of a workload.", short="-f")
     ],
-    kubeconfig: KubeconfigOption = None,
-    cluster_context: ContextOption = None,
-    namespace: NamespaceOption = None,
-    scheduler_name: SchedulerNameOption = "licorne",
-    config: QueuesOption = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Say where a pod would run, or why it would wait, if it were created now. Nothing changes.
 
@@ -261,14 +249,13 @@ def dry_run_pod(
         check_installed("kubernetes", *_PACKAGES)
         from ..kubernetes.manifests import read_pod
 
-        pod = read_pod(manifest, scheduler_name)
-        choice = _ClusterChoice(kubeconfig, cluster_context, namespace, scheduler_name, config)
-        _print_picture(choice, lambda picture: picture.try_pod(pod))
+        pod = read_pod(manifest, cluster.scheduler_name)
+        _print_picture(cluster, lambda picture: picture.try_pod(pod))
 
 
-def _print_picture(choice: _ClusterChoice, ask: Callable[[ClusterPicture], Iterable[TextLine]]) -> None:
+def _print_picture(cluster: ClusterOptions, ask: Callable[[ClusterPicture], Iterable[TextLine]]) -> None:
     """Read the cluster, and print what it is asked."""
-    credentials, options = choice.read()
+    credentials, options = cluster.read()
     from ..kubernetes.client.api_client import ApiClient
     from ..kubernetes.running.picture import ClusterPicture
     from .printing import print_text_lines
