@@ -57,37 +57,36 @@ def _adopted(kind: int, permits: int, frame: FrameType | None, scope: Scope | No
     return found
 
 
-def _new(
-    scope_now: Callable[[], Scope | None], plain: type
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def hooked_by(method: Callable[..., Any]) -> Callable[..., Any]:
-        def new(cls: type, kind: int, value: int, *rest: object, **named: object) -> object:
-            permits = _adopted(kind, value, sys._getframe(2), scope_now())  # noqa: SLF001 - the caller of the guard
-            if permits is None:
-                return method(plain, kind, value, *rest, **named)
-            made = method(cls, kind, value, *rest, **named)
-            know_permits(made, permits)
-            _shared.put(made, permits)
-            return made
+def _new(scope_now: Callable[[], Scope | None], plain: type) -> Callable[..., Any]:
+    def new(
+        method: Callable[..., Any], cls: type, kind: int, value: int, *rest: object, **named: object
+    ) -> object:
+        permits = _adopted(kind, value, sys._getframe(2), scope_now())  # noqa: SLF001 - the caller of the guard
+        if permits is None:
+            return method(plain, kind, value, *rest, **named)
+        made = method(cls, kind, value, *rest, **named)
+        know_permits(made, permits)
+        _shared.put(made, permits)
+        return made
 
-        return new
-
-    return hooked_by
+    return new
 
 
-def _acquire(method: Callable[..., bool]) -> Callable[..., bool]:
-    def acquire(self: object, block: object = True, timeout: float | None = None) -> bool:  # noqa: FBT002 - as there
-        found = permits_of(self)
-        if found is None:
-            return method(self, block, timeout)
-        limit = 0.0 if not block else None if timeout is None else max(timeout, 0.0)
-        breakable = not _is_wait(sys._getframe(2))  # noqa: SLF001 - the caller of the guard
-        taken = take_permit(functools.partial(method, self), found, limit, breakable=breakable)
-        if taken:
-            _check_owner(found)
-        return taken
-
-    return acquire
+def _acquire(
+    method: Callable[..., bool],
+    self: object,
+    block: object = True,  # noqa: FBT002 - as there
+    timeout: float | None = None,
+) -> bool:
+    found = permits_of(self)
+    if found is None:
+        return method(self, block, timeout)
+    limit = 0.0 if not block else None if timeout is None else max(timeout, 0.0)
+    breakable = not _is_wait(sys._getframe(2))  # noqa: SLF001 - the caller of the guard
+    taken = take_permit(functools.partial(method, self), found, limit, breakable=breakable)
+    if taken:
+        _check_owner(found)
+    return taken
 
 
 def _is_wait(caller: FrameType) -> bool:
@@ -112,13 +111,10 @@ def _enter(acquire: Callable[[object], bool]) -> Callable[[object], bool]:
     return enter
 
 
-def _release(method: Callable[[object], None]) -> Callable[[object], None]:
-    def release(self: object) -> None:
-        note_release(self, 1)
-        forget_taken()
-        method(self)
-
-    return release
+def _release(method: Callable[[object], None], self: object) -> None:
+    note_release(self, 1)
+    forget_taken()
+    method(self)
 
 
 def _exit(release: Callable[[object], None]) -> Callable[..., None]:

@@ -175,47 +175,46 @@ def note_release(semaphore: object, times: int) -> None:
 
 
 def _init(
-    method: Callable[[threading.Semaphore, int], None], scope_now: Callable[[], Scope | None]
-) -> Callable[..., None]:
-    @functools.wraps(method)
-    def init(self: threading.Semaphore, value: int = 1) -> None:
-        method(self, value)
-        _adopt(self, sys._getframe(2), scope_now())  # noqa: SLF001 - the caller of the guard
-
-    return init
-
-
-def _acquire(method: Callable[..., bool]) -> Callable[..., bool]:
-    @functools.wraps(method)
-    def acquire(self: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        found = permits_of(self)
-        if found is None or (not blocking and timeout is not None):  # which it refuses
-            return method(self, blocking, timeout)
-        return take_permit(functools.partial(method, self), found, timeout if blocking else 0.0)
-
-    return acquire
+    scope_now: Callable[[], Scope | None],
+    method: Callable[[threading.Semaphore, int], None],
+    self: threading.Semaphore,
+    value: int = 1,
+) -> None:
+    method(self, value)
+    _adopt(self, sys._getframe(2), scope_now())  # noqa: SLF001 - the caller of the guard
 
 
-def _enter(method: Callable[..., bool]) -> Callable[..., bool]:
-    @functools.wraps(method)
-    def enter(self: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT001, FBT002 - as in threading
-        found = permits_of(self)
-        if found is None or not blocking or timeout is not None:
-            return method(self, blocking, timeout)
-        found.identity.certain = True
-        return take_permit(functools.partial(method, self), found, None)
+def _acquire(
+    method: Callable[..., bool],
+    self: threading.Semaphore,
+    blocking: bool = True,  # noqa: FBT001, FBT002 - as in threading
+    timeout: float | None = None,
+) -> bool:
+    found = permits_of(self)
+    if found is None or (not blocking and timeout is not None):  # which it refuses
+        return method(self, blocking, timeout)
+    return take_permit(functools.partial(method, self), found, timeout if blocking else 0.0)
 
-    return enter
+
+def _enter(
+    method: Callable[..., bool],
+    self: threading.Semaphore,
+    blocking: bool = True,  # noqa: FBT001, FBT002 - as in threading
+    timeout: float | None = None,
+) -> bool:
+    found = permits_of(self)
+    if found is None or not blocking or timeout is not None:
+        return method(self, blocking, timeout)
+    found.identity.certain = True
+    return take_permit(functools.partial(method, self), found, None)
 
 
-def _release(method: Callable[[threading.Semaphore, int], None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def release(self: threading.Semaphore, n: int = 1) -> None:
-        if n.__class__ is int and n > 0:
-            note_release(self, n)
-        method(self, n)
-
-    return release
+def _release(
+    method: Callable[[threading.Semaphore, int], None], self: threading.Semaphore, n: int = 1
+) -> None:
+    if n.__class__ is int and n > 0:
+        note_release(self, n)
+    method(self, n)
 
 
 def put_all(hooks: Hooks, scope_now: Callable[[], Scope | None]) -> None:
@@ -226,7 +225,7 @@ def put_all(hooks: Hooks, scope_now: Callable[[], Scope | None]) -> None:
         scope_now: returns whose locks are adopted.
     """
     one, bounded = threading.Semaphore, threading.BoundedSemaphore
-    hooks.wrap(one, "__init__", functools.partial(_init, scope_now=scope_now))
+    hooks.wrap(one, "__init__", functools.partial(_init, scope_now))
     hooks.wrap(one, "acquire", _acquire)
     hooks.wrap(one, "__enter__", _enter)
     hooks.wrap(one, "release", _release)

@@ -7,7 +7,6 @@ comes after an end is known only once the wait is over.
 from __future__ import annotations
 
 import concurrent.futures
-import functools
 import queue
 import sys
 import threading
@@ -117,16 +116,12 @@ def _noticed(end: End | None) -> None:
         end.noticed()
 
 
-def _join(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def join(self: threading.Thread, timeout: float | None = None) -> None:
-        method(self, timeout)
-        if timeout is None:
-            _awaited(_end_of(self))
-            if not _last.ends_pool:
-                _awaited_tasks(self)
-
-    return join
+def _join(method: Callable[..., None], self: threading.Thread, timeout: float | None = None) -> None:
+    method(self, timeout)
+    if timeout is None:
+        _awaited(_end_of(self))
+        if not _last.ends_pool:
+            _awaited_tasks(self)
 
 
 def _awaited_tasks(thread: threading.Thread) -> None:
@@ -134,129 +129,98 @@ def _awaited_tasks(thread: threading.Thread) -> None:
         _awaited(end)
 
 
-def _shutdown(method: Callable[..., None]) -> Callable[..., None]:
+def _shutdown(
+    method: Callable[..., None],
+    self: concurrent.futures.ThreadPoolExecutor,
+    wait: bool = True,  # noqa: FBT001, FBT002 - as in concurrent.futures
+    **named: object,
+) -> None:
     """Wrap the end of a pool, which waits for all its tasks together: which thread runs which is chance.
 
     So what is known by the end of one of its threads, before the others are waited for, does not count.
     """
-
-    @functools.wraps(method)
-    def shutdown(self: concurrent.futures.ThreadPoolExecutor, wait: bool = True, **named: object) -> None:  # noqa: FBT001, FBT002 - as in concurrent.futures
-        execution, outer = local.execution, _last.ends_pool
-        before, _last.ends_pool = execution.segment, True
+    execution, outer = local.execution, _last.ends_pool
+    before, _last.ends_pool = execution.segment, True
+    try:
+        method(self, wait, **named)
+    finally:
+        _last.ends_pool = outer
+    if wait and not outer:
+        after, execution.segment = execution.segment, before
         try:
-            method(self, wait, **named)
+            for thread in tuple(self._threads):
+                _awaited_tasks(thread)
         finally:
-            _last.ends_pool = outer
-        if wait and not outer:
-            after, execution.segment = execution.segment, before
-            try:
-                for thread in tuple(self._threads):
-                    _awaited_tasks(thread)
-            finally:
-                execution.segment = after
-
-    return shutdown
+            execution.segment = after
 
 
-def _is_alive(method: Callable[[threading.Thread], bool]) -> Callable[[threading.Thread], bool]:
-    @functools.wraps(method)
-    def is_alive(self: threading.Thread) -> bool:
-        alive = method(self)
-        if not alive:
-            _noticed(_end_of(self))
-        return alive
-
-    return is_alive
+def _is_alive(method: Callable[[threading.Thread], bool], self: threading.Thread) -> bool:
+    alive = method(self)
+    if not alive:
+        _noticed(_end_of(self))
+    return alive
 
 
-def _result(method: Callable[..., Result]) -> Callable[..., Result]:
-    @functools.wraps(method)
-    def result(self: _Future, timeout: float | None = None) -> Result:
-        try:
-            return method(self, timeout)
-        finally:
-            if timeout is None:
-                _awaited(_ends.get(self))
-
-    return result
+def _result(method: Callable[..., Result], self: _Future, timeout: float | None = None) -> Result:
+    try:
+        return method(self, timeout)
+    finally:
+        if timeout is None:
+            _awaited(_ends.get(self))
 
 
-def _done(method: Callable[[_Future], bool]) -> Callable[[_Future], bool]:
-    @functools.wraps(method)
-    def done(self: _Future) -> bool:
-        over = method(self)
-        if over:
-            _noticed(_ends.get(self))
-        return over
-
-    return done
+def _done(method: Callable[[_Future], bool], self: _Future) -> bool:
+    over = method(self)
+    if over:
+        _noticed(_ends.get(self))
+    return over
 
 
-def _resolves(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def resolves(self: _Future, *given: object, **named: object) -> None:
-        promise = _resolved(self)
-        method(self, *given, **named)
-        if promise is not None:
-            note_come(local.execution, promise.noticed)
-
-    return resolves
+def _resolves(method: Callable[..., None], self: _Future, /, *given: object, **named: object) -> None:
+    promise = _resolved(self)
+    method(self, *given, **named)
+    if promise is not None:
+        note_come(local.execution, promise.noticed)
 
 
-def _wait(function: Callable[..., Result]) -> Callable[..., Result]:
+def _wait(
+    function: Callable[..., Result],
+    fs: Iterable[_Future],
+    timeout: float | None = None,
+    return_when: str = concurrent.futures.ALL_COMPLETED,
+) -> Result:
     """Wrap `concurrent.futures.wait`: for all it is a wait for each; else it tells which are done."""
-
-    @functools.wraps(function)
-    def wait(
-        fs: Iterable[_Future],
-        timeout: float | None = None,
-        return_when: str = concurrent.futures.ALL_COMPLETED,
-    ) -> Result:
-        futures = list(fs)
-        found = function(futures, timeout, return_when)
-        whole = timeout is None and (return_when == concurrent.futures.ALL_COMPLETED or len(futures) == 1)
-        for future in found.done:  # type: ignore[attr-defined] # of the named tuple
-            (_awaited if whole else _noticed)(_ends.get(future))
-        return found
-
-    return wait
+    futures = list(fs)
+    found = function(futures, timeout, return_when)
+    whole = timeout is None and (return_when == concurrent.futures.ALL_COMPLETED or len(futures) == 1)
+    for future in found.done:  # type: ignore[attr-defined] # of the named tuple
+        (_awaited if whole else _noticed)(_ends.get(future))
+    return found
 
 
-def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., Iterator[_Future]]:
-    @functools.wraps(function)
-    def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
-        note = _awaited if timeout is None else _noticed
-        found = function(fs, timeout)
-        del fs  # As in `hand_overs`.
-        yield from passed_on(found, lambda future: note(_ends.get(future)))
-
-    return as_completed
+def _as_completed(
+    function: Callable[..., Iterator[_Future]], fs: Iterable[_Future], timeout: float | None = None
+) -> Iterator[_Future]:
+    note = _awaited if timeout is None else _noticed
+    found = function(fs, timeout)
+    del fs  # As in `hand_overs`.
+    yield from passed_on(found, lambda future: note(_ends.get(future)))
 
 
-def _notify(method: Callable[..., None]) -> Callable[..., None]:
+def _notify(method: Callable[..., None], self: threading.Condition, n: int = 1) -> None:
     """Wrap what events, queues, semaphores and all else that is made of conditions tell others by."""
-
-    @functools.wraps(method)
-    def notify(self: threading.Condition, n: int = 1) -> None:
-        if is_checked() and not _is_of_queue():
-            _note_notification(self)
-        forget_taken()
-        if _last.callback_of is not None:
-            _noticed(_ends.get(_last.callback_of))
-        method(self, n)
-
-    return notify
+    if is_checked() and not _is_of_queue():
+        _note_notification(self)
+    forget_taken()
+    if _last.callback_of is not None:
+        _noticed(_ends.get(_last.callback_of))
+    method(self, n)
 
 
-def _notify_all(method: Callable[[threading.Condition], None]) -> Callable[[threading.Condition], None]:
-    @functools.wraps(method)
-    def notify_all(self: threading.Condition) -> None:
-        if is_checked():
-            _note_notification(self)
-        method(self)
-
-    return notify_all
+def _notify_all(method: Callable[[threading.Condition], None], self: threading.Condition) -> None:
+    if is_checked():
+        _note_notification(self)
+    method(self)
 
 
 @fails_open(None)
@@ -277,34 +241,29 @@ def _own_lock(condition: threading.Condition) -> object:
     return getattr(getattr(condition, "_lock", None), "identity", None)
 
 
-def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
+def _condition_wait(
+    method: Callable[..., bool], self: threading.Condition, timeout: float | None = None
+) -> bool:
     """Wrap the wait of a condition: without a limit, for the last notification if one thread makes all."""
-
-    @functools.wraps(method)
-    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
-        notified = method(self, timeout)
-        _last.waited = True
-        if timeout is None and is_checked() and not _is_of_queue():
-            _awaited_notification(self)
-        return notified
-
-    return wait
+    notified = method(self, timeout)
+    _last.waited = True
+    if timeout is None and is_checked() and not _is_of_queue():
+        _awaited_notification(self)
+    return notified
 
 
-def _condition_wait_for(method: Callable[..., Result]) -> Callable[..., Result]:
+def _condition_wait_for(
+    method: Callable[..., Result],
+    self: threading.Condition,
+    predicate: Callable[[], object],
+    timeout: float | None = None,
+) -> Result:
     """Wrap the wait for a predicate: it counts also if the only notification there was came before."""
-
-    @functools.wraps(method)
-    def wait_for(
-        self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
-    ) -> Result:
-        _last.waited = False
-        result = method(self, predicate, timeout)
-        if timeout is None and is_checked():
-            _awaited_notification(self, came_before=not _last.waited)
-        return result
-
-    return wait_for
+    _last.waited = False
+    result = method(self, predicate, timeout)
+    if timeout is None and is_checked():
+        _awaited_notification(self, came_before=not _last.waited)
+    return result
 
 
 def _awaited_notification(condition: threading.Condition, *, came_before: bool = False) -> None:
@@ -320,25 +279,17 @@ def _is_of_queue() -> bool:
     return sys._getframe(2).f_globals.get("__name__") == queue.__name__  # noqa: SLF001 - the documented way to the caller
 
 
-def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def add_done_callback(self: _Future, fn: Callable[[_Future], object]) -> None:
-        method(self, guarded(fn, _callback))
-
-    return add_done_callback
+def _add_done_callback(method: Callable[..., None], self: _Future, fn: Callable[[_Future], object]) -> None:
+    method(self, guarded(fn, _callback))
 
 
-def _callback(fn: Callable[[_Future], object]) -> Callable[[_Future], object]:
+def _callback(fn: Callable[[_Future], object], future: _Future) -> object:
     """Wrap a callback after a task: it knows that the task is over, and may tell others."""
-
-    def callback(future: _Future) -> object:
-        outer, _last.callback_of = _last.callback_of, future
-        try:
-            return fn(future)
-        finally:
-            _last.callback_of = outer
-
-    return callback
+    outer, _last.callback_of = _last.callback_of, future
+    try:
+        return fn(future)
+    finally:
+        _last.callback_of = outer
 
 
 def _put_all() -> None:

@@ -51,13 +51,9 @@ def find() -> None:
     _find_asyncio(HOOKS)
 
 
-def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
-    @functools.wraps(method)
-    def start(self: threading.Thread) -> None:
-        find()
-        method(self)
-
-    return start
+def _start(method: Callable[[threading.Thread], None], self: threading.Thread) -> None:
+    find()
+    method(self)
 
 
 def _find_pykka() -> None:
@@ -88,37 +84,34 @@ def _find_asyncio(hooks: Hooks) -> None:
         hooks.put_late(package, "run_coroutine_threadsafe", put)
 
 
-def _call_soon_threadsafe(method: Callable[..., Result]) -> Callable[..., Result]:
-    @functools.wraps(method)
-    def call_soon_threadsafe(
-        self: asyncio.BaseEventLoop, callback: Callable[..., object], *given: object, **named: object
-    ) -> Result:
-        if not is_checked() or not callable(callback) or inspect.iscoroutinefunction(callback):
-            return method(self, callback, *given, **named)
-        execution = local.execution
-        before = execution.segment
-        next_segment(execution)
+def _call_soon_threadsafe(
+    method: Callable[..., Result],
+    self: asyncio.BaseEventLoop,
+    callback: Callable[..., object],
+    /,
+    *given: object,
+    **named: object,
+) -> Result:
+    if not is_checked() or not callable(callback) or inspect.iscoroutinefunction(callback):
+        return method(self, callback, *given, **named)
+    execution = local.execution
+    before = execution.segment
+    next_segment(execution)
 
-        @functools.wraps(callback, updated=())
-        def called(*arguments: object) -> object:
-            if local.execution is not execution:
-                next_segment(local.execution, before, "by a call that a thread left for an event loop")
-            return callback(*arguments)
+    @functools.wraps(callback, updated=())
+    def called(*arguments: object) -> object:
+        if local.execution is not execution:
+            next_segment(local.execution, before, "by a call that a thread left for an event loop")
+        return callback(*arguments)
 
-        return method(self, called, *given, **named)
-
-    return call_soon_threadsafe
+    return method(self, called, *given, **named)
 
 
 def _run_coroutine_threadsafe(
     function: Callable[..., concurrent.futures.Future[object]],
-) -> Callable[..., concurrent.futures.Future[object]]:
-    @functools.wraps(function)
-    def run_coroutine_threadsafe(
-        coro: Coroutine[object, object, object], loop: asyncio.AbstractEventLoop
-    ) -> concurrent.futures.Future[object]:
-        future = function(coro, loop)
-        note_task_of_loop(future, getattr(coro, "__qualname__", "a coroutine"), loop)
-        return future
-
-    return run_coroutine_threadsafe
+    coro: Coroutine[object, object, object],
+    loop: asyncio.AbstractEventLoop,
+) -> concurrent.futures.Future[object]:
+    future = function(coro, loop)
+    note_task_of_loop(future, getattr(coro, "__qualname__", "a coroutine"), loop)
+    return future

@@ -12,7 +12,6 @@ Each hand-over begins a new segment, so only the first of each object are noted:
 from __future__ import annotations
 
 import concurrent.futures
-import functools
 import queue
 import sys
 import threading
@@ -106,63 +105,50 @@ class _Setting:
         """What comes before it, for those that wait for it under a lock."""
 
 
-def _set(method: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
-    @functools.wraps(method)
-    def set_(self: threading.Event) -> None:
-        if is_checked():
-            execution = local.execution
-            with LATCH:
-                known = _events.get(self)
-                if known is None and not IS_SET(self):
-                    _events.put(self, _Setting(execution.segment))
-                elif known is not None and known.segment and known.segment.line != execution.serial:
-                    known.segment = None
-            if known is None:
-                next_segment(execution)
-        method(self)
-        setting = _events.get(self)
-        if setting is not None and setting.end is not None:
-            note_come(local.execution, setting.end.noticed)
-
-    return set_
+def _set(method: Callable[[threading.Event], None], self: threading.Event) -> None:
+    if is_checked():
+        execution = local.execution
+        with LATCH:
+            known = _events.get(self)
+            if known is None and not IS_SET(self):
+                _events.put(self, _Setting(execution.segment))
+            elif known is not None and known.segment and known.segment.line != execution.serial:
+                known.segment = None
+        if known is None:
+            next_segment(execution)
+    method(self)
+    setting = _events.get(self)
+    if setting is not None and setting.end is not None:
+        note_come(local.execution, setting.end.noticed)
 
 
-def _clear(method: Callable[[threading.Event], None]) -> Callable[[threading.Event], None]:
-    @functools.wraps(method)
-    def clear(self: threading.Event) -> None:
-        if is_checked():
-            _events.put(self, _Setting(None))
-        method(self)
-
-    return clear
+def _clear(method: Callable[[threading.Event], None], self: threading.Event) -> None:
+    if is_checked():
+        _events.put(self, _Setting(None))
+    method(self)
 
 
-def _wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[..., bool]:
-    @functools.wraps(method)
-    def wait(self: threading.Event, timeout: float | None = None) -> bool:
-        done = method(self, timeout)
-        known = _events.get(self) if timeout is None else None
-        if known is not None and known.segment is not None and is_checked():
-            if known.end is not None:
-                known.end.awaited()
-            next_segment(local.execution, known.segment, "by an event that is set once")
-        return done
+def _wait(
+    method: Callable[[threading.Event, float | None], bool],
+    self: threading.Event,
+    timeout: float | None = None,
+) -> bool:
+    done = method(self, timeout)
+    known = _events.get(self) if timeout is None else None
+    if known is not None and known.segment is not None and is_checked():
+        if known.end is not None:
+            known.end.awaited()
+        next_segment(local.execution, known.segment, "by an event that is set once")
+    return done
 
-    return wait
 
-
-def _is_set(method: Callable[[threading.Event], bool]) -> Callable[[threading.Event], bool]:
+def _is_set(method: Callable[[threading.Event], bool], self: threading.Event) -> bool:
     """Wrap the question whether an event is set: who knows that does not wait for it."""
-
-    @functools.wraps(method)
-    def is_set(self: threading.Event) -> bool:
-        known = _events.get(self)
-        found = method(self)
-        if found and known is not None and known.end is not None:
-            known.end.noticed()
-        return found
-
-    return is_set
+    known = _events.get(self)
+    found = method(self)
+    if found and known is not None and known.end is not None:
+        known.end.noticed()
+    return found
 
 
 # ----------------------------------------------------------------------------------------------- queues
@@ -196,70 +182,55 @@ def _items(self: queue.Queue[object]) -> _Items:
         return found
 
 
-def _put(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def put(self: queue.Queue[object], *given: object, **named: object) -> None:
-        items = _queues.get(self)
-        if (items is not None and items.over) or not is_checked():
-            method(self, *given, **named)
-            return
-        items, execution = items or _items(self), local.execution
-        if items.producer not in {None, execution.serial}:
-            items.ordered = False
-        items.producer = execution.serial
-        if items.ordered and len(items.puts) < HAND_OVERS_MAX:
-            items.puts.append(execution.segment)
-            next_segment(execution)
-        try:
-            method(self, *given, **named)
-        except queue.Full:
-            items.ordered = False
-            raise
-
-    return put
+def _put(method: Callable[..., None], self: queue.Queue[object], /, *given: object, **named: object) -> None:
+    items = _queues.get(self)
+    if (items is not None and items.over) or not is_checked():
+        method(self, *given, **named)
+        return
+    items, execution = items or _items(self), local.execution
+    if items.producer not in {None, execution.serial}:
+        items.ordered = False
+    items.producer = execution.serial
+    if items.ordered and len(items.puts) < HAND_OVERS_MAX:
+        items.puts.append(execution.segment)
+        next_segment(execution)
+    try:
+        method(self, *given, **named)
+    except queue.Full:
+        items.ordered = False
+        raise
 
 
-def _get(method: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(method)
-    def get(self: queue.Queue[object], *given: object, **named: object) -> object:
-        items, execution = _queues.get(self), local.execution
-        if (items is not None and not items.ordered) or not is_checked():
-            return method(self, *given, **named)
-        items = items or _items(self)
-        found = method(self, *given, **named)
-        count = items.gets.get(execution.serial, 0)
-        if items.ordered and count < len(items.puts):
-            items.gets[execution.serial] = count + 1
-            next_segment(execution, items.puts[count], "by a queue with one producer")
-        return found
-
-    return get
+def _get(
+    method: Callable[..., object], self: queue.Queue[object], /, *given: object, **named: object
+) -> object:
+    items, execution = _queues.get(self), local.execution
+    if (items is not None and not items.ordered) or not is_checked():
+        return method(self, *given, **named)
+    items = items or _items(self)
+    found = method(self, *given, **named)
+    count = items.gets.get(execution.serial, 0)
+    if items.ordered and count < len(items.puts):
+        items.gets[execution.serial] = count + 1
+        next_segment(execution, items.puts[count], "by a queue with one producer")
+    return found
 
 
-def _task_done(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
-    @functools.wraps(method)
-    def task_done(self: queue.Queue[object]) -> None:
-        items, execution = _queues.get(self), local.execution
-        if items is not None and not items.over and is_checked():
-            items.done[execution.serial] = execution.segment
-            next_segment(execution)
-        method(self)
-
-    return task_done
+def _task_done(method: Callable[[queue.Queue[object]], None], self: queue.Queue[object]) -> None:
+    items, execution = _queues.get(self), local.execution
+    if items is not None and not items.over and is_checked():
+        items.done[execution.serial] = execution.segment
+        next_segment(execution)
+    method(self)
 
 
-def _join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
+def _join(method: Callable[[queue.Queue[object]], None], self: queue.Queue[object]) -> None:
     """Wrap the wait for all items: the one that has put all of them comes after what was done."""
-
-    @functools.wraps(method)
-    def join(self: queue.Queue[object]) -> None:
-        method(self)
-        items, execution = _queues.get(self), local.execution
-        if items is not None and not items.over and items.producer == execution.serial and is_checked():
-            done = together(list(items.done.values()))
-            next_segment(execution, done, "by a queue of which all items are done")
-
-    return join
+    method(self)
+    items, execution = _queues.get(self), local.execution
+    if items is not None and not items.over and items.producer == execution.serial and is_checked():
+        done = together(list(items.done.values()))
+        next_segment(execution, done, "by a queue of which all items are done")
 
 
 # --------------------------------------------------------------------------------------------- barriers
@@ -275,66 +246,59 @@ class _Rounds:
         self.count = 0
 
 
-def _pass(method: Callable[[threading.Barrier, float | None], int]) -> Callable[..., int]:
-    @functools.wraps(method)
-    def wait(self: threading.Barrier, timeout: float | None = None) -> int:
-        if not is_checked():
-            return method(self, timeout)
-        execution = local.execution
-        with LATCH:
-            rounds = _barriers.get(self)
-            if rounds is None:
-                rounds = _Rounds()
-                _barriers.put(self, rounds)
-            rounds.lines.add(execution.serial)
-            mine = rounds.arrived
-            mine.append(execution.segment)
-            if len(mine) == self.parties:
-                rounds.arrived, rounds.count = [], rounds.count + 1
-            noted = rounds.count <= HAND_OVERS_MAX
-        if noted:
-            next_segment(execution)
-        place = method(self, timeout)
-        if noted and len(rounds.lines) <= self.parties == len(mine):
-            next_segment(execution, together(mine), "by a barrier")
-        return place
-
-    return wait
+def _pass(
+    method: Callable[[threading.Barrier, float | None], int],
+    self: threading.Barrier,
+    timeout: float | None = None,
+) -> int:
+    if not is_checked():
+        return method(self, timeout)
+    execution = local.execution
+    with LATCH:
+        rounds = _barriers.get(self)
+        if rounds is None:
+            rounds = _Rounds()
+            _barriers.put(self, rounds)
+        rounds.lines.add(execution.serial)
+        mine = rounds.arrived
+        mine.append(execution.segment)
+        if len(mine) == self.parties:
+            rounds.arrived, rounds.count = [], rounds.count + 1
+        noted = rounds.count <= HAND_OVERS_MAX
+    if noted:
+        next_segment(execution)
+    place = method(self, timeout)
+    if noted and len(rounds.lines) <= self.parties == len(mine):
+        next_segment(execution, together(mine), "by a barrier")
+    return place
 
 
 # ---------------------------------------------------------------------------------------------- futures
 
 
-def _wait_all(function: Callable[..., Result]) -> Callable[..., Result]:
+def _wait_all(
+    function: Callable[..., Result],
+    fs: Iterable[_Future],
+    timeout: float | None = None,
+    return_when: str = concurrent.futures.ALL_COMPLETED,
+) -> Result:
     """Wrap `concurrent.futures.wait`: all tasks come before what follows, if it waited for all."""
-
-    @functools.wraps(function)
-    def wait(
-        fs: Iterable[_Future],
-        timeout: float | None = None,
-        return_when: str = concurrent.futures.ALL_COMPLETED,
-    ) -> Result:
-        futures = list(fs)
-        done = function(futures, timeout, return_when)
-        if timeout is None and (return_when == concurrent.futures.ALL_COMPLETED or len(futures) == 1):
-            _learn(map(ends.get, futures))
-        return done
-
-    return wait
+    futures = list(fs)
+    done = function(futures, timeout, return_when)
+    if timeout is None and (return_when == concurrent.futures.ALL_COMPLETED or len(futures) == 1):
+        _learn(map(ends.get, futures))
+    return done
 
 
-def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., Iterator[_Future]]:
+def _as_completed(
+    function: Callable[..., Iterator[_Future]], fs: Iterable[_Future], timeout: float | None = None
+) -> Iterator[_Future]:
     """Wrap `as_completed`: all tasks come before what follows its end."""
-
-    @functools.wraps(function)
-    def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
-        known: list[Segment | None] = []
-        found = function(fs, timeout)
-        del fs  # The program may drop them. Without a global lock a used iterator has its list still.
-        yield from passed_on(found, lambda future: known.append(end_of(future)))
-        _learn(known)
-
-    return as_completed
+    known: list[Segment | None] = []
+    found = function(fs, timeout)
+    del fs  # The program may drop them. Without a global lock a used iterator has its list still.
+    yield from passed_on(found, lambda future: known.append(end_of(future)))
+    _learn(known)
 
 
 @fails_open(None)
@@ -344,29 +308,21 @@ def _learn(segments: Iterable[Segment | None]) -> None:
         next_segment(local.execution, together(known), "by the end of all tasks")
 
 
-def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def add_done_callback(self: _Future, fn: Callable[[_Future], object]) -> None:
-        method(self, guarded(fn, _callback))
-
-    return add_done_callback
+def _add_done_callback(method: Callable[..., None], self: _Future, fn: Callable[[_Future], object]) -> None:
+    method(self, guarded(fn, _callback))
 
 
-def _callback(fn: Callable[[_Future], object]) -> Callable[[_Future], object]:
+def _callback(fn: Callable[[_Future], object], future: _Future) -> object:
     """Wrap a callback after a task. Its thread is chance: what follows there need not be later."""
-
-    def callback(future: _Future) -> object:
-        ended, execution = end_of(future), local.execution
-        before = execution.segment
+    ended, execution = end_of(future), local.execution
+    before = execution.segment
+    if ended is not None:
+        next_segment(execution, ended, "by a callback after a task")
+    try:
+        return fn(future)
+    finally:
         if ended is not None:
-            next_segment(execution, ended, "by a callback after a task")
-        try:
-            return fn(future)
-        finally:
-            if ended is not None:
-                forget_order(execution, before)
-
-    return callback
+            forget_order(execution, before)
 
 
 def _put_all() -> None:

@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, ModuleType
-from typing import Any, Final, ParamSpec, TypeVar, cast, final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, final
 
 from ..findings.errors import LockCheckError, LockOrderWarning
 from ..holding.handlers import raised_by_handler
@@ -65,16 +65,16 @@ _calls: Final = _Calls()
 
 
 def guarded(
-    method: Callable[Given, Result], hooked_by: Callable[[Callable[Given, Result]], Callable[Given, Result]]
+    method: Callable[Given, Result], hook: Callable[Concatenate[Callable[Given, Result], Given], Result]
 ) -> Callable[Given, Result]:
-    """Return a hook for a function, so that a fault in the hook does not reach the program.
+    """Return a function with a hook around it, so that a fault in the hook does not reach the program.
 
     What the function raises, what a signal handler of the program raises, and what the policy of a session
     says are no faults. Neither is an argument that the function refuses too.
 
     Args:
         method: the function that is there.
-        hooked_by: returns the hook, given the function that it is to call.
+        hook: is called in its place, with the function to call and what that was given.
     """
     this = object()
 
@@ -91,14 +91,12 @@ def guarded(
         call.append(result)
         return result
 
-    hook = hooked_by(original)
-
     @functools.wraps(method)
     def safe(*given: Given.args, **named: Given.kwargs) -> Result:
         calls, call = _calls.stack, [this]
         calls.append(call)
         try:
-            return hook(*given, **named)
+            return hook(original, *given, **named)
         except (LockCheckError, LockOrderWarning):
             raise
         except Exception as error:
@@ -180,15 +178,14 @@ class Hooks:
         self._wanted = 0
         self._before: list[tuple[object, str, object]] = []
 
-    def wrap(self, owner: object, name: str, hooked_by: Callable[[Callable[..., Any]], object]) -> None:
-        """Replace a function or method by a hook, which a function makes around the original."""
+    def wrap(self, owner: object, name: str, hook: Callable[..., Any]) -> None:
+        """Put a hook around a function or method: it is called with the original, and what that was given."""
         original = getattr(owner, name)
-        hook = like_original(original, guarded(original, cast("Callable[..., Any]", hooked_by)))
+        hooked = like_original(original, guarded(original, hook))
         if isinstance(owner, ModuleType):
-            hook.__module__ = (
-                owner.__name__
-            )  # as which `pickle` finds it; `os.open` says that it is of another
-        self.put(owner, name, hook)
+            # As which `pickle` finds it; `os.open` says that it is of another.
+            hooked.__module__ = owner.__name__
+        self.put(owner, name, hooked)
 
     def put(self, owner: object, name: str, method: object) -> None:
         """Replace something by what is no hook, and remember what was there."""

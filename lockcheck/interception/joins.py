@@ -188,14 +188,14 @@ class _FutureWait:
         return f"{which} of {len(tasks)} results of {', '.join(names)}"
 
 
-def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def join(self: threading.Thread, timeout: float | None = None) -> None:
-        if timeout is None and IS_ALIVE(self) and self.ident != Interpreter.thread_number():
-            wait_in_slices(local.execution, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
-        method(self, timeout)
-
-    return join
+def _join(
+    method: Callable[[threading.Thread, float | None], None],
+    self: threading.Thread,
+    timeout: float | None = None,
+) -> None:
+    if timeout is None and IS_ALIVE(self) and self.ident != Interpreter.thread_number():
+        wait_in_slices(local.execution, _JoinWait(self), lambda seconds: _ended(self, seconds), -1)
+    method(self, timeout)
 
 
 def _ended(thread: threading.Thread, seconds: float) -> bool:
@@ -203,16 +203,12 @@ def _ended(thread: threading.Thread, seconds: float) -> bool:
     return not IS_ALIVE(thread)
 
 
-def _result(method: Callable[..., Result]) -> Callable[..., Result]:
-    @functools.wraps(method)
-    def result(self: _Future, timeout: float | None = None) -> Result:
-        if timeout is None:
-            _note_waits([self])
-        if timeout is None and not DONE(self):
-            wait_in_slices(local.execution, _FutureWait([self]), lambda seconds: _done(self, seconds), -1)
-        return method(self, timeout)
-
-    return result
+def _result(method: Callable[..., Result], self: _Future, timeout: float | None = None) -> Result:
+    if timeout is None:
+        _note_waits([self])
+    if timeout is None and not DONE(self):
+        wait_in_slices(local.execution, _FutureWait([self]), lambda seconds: _done(self, seconds), -1)
+    return method(self, timeout)
 
 
 def _done(future: _Future, seconds: float) -> bool:
@@ -225,26 +221,20 @@ def _done(future: _Future, seconds: float) -> bool:
     return True
 
 
-def _wait(function: Callable[..., Result]) -> Callable[..., Result]:
+def _wait(
+    function: Callable[..., Result],
+    fs: Iterable[_Future],
+    timeout: float | None = None,
+    return_when: str = ALL_COMPLETED,
+) -> Result:
     """Wrap `concurrent.futures.wait`; with `FIRST_EXCEPTION` any of the tasks may end the wait."""
-
-    @functools.wraps(function)
-    def wait(
-        fs: Iterable[_Future],
-        timeout: float | None = None,
-        return_when: str = ALL_COMPLETED,
-    ) -> Result:
-        futures = list(fs)
-        if timeout is None and futures:
-            if return_when == ALL_COMPLETED or len(futures) == 1:
-                _note_waits(futures)
-            waited = _FutureWait(futures, return_when)
-            wait_in_slices(
-                local.execution, waited, lambda seconds: _satisfied(futures, seconds, return_when), -1
-            )
-        return function(futures, timeout, return_when)
-
-    return wait
+    futures = list(fs)
+    if timeout is None and futures:
+        if return_when == ALL_COMPLETED or len(futures) == 1:
+            _note_waits(futures)
+        waited = _FutureWait(futures, return_when)
+        wait_in_slices(local.execution, waited, lambda seconds: _satisfied(futures, seconds, return_when), -1)
+    return function(futures, timeout, return_when)
 
 
 def _satisfied(futures: list[_Future], seconds: float, return_when: str) -> bool:
@@ -255,22 +245,20 @@ def _satisfied(futures: list[_Future], seconds: float, return_when: str) -> bool
     return return_when == concurrent.futures.FIRST_EXCEPTION and any(failed)
 
 
-def _as_completed(function: Callable[..., Iterator[_Future]]) -> Callable[..., Iterator[_Future]]:
-    @functools.wraps(function)
-    def as_completed(fs: Iterable[_Future], timeout: float | None = None) -> Iterator[_Future]:
-        left = set(fs)
-        del fs  # As in `hand_overs`.
-        if timeout is None:
-            _note_waits(left)
-        found = function(list(left), timeout)
-        while left:
-            if timeout is None and not any(map(DONE, left)):
-                _await_first(left)
-            one = [next(found)]
-            left.discard(one[0])
-            yield one.pop()  # the program alone has it then, and may drop it
-
-    return as_completed
+def _as_completed(
+    function: Callable[..., Iterator[_Future]], fs: Iterable[_Future], timeout: float | None = None
+) -> Iterator[_Future]:
+    left = set(fs)
+    del fs  # As in `hand_overs`.
+    if timeout is None:
+        _note_waits(left)
+    found = function(list(left), timeout)
+    while left:
+        if timeout is None and not any(map(DONE, left)):
+            _await_first(left)
+        one = [next(found)]
+        left.discard(one[0])
+        yield one.pop()  # the program alone has it then, and may drop it
 
 
 @fails_open(None)
@@ -280,35 +268,32 @@ def _await_first(left: set[_Future]) -> None:
     wait_in_slices(local.execution, waited, lambda seconds: _satisfied([*left], seconds, FIRST_COMPLETED), -1)
 
 
-def _submit(method: Callable[..., _Future]) -> Callable[..., _Future]:
-    @functools.wraps(method)
-    def submit(
-        self: concurrent.futures.ThreadPoolExecutor,
-        work: Callable[..., object],
-        /,
-        *given: object,
-        **named: object,
-    ) -> _Future:
-        execution = local.execution
-        if _here.task is not None:  # what comes after the submission is to be known
-            execution.segment = replace(execution.segment, silent=False)
-        task = _Task(name_of_work(work), self, execution.segment)
+def _submit(
+    method: Callable[..., _Future],
+    self: concurrent.futures.ThreadPoolExecutor,
+    work: Callable[..., object],
+    /,
+    *given: object,
+    **named: object,
+) -> _Future:
+    execution = local.execution
+    if _here.task is not None:  # what comes after the submission is to be known
+        execution.segment = replace(execution.segment, silent=False)
+    task = _Task(name_of_work(work), self, execution.segment)
 
-        @functools.wraps(work)
-        def run() -> object:
-            task.thread = Interpreter.thread_number()
-            outer, _here.task = _here.task, task
-            try:
-                return work(*given, **named)
-            finally:
-                _here.task = outer
-                task.over = True
+    @functools.wraps(work)
+    def run() -> object:
+        task.thread = Interpreter.thread_number()
+        outer, _here.task = _here.task, task
+        try:
+            return work(*given, **named)
+        finally:
+            _here.task = outer
+            task.over = True
 
-        future = method(self, run)
-        _tasks.put(future, task)
-        return future
-
-    return submit
+    future = method(self, run)
+    _tasks.put(future, task)
+    return future
 
 
 def _put_all() -> None:

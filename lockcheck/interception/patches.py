@@ -64,7 +64,7 @@ TASKS_MAX: Final = 10_000
 def _put_all() -> None:
     thread, future, pool = threading.Thread, concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
     for owner, name, kind in _BLOCKING:
-        HOOKS.wrap(owner, name, partial(_marked, kind=kind))
+        HOOKS.wrap(owner, name, partial(_marked, kind))
     for name in _OF_SOCKETS:
         HOOKS.wrap(socket.socket, name, _of_socket)
     HOOKS.wrap(time, "sleep", _sleep)
@@ -94,82 +94,61 @@ def started_after() -> Segment | None:
     return _starts.get(thread) if thread is not None else None
 
 
-def _marked(function: Callable[..., Result], kind: str) -> Callable[..., Result]:
+def _marked(kind: str, function: Callable[..., Result], /, *given: object, **named: object) -> Result:
     """Wrap a function that always blocks."""
-
-    @functools.wraps(function)
-    def marked(*given: object, **named: object) -> Result:
-        blocks(kind)
-        return function(*given, **named)
-
-    return marked
+    blocks(kind)
+    return function(*given, **named)
 
 
-def _signal(function: Callable[[int, object], Result]) -> Callable[[int, object], Result]:
+def _signal(function: Callable[[int, object], Result], number: int, handler: object) -> Result:
     """Wrap `signal.signal`: what was taken before may now be taken in a handler, and is looked at again."""
-
-    @functools.wraps(function)
-    def set_handler(number: int, handler: object) -> Result:
-        before = function(number, handler)
-        cut = runtime.cut_tries()
-        del cut  # keys of locks may have finalizers, which are not to run under the latch
-        return before
-
-    return set_handler
+    before = function(number, handler)
+    cut = runtime.cut_tries()
+    del cut  # keys of locks may have finalizers, which are not to run under the latch
+    return before
 
 
-def _sleep(function: Callable[[float], None]) -> Callable[[float], None]:
+def _sleep(function: Callable[[float], None], seconds: float) -> None:
     """Wrap `time.sleep`; to sleep for no time only lets others run."""
-
-    @functools.wraps(function)
-    def sleep(seconds: float) -> None:
-        if not isinstance(seconds, (int, float)) or seconds > 0:
-            blocks("sleep")
-        function(seconds)
-
-    return sleep
+    if not isinstance(seconds, (int, float)) or seconds > 0:
+        blocks("sleep")
+    function(seconds)
 
 
-def _of_socket(method: Callable[..., Result]) -> Callable[..., Result]:
-    @functools.wraps(method)
-    def call(self: socket.socket, *given: object, **named: object) -> Result:
-        if waits_with(self.gettimeout()):
-            blocks("socket")
-        return method(self, *given, **named)
-
-    return call
+def _of_socket(
+    method: Callable[..., Result], self: socket.socket, /, *given: object, **named: object
+) -> Result:
+    if waits_with(self.gettimeout()):
+        blocks("socket")
+    return method(self, *given, **named)
 
 
-def _event_wait(method: Callable[[threading.Event, float | None], bool]) -> Callable[..., bool]:
-    @functools.wraps(method)
-    def wait(self: threading.Event, timeout: float | None = None) -> bool:
-        if waits_with(timeout) and not IS_SET(self):
-            blocks("event")
-        return method(self, timeout)
+def _event_wait(
+    method: Callable[[threading.Event, float | None], bool],
+    self: threading.Event,
+    timeout: float | None = None,
+) -> bool:
+    if waits_with(timeout) and not IS_SET(self):
+        blocks("event")
+    return method(self, timeout)
 
-    return wait
 
-
-def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
+def _condition_wait(
+    method: Callable[..., bool], self: threading.Condition, timeout: float | None = None
+) -> bool:
     """Wrap the wait of a condition of `threading`, which releases its own lock and no other one."""
-
-    @functools.wraps(method)
-    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
-        _condition_blocks(self, timeout)
-        return method(self, timeout)
-
-    return wait
+    _condition_blocks(self, timeout)
+    return method(self, timeout)
 
 
-def _condition_wait_for(method: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(method)
-    def wait_for(
-        self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
-    ) -> object:
-        _condition_blocks(self, timeout)
-        return method(self, predicate, timeout)
-
-    return wait_for
+def _condition_wait_for(
+    method: Callable[..., object],
+    self: threading.Condition,
+    predicate: Callable[[], object],
+    timeout: float | None = None,
+) -> object:
+    _condition_blocks(self, timeout)
+    return method(self, predicate, timeout)
 
 
 def _condition_blocks(condition: threading.Condition, timeout: float | None) -> None:
@@ -178,83 +157,67 @@ def _condition_blocks(condition: threading.Condition, timeout: float | None) -> 
         blocks("condition", except_for=getattr(own, "identity", None))
 
 
-def _get(method: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(method)
-    def get(self: queue.Queue[object], block: bool = True, timeout: float | None = None) -> object:  # noqa: FBT001, FBT002
-        if block and waits_with(timeout):
-            blocks("queue")
-        return method(self, block, timeout)
+def _get(
+    method: Callable[..., object],
+    self: queue.Queue[object],
+    block: bool = True,  # noqa: FBT001, FBT002
+    timeout: float | None = None,
+) -> object:
+    if block and waits_with(timeout):
+        blocks("queue")
+    return method(self, block, timeout)
 
-    return get
 
-
-def _put(method: Callable[..., None]) -> Callable[..., None]:
+def _put(
+    method: Callable[..., None],
+    self: queue.Queue[object],
+    item: object,
+    block: bool = True,  # noqa: FBT001, FBT002 - as in queue
+    timeout: float | None = None,
+) -> None:
     """Wrap `Queue.put`: it blocks only if the queue has a limit."""
-
-    @functools.wraps(method)
-    def put(
-        self: queue.Queue[object],
-        item: object,
-        block: bool = True,  # noqa: FBT001, FBT002 - as in queue
-        timeout: float | None = None,
-    ) -> None:
-        if block and waits_with(timeout) and self.maxsize > 0:
-            blocks("queue")
-        method(self, item, block, timeout)
-
-    return put
+    if block and waits_with(timeout) and self.maxsize > 0:
+        blocks("queue")
+    method(self, item, block, timeout)
 
 
-def _queue_join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
-    @functools.wraps(method)
-    def join(self: queue.Queue[object]) -> None:
-        blocks("queue", "join")
+def _queue_join(method: Callable[[queue.Queue[object]], None], self: queue.Queue[object]) -> None:
+    blocks("queue", "join")
+    method(self)
+
+
+def _start(method: Callable[[threading.Thread], None], self: threading.Thread) -> None:
+    execution = local.execution
+    _starts.put(self, execution.segment)
+    next_segment(execution)
+    inside, execution.inside = (
+        execution.inside,
+        True,
+    )  # it waits for the new thread to come up, which takes no lock
+    try:
         method(self)
-
-    return join
-
-
-def _start(method: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
-    @functools.wraps(method)
-    def start(self: threading.Thread) -> None:
-        execution = local.execution
-        _starts.put(self, execution.segment)
-        next_segment(execution)
-        inside, execution.inside = (
-            execution.inside,
-            True,
-        )  # it waits for the new thread to come up, which takes no lock
-        try:
-            method(self)
-        finally:
-            execution.inside = inside
-
-    return start
+    finally:
+        execution.inside = inside
 
 
-def _join(method: Callable[[threading.Thread, float | None], None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def join(self: threading.Thread, timeout: float | None = None) -> None:
-        if waits_with(timeout) and IS_ALIVE(self):
-            blocks("join", self.name)
-        method(self, timeout)
-        if not IS_ALIVE(self):
-            _follows(self)
+def _join(
+    method: Callable[[threading.Thread, float | None], None],
+    self: threading.Thread,
+    timeout: float | None = None,
+) -> None:
+    if waits_with(timeout) and IS_ALIVE(self):
+        blocks("join", self.name)
+    method(self, timeout)
+    if not IS_ALIVE(self):
+        _follows(self)
 
-    return join
 
-
-def _is_alive(method: Callable[[threading.Thread], bool]) -> Callable[[threading.Thread], bool]:
+def _is_alive(method: Callable[[threading.Thread], bool], self: threading.Thread) -> bool:
     """Wrap the question whether a thread runs: who knows that it does not comes after it."""
-
-    @functools.wraps(method)
-    def is_alive(self: threading.Thread) -> bool:
-        alive = method(self)
-        if not alive:
-            _follows(self)
-        return alive
-
-    return is_alive
+    alive = method(self)
+    if not alive:
+        _follows(self)
+    return alive
 
 
 def _follows(thread: threading.Thread) -> None:
@@ -265,56 +228,47 @@ def _follows(thread: threading.Thread) -> None:
         next_segment(local.execution, together([ended, *tasks]), "by the end of a thread")
 
 
-def _result(method: Callable[..., Result]) -> Callable[..., Result]:
+def _result(
+    method: Callable[..., Result], self: concurrent.futures.Future[object], timeout: float | None = None
+) -> Result:
     """Wrap a wait for a future: what its task did comes before what follows here."""
-
-    @functools.wraps(method)
-    def wait(self: concurrent.futures.Future[object], timeout: float | None = None) -> Result:
-        if waits_with(timeout) and not DONE(self):
-            blocks("future")
-        try:
-            return method(self, timeout)
-        finally:
-            ended = end_of(self)
-            if ended is not None:
-                next_segment(local.execution, ended, "by the result of a task")
-
-    return wait
+    if waits_with(timeout) and not DONE(self):
+        blocks("future")
+    try:
+        return method(self, timeout)
+    finally:
+        ended = end_of(self)
+        if ended is not None:
+            next_segment(local.execution, ended, "by the result of a task")
 
 
-def _resolves(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def resolves(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
-        note_end(self, local.finished or local.execution.segment)
-        local.finished = None
-        method(self, *given, **named)
-
-    return resolves
+def _resolves(
+    method: Callable[..., None], self: concurrent.futures.Future[object], /, *given: object, **named: object
+) -> None:
+    note_end(self, local.finished or local.execution.segment)
+    local.finished = None
+    method(self, *given, **named)
 
 
-def _submit(method: Callable[..., concurrent.futures.Future[object]]) -> Callable[..., object]:
+def _submit(
+    method: Callable[..., concurrent.futures.Future[object]],
+    self: concurrent.futures.ThreadPoolExecutor,
+    work: Callable[..., object],
+    /,
+    *given: object,
+    **named: object,
+) -> object:
     """Wrap `submit`: each task is an execution of its own, unless one thread runs them all."""
+    after = local.execution.segment
+    next_segment(local.execution)
+    alone = self._max_workers == 1
 
-    @functools.wraps(method)
-    def submit(
-        self: concurrent.futures.ThreadPoolExecutor,
-        work: Callable[..., object],
-        /,
-        *given: object,
-        **named: object,
-    ) -> object:
-        after = local.execution.segment
-        next_segment(local.execution)
-        alone = self._max_workers == 1
+    @functools.wraps(work)
+    def run() -> object:
+        with _as_task(name_of_work(work), after, alone=alone):
+            return work(*given, **named)
 
-        @functools.wraps(work)
-        def run() -> object:
-            with _as_task(name_of_work(work), after, alone=alone):
-                return work(*given, **named)
-
-        return method(self, run)
-
-    return submit
+    return method(self, run)
 
 
 def _note_task(segment: Segment) -> None:

@@ -211,22 +211,17 @@ def _ask(method: Callable[..., Any]) -> Callable[..., Any]:
     return ask
 
 
-def _turn(method: Callable[..., Result]) -> Callable[..., Result]:
+def _turn(method: Callable[..., Result], self: pykka.ThreadingActor, *given: object) -> Result:
     """Wrap the method that runs a turn of an actor on its thread."""
-
-    @functools.wraps(method)
-    def turn(self: pykka.ThreadingActor, *given: object) -> Result:
-        actor = _actor_of(self.actor_inbox, type(self))
-        if actor is None:
-            return method(self, *given)
-        actor.thread = Interpreter.thread_number()
-        actor.answerer.enter()
-        try:
-            return method(self, *given)
-        finally:
-            actor.answerer.leave()
-            actor.thread = None
-            if self.actor_stopped.is_set():
-                actor.ended = local.execution.segment
-
-    return turn
+    actor = _actor_of(self.actor_inbox, type(self))
+    if actor is None:
+        return method(self, *given)
+    actor.thread = Interpreter.thread_number()
+    actor.answerer.enter()
+    try:
+        return method(self, *given)
+    finally:
+        actor.answerer.leave()
+        actor.thread = None
+        if self.actor_stopped.is_set():
+            actor.ended = local.execution.segment

@@ -8,7 +8,6 @@ one execution alone puts, or gets, counts there; for the end of all tasks, every
 
 from __future__ import annotations
 
-import functools
 import queue
 from collections.abc import Callable
 from functools import partial
@@ -114,92 +113,73 @@ def _counted(given: _Queue) -> _Known | None:
     return None if found is not None and found.is_over(given.maxsize) else _known(given)
 
 
-def _put(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def put(
-        self: _Queue,
-        item: object,
-        block: bool = True,  # noqa: FBT001, FBT002 - as in queue
-        timeout: float | None = None,
-    ) -> None:
-        known = _counted(self)
-        if known is None:
-            method(self, item, block, timeout)
-            return
-        number = known.items.count
-        has_come = known.items.begins()
-        try:
-            method(self, item, block, timeout)
-        except queue.Full:
-            known.items.failed()
-            raise
-        has_come()
-        if block and timeout is None and self.maxsize > 0:
-            known.room.awaited(number - self.maxsize)
-
-    return put
+def _put(
+    method: Callable[..., None],
+    self: _Queue,
+    item: object,
+    block: bool = True,  # noqa: FBT001, FBT002 - as in queue
+    timeout: float | None = None,
+) -> None:
+    known = _counted(self)
+    if known is None:
+        method(self, item, block, timeout)
+        return
+    number = known.items.count
+    has_come = known.items.begins()
+    try:
+        method(self, item, block, timeout)
+    except queue.Full:
+        known.items.failed()
+        raise
+    has_come()
+    if block and timeout is None and self.maxsize > 0:
+        known.room.awaited(number - self.maxsize)
 
 
-def _get(method: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(method)
-    def get(
-        self: _Queue,
-        block: bool = True,  # noqa: FBT001, FBT002 - as in queue
-        timeout: float | None = None,
-    ) -> object:
-        known = _counted(self)
-        if known is None:
-            return method(self, block, timeout)
-        number = known.room.count
-        has_come = known.room.begins()
-        try:
-            found = method(self, block, timeout)
-        except queue.Empty:
-            known.room.failed()
-            raise
-        has_come()
-        if block and timeout is None:
-            known.items.awaited(number)
-        return found
-
-    return get
+def _get(
+    method: Callable[..., object],
+    self: _Queue,
+    block: bool = True,  # noqa: FBT001, FBT002 - as in queue
+    timeout: float | None = None,
+) -> object:
+    known = _counted(self)
+    if known is None:
+        return method(self, block, timeout)
+    number = known.room.count
+    has_come = known.room.begins()
+    try:
+        found = method(self, block, timeout)
+    except queue.Empty:
+        known.room.failed()
+        raise
+    has_come()
+    if block and timeout is None:
+        known.items.awaited(number)
+    return found
 
 
-def _looks(method: Callable[[_Queue], Result]) -> Callable[[_Queue], Result]:
+def _looks(method: Callable[[_Queue], Result], self: _Queue) -> Result:
     """Wrap a method that says how many items there are."""
-
-    @functools.wraps(method)
-    def looks(self: _Queue) -> Result:
-        found, known = method(self), _known(self)
-        if known is not None:
-            known.items.noticed()
-            known.room.noticed()
-        return found
-
-    return looks
+    found, known = method(self), _known(self)
+    if known is not None:
+        known.items.noticed()
+        known.room.noticed()
+    return found
 
 
-def _task_done(method: Callable[[_Queue], None]) -> Callable[[_Queue], None]:
-    @functools.wraps(method)
-    def task_done(self: _Queue) -> None:
-        known = _known(self)
-        if known is not None and len(known.done) < TAKEN_MAX:
-            known.done.extend(taken_by(local.execution))
-        method(self)
-
-    return task_done
+def _task_done(method: Callable[[_Queue], None], self: _Queue) -> None:
+    known = _known(self)
+    if known is not None and len(known.done) < TAKEN_MAX:
+        known.done.extend(taken_by(local.execution))
+    method(self)
 
 
-def _join(method: Callable[[_Queue], None]) -> Callable[[_Queue], None]:
-    @functools.wraps(method)
-    def join(self: _Queue) -> None:
-        method(self)
-        known = _known(self)
-        if known is not None and known.done:
-            done, known.done = known.done, []
-            End(ALL_DONE, ALL_DONE, done).awaited()
-
-    return join
+def _join(method: Callable[[_Queue], None], self: _Queue) -> None:
+    method(self)
+    known = _known(self)
+    if known is not None and known.done:
+        done, known.done = known.done, []
+        End(ALL_DONE, ALL_DONE, done).awaited()
 
 
 def _put_all() -> None:

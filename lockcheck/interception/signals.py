@@ -72,7 +72,7 @@ _KINDS: Final[tuple[tuple[type, str, ThingKind], ...]] = (
 def _put_all() -> None:
     thread, future, pool = threading.Thread, concurrent.futures.Future, concurrent.futures.ThreadPoolExecutor
     for owner, name, signals, awaits in _HEARD:
-        _HOOKS.wrap(owner, name, partial(_heard, signals=signals, awaits=awaits))
+        _HOOKS.wrap(owner, name, partial(_heard, signals, awaits))
     _HOOKS.wrap(thread, "join", _join)
     _HOOKS.wrap(thread, "is_alive", _is_alive)
     _HOOKS.wrap(future, "result", _result)
@@ -149,46 +149,44 @@ def _recorder() -> EventSink | None:
 
 
 def _heard(
-    method: Callable[..., Result], *, signals: Mode | None, awaits: Mode | None
-) -> Callable[..., Result]:
+    signals: Mode | None,
+    awaits: Mode | None,
+    method: Callable[..., Result],
+    self: object,
+    /,
+    *given: object,
+    **named: object,
+) -> Result:
+    if _waits.submits and isinstance(self, threading.Semaphore):
+        return method(self, *given, **named)
+    if signals is not None:
+        signalled(self, signals)
     name = method.__name__ if awaits is not None else ""
-
-    @functools.wraps(method)
-    def recorded(self: object, *given: object, **named: object) -> Result:
-        if _waits.submits and isinstance(self, threading.Semaphore):
-            return method(self, *given, **named)
-        if signals is not None:
-            signalled(self, signals)
-        outer, endless = _waits.inside, _is_endless(name, given, named)
-        _waits.inside = outer or name in _LIMITS
-        if endless:
-            _begins_to_wait(self)
-        try:
-            return method(self, *given, **named)
-        finally:
-            _waits.inside = outer
-            if awaits is not None:
-                awaited(self, awaits, endless=endless)
-
-    return recorded
+    outer, endless = _waits.inside, _is_endless(name, given, named)
+    _waits.inside = outer or name in _LIMITS
+    if endless:
+        _begins_to_wait(self)
+    try:
+        return method(self, *given, **named)
+    finally:
+        _waits.inside = outer
+        if awaits is not None:
+            awaited(self, awaits, endless=endless)
 
 
-def _result(method: Callable[..., Result]) -> Callable[..., Result]:
+def _result(
+    method: Callable[..., Result], self: concurrent.futures.Future[object], timeout: float | None = None
+) -> Result:
     """Wrap a wait for a future: it is for its task, if it is known, and for what sets its result."""
-
-    @functools.wraps(method)
-    def result(self: concurrent.futures.Future[object], timeout: float | None = None) -> Result:
-        outer, endless = _waits.inside, timeout is None and not _waits.inside
-        _waits.inside = True
-        if endless:
-            _begins_to_wait(_task_ends.get(self) or self)
-        try:
-            return method(self, timeout)
-        finally:
-            _waits.inside = outer
-            _awaited_result(self, endless=endless)
-
-    return result
+    outer, endless = _waits.inside, timeout is None and not _waits.inside
+    _waits.inside = True
+    if endless:
+        _begins_to_wait(_task_ends.get(self) or self)
+    try:
+        return method(self, timeout)
+    finally:
+        _waits.inside = outer
+        _awaited_result(self, endless=endless)
 
 
 @fails_open(None)
@@ -211,26 +209,17 @@ def _awaited_result(future: concurrent.futures.Future[object], *, endless: bool)
     awaited(future, endless=endless and task is None)
 
 
-def _join(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def join(self: threading.Thread, timeout: float | None = None) -> None:
-        method(self, timeout)
-        _joined(self, endless=timeout is None)
-
-    return join
+def _join(method: Callable[..., None], self: threading.Thread, timeout: float | None = None) -> None:
+    method(self, timeout)
+    _joined(self, endless=timeout is None)
 
 
-def _is_alive(method: Callable[[threading.Thread], bool]) -> Callable[[threading.Thread], bool]:
+def _is_alive(method: Callable[[threading.Thread], bool], self: threading.Thread) -> bool:
     """Wrap the question whether a thread has ended: what follows the answer that it has comes after it."""
-
-    @functools.wraps(method)
-    def is_alive(self: threading.Thread) -> bool:
-        alive = method(self)
-        if not alive:
-            _joined(self, endless=False)
-        return alive
-
-    return is_alive
+    alive = method(self)
+    if not alive:
+        _joined(self, endless=False)
+    return alive
 
 
 @fails_open(None)
@@ -240,76 +229,60 @@ def _joined(thread: threading.Thread, *, endless: bool) -> None:
         recorder.joined(ended, endless=endless)
 
 
-def _add_done_callback(method: Callable[..., None]) -> Callable[..., None]:
+def _add_done_callback(
+    method: Callable[..., None],
+    self: concurrent.futures.Future[object],
+    fn: Callable[[concurrent.futures.Future[object]], object],
+) -> None:
     """Wrap what is called after a task: it comes after it, on whichever thread it is called."""
-
-    @functools.wraps(method)
-    def add_done_callback(
-        self: concurrent.futures.Future[object], fn: Callable[[concurrent.futures.Future[object]], object]
-    ) -> None:
-        method(self, guarded(fn, _callback))
-
-    return add_done_callback
+    method(self, guarded(fn, _callback))
 
 
 def _callback(
-    fn: Callable[[concurrent.futures.Future[object]], object],
-) -> Callable[[concurrent.futures.Future[object]], object]:
-    def callback(future: concurrent.futures.Future[object]) -> object:
-        _awaited_result(future, endless=False)
-        return fn(future)
-
-    return callback
+    fn: Callable[[concurrent.futures.Future[object]], object], future: concurrent.futures.Future[object]
+) -> object:
+    _awaited_result(future, endless=False)
+    return fn(future)
 
 
-def _ends(method: Callable[..., None]) -> Callable[..., None]:
+def _ends(
+    method: Callable[..., None], self: concurrent.futures.Future[object], /, *given: object, **named: object
+) -> None:
     """Wrap a method that sets the result of a future: its task, an execution of its own, came before."""
-
-    @functools.wraps(method)
-    def ends(self: concurrent.futures.Future[object], *given: object, **named: object) -> None:
-        awaited(this_thread())
-        signalled(self)
-        method(self, *given, **named)
-
-    return ends
+    awaited(this_thread())
+    signalled(self)
+    method(self, *given, **named)
 
 
 def _wait(
     function: Callable[..., concurrent.futures._base.DoneAndNotDoneFutures[object]],
-) -> Callable[..., concurrent.futures._base.DoneAndNotDoneFutures[object]]:
+    /,
+    *given: object,
+    **named: object,
+) -> concurrent.futures._base.DoneAndNotDoneFutures[object]:
     """Wrap `concurrent.futures.wait`: a done future is not waited for, but comes before all the same."""
-
-    @functools.wraps(function)
-    def wait(*given: object, **named: object) -> concurrent.futures._base.DoneAndNotDoneFutures[object]:
-        futures = function(*given, **named)
-        limit = named.get("timeout", given[1] if len(given) > 1 else None)
-        which = named.get("return_when", given[2] if len(given) == _WAIT_ARGUMENTS else ALL_COMPLETED)
-        endless = limit is None and which == ALL_COMPLETED and not _waits.inside
-        for future in futures.done:
-            _awaited_result(future, endless=endless)
-        return futures
-
-    return wait
+    futures = function(*given, **named)
+    limit = named.get("timeout", given[1] if len(given) > 1 else None)
+    which = named.get("return_when", given[2] if len(given) == _WAIT_ARGUMENTS else ALL_COMPLETED)
+    endless = limit is None and which == ALL_COMPLETED and not _waits.inside
+    for future in futures.done:
+        _awaited_result(future, endless=endless)
+    return futures
 
 
 def _as_completed(
     function: Callable[..., Iterator[concurrent.futures.Future[object]]],
-) -> Callable[..., Iterator[concurrent.futures.Future[object]]]:
+    fs: Iterable[concurrent.futures.Future[object]],
+    timeout: float | None = None,
+) -> Iterator[concurrent.futures.Future[object]]:
     """Wrap `as_completed`: from its beginning on each of the futures is waited for until it is yielded."""
-
-    @functools.wraps(function)
-    def as_completed(
-        fs: Iterable[concurrent.futures.Future[object]], timeout: float | None = None
-    ) -> Iterator[concurrent.futures.Future[object]]:
-        futures = list(fs)
-        endless = timeout is None and not _waits.inside
-        if endless:
-            _begins_to_wait_for(futures)
-        found = function(iter(futures), timeout)
-        del futures, fs  # the program alone has them then, and may drop them
-        yield from passed_on(found, lambda future: _awaited_result(future, endless=endless))
-
-    return as_completed
+    futures = list(fs)
+    endless = timeout is None and not _waits.inside
+    if endless:
+        _begins_to_wait_for(futures)
+    found = function(iter(futures), timeout)
+    del futures, fs  # the program alone has them then, and may drop them
+    yield from passed_on(found, lambda future: _awaited_result(future, endless=endless))
 
 
 class _Handed:
@@ -332,35 +305,37 @@ TASKS_MAX: Final = 1_000
 """How many tasks of a pool are remembered: those that ran earlier on the same threads come before these."""
 
 
-def _submit(method: Callable[..., object]) -> Callable[..., object]:
+def _submit(
+    method: Callable[..., object],
+    self: object,
+    work: Callable[..., object],
+    /,
+    *given: object,
+    **named: object,
+) -> object:
     """Wrap `submit`: a task comes after its submitter, and after the tasks that its thread ran before.
 
     The latter keeps predictions within the number of threads in the pool.
     """
+    handed, end = _Handed(), _TaskEnd(name_of_work(work))
+    signalled(handed)
 
-    @functools.wraps(method)
-    def submit(self: object, work: Callable[..., object], /, *given: object, **named: object) -> object:
-        handed, end = _Handed(), _TaskEnd(name_of_work(work))
-        signalled(handed)
-
-        @functools.wraps(work)
-        def run() -> object:
-            awaited(handed)
-            try:
-                return work(*given, **named)
-            finally:
-                signalled(end)
-                signalled(this_thread())
-
-        outer, _waits.submits = _waits.submits, True
+    @functools.wraps(work)
+    def run() -> object:
+        awaited(handed)
         try:
-            future = method(self, run)
+            return work(*given, **named)
         finally:
-            _waits.submits = outer
-        _note_task(self, future, end)
-        return future
+            signalled(end)
+            signalled(this_thread())
 
-    return submit
+    outer, _waits.submits = _waits.submits, True
+    try:
+        future = method(self, run)
+    finally:
+        _waits.submits = outer
+    _note_task(self, future, end)
+    return future
 
 
 @fails_open(None)
@@ -379,20 +354,15 @@ def _tasks_of(pool: object) -> tuple[_TaskEnd, ...]:
     return tuple(_pool_ends.get(pool) or ())
 
 
-def _shutdown(method: Callable[..., None]) -> Callable[..., None]:
+def _shutdown(method: Callable[..., None], self: object, wait: bool = True, **named: object) -> None:  # noqa: FBT001, FBT002 - as in concurrent.futures
     """Wrap the end of a pool: it is a wait for the ends of all tasks."""
-
-    @functools.wraps(method)
-    def shutdown(self: object, wait: bool = True, **named: object) -> None:  # noqa: FBT001, FBT002 - as in concurrent.futures
-        ends, outer = _tasks_of(self), _waits.inside
-        if wait and not outer:
+    ends, outer = _tasks_of(self), _waits.inside
+    if wait and not outer:
+        for end in ends:
+            _begins_to_wait(end)
+    try:
+        method(self, wait, **named)
+    finally:
+        if wait:
             for end in ends:
-                _begins_to_wait(end)
-        try:
-            method(self, wait, **named)
-        finally:
-            if wait:
-                for end in ends:
-                    awaited(end, endless=not outer)
-
-    return shutdown
+                awaited(end, endless=not outer)

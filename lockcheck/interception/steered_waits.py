@@ -7,7 +7,6 @@ meanwhile, so that a signal from elsewhere still ends it.
 
 from __future__ import annotations
 
-import functools
 import queue
 import threading
 from collections.abc import Callable
@@ -45,122 +44,104 @@ class _ThingWait:
         return self.signal
 
 
-def _event_wait(method: Callable[..., bool]) -> Callable[..., bool]:
-    @functools.wraps(method)
-    def wait(self: object, timeout: float | None = None) -> bool:
-        if timeout is not None or not is_checked():
-            return method(self, timeout)
-        waited = _ThingWait("an event")
-        return wait_in_slices(local.execution, waited, lambda seconds: method(self, seconds), -1)
-
-    return wait
+def _event_wait(method: Callable[..., bool], self: object, timeout: float | None = None) -> bool:
+    if timeout is not None or not is_checked():
+        return method(self, timeout)
+    waited = _ThingWait("an event")
+    return wait_in_slices(local.execution, waited, lambda seconds: method(self, seconds), -1)
 
 
 _notified: Final[ByIdentity[int]] = ByIdentity()
 """How often each condition was notified."""
 
 
-def _notify(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def notify(self: threading.Condition, n: int = 1) -> None:
-        _notified.put(self, (_notified.get(self) or 0) + 1)
-        method(self, n)
-
-    return notify
+def _notify(method: Callable[..., None], self: threading.Condition, n: int = 1) -> None:
+    _notified.put(self, (_notified.get(self) or 0) + 1)
+    method(self, n)
 
 
-def _condition_wait(method: Callable[..., bool]) -> Callable[..., bool]:
+def _condition_wait(
+    method: Callable[..., bool], self: threading.Condition, timeout: float | None = None
+) -> bool:
     """Wrap the wait of a condition: a notification counts too that comes just when a slice ends."""
+    if timeout is not None or not is_checked():
+        return method(self, timeout)
+    before = _notified.get(self)
 
-    @functools.wraps(method)
-    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
-        if timeout is not None or not is_checked():
-            return method(self, timeout)
-        before = _notified.get(self)
+    def attempt(seconds: float) -> bool:
+        return method(self, seconds) or _notified.get(self) != before
 
-        def attempt(seconds: float) -> bool:
-            return method(self, seconds) or _notified.get(self) != before
-
-        return wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
-
-    return wait
+    return wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
 
 
-def _wait_for(method: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(method)
-    def wait_for(
-        self: threading.Condition, predicate: Callable[[], object], timeout: float | None = None
-    ) -> object:
-        if timeout is not None or not is_checked():
-            return method(self, predicate, timeout)
-        met: list[object] = []
+def _wait_for(
+    method: Callable[..., object],
+    self: threading.Condition,
+    predicate: Callable[[], object],
+    timeout: float | None = None,
+) -> object:
+    if timeout is not None or not is_checked():
+        return method(self, predicate, timeout)
+    met: list[object] = []
 
-        def attempt(seconds: float) -> bool:
-            met[:] = [method(self, predicate, seconds)]
-            return bool(met[0])
+    def attempt(seconds: float) -> bool:
+        met[:] = [method(self, predicate, seconds)]
+        return bool(met[0])
 
-        wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
-        return met[0]
-
-    return wait_for
-
-
-def _get(method: Callable[..., object]) -> Callable[..., object]:
-    @functools.wraps(method)
-    def get(self: queue.Queue[object], block: bool = True, timeout: float | None = None) -> object:  # noqa: FBT001, FBT002 - as in queue
-        if not block or timeout is not None or not is_checked():
-            return method(self, block, timeout)
-        found: list[object] = []
-
-        def attempt(seconds: float) -> bool:
-            try:
-                found.append(method(self, timeout=seconds))
-            except queue.Empty:
-                return False
-            return True
-
-        wait_in_slices(local.execution, _ThingWait(ITEM), attempt, -1)
-        return found[0]
-
-    return get
+    wait_in_slices(local.execution, _ThingWait(NOTIFICATION), attempt, -1)
+    return met[0]
 
 
-def _put(method: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(method)
-    def put(
-        self: queue.Queue[object],
-        item: object,
-        block: bool = True,  # noqa: FBT001, FBT002 - as in queue
-        timeout: float | None = None,
-    ) -> None:
-        if not block or timeout is not None or self.maxsize <= 0 or not is_checked():
-            method(self, item, block, timeout)
-            return
+def _get(
+    method: Callable[..., object],
+    self: queue.Queue[object],
+    block: bool = True,  # noqa: FBT001, FBT002 - as in queue
+    timeout: float | None = None,
+) -> object:
+    if not block or timeout is not None or not is_checked():
+        return method(self, block, timeout)
+    found: list[object] = []
 
-        def attempt(seconds: float) -> bool:
-            try:
-                method(self, item, timeout=seconds)
-            except queue.Full:
-                return False
-            return True
+    def attempt(seconds: float) -> bool:
+        try:
+            found.append(method(self, timeout=seconds))
+        except queue.Empty:
+            return False
+        return True
 
-        wait_in_slices(local.execution, _ThingWait(ROOM), attempt, -1)
-
-    return put
+    wait_in_slices(local.execution, _ThingWait(ITEM), attempt, -1)
+    return found[0]
 
 
-def _join(method: Callable[[queue.Queue[object]], None]) -> Callable[[queue.Queue[object]], None]:
-    @functools.wraps(method)
-    def join(self: queue.Queue[object]) -> None:
-        def attempt(seconds: float) -> bool:
-            with self.all_tasks_done:
-                return self.all_tasks_done.wait_for(lambda: self.unfinished_tasks == 0, seconds)
+def _put(
+    method: Callable[..., None],
+    self: queue.Queue[object],
+    item: object,
+    block: bool = True,  # noqa: FBT001, FBT002 - as in queue
+    timeout: float | None = None,
+) -> None:
+    if not block or timeout is not None or self.maxsize <= 0 or not is_checked():
+        method(self, item, block, timeout)
+        return
 
-        if is_checked():
-            wait_in_slices(local.execution, _ThingWait(ALL_DONE), attempt, -1)
-        method(self)
+    def attempt(seconds: float) -> bool:
+        try:
+            method(self, item, timeout=seconds)
+        except queue.Full:
+            return False
+        return True
 
-    return join
+    wait_in_slices(local.execution, _ThingWait(ROOM), attempt, -1)
+
+
+def _join(method: Callable[[queue.Queue[object]], None], self: queue.Queue[object]) -> None:
+    def attempt(seconds: float) -> bool:
+        with self.all_tasks_done:
+            return self.all_tasks_done.wait_for(lambda: self.unfinished_tasks == 0, seconds)
+
+    if is_checked():
+        wait_in_slices(local.execution, _ThingWait(ALL_DONE), attempt, -1)
+    method(self)
 
 
 def _put_all() -> None:

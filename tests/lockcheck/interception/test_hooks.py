@@ -38,7 +38,7 @@ pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
 
 Halves: TypeAlias = "Callable[[int], int]"
-Hook: TypeAlias = "Callable[[Halves], Halves]"
+Hook: TypeAlias = "Callable[[Halves, int], int]"
 
 UNGUARDED: Final = {("ActorRef", "ask"), ("ThreadingActor", "_create_future")}
 """It raises what the program is answered, and guards its own parts; and a class."""
@@ -54,39 +54,27 @@ def half(number: int) -> int:
 HALF: Final[Halves] = half
 
 
-def fails_before(original: Halves) -> Halves:
-    """Return a hook that fails before it calls the original."""
-
-    def hook(number: int) -> int:
-        return original(number // 0)
-
-    return hook
+def fails_before(original: Halves, number: int) -> int:
+    """Fail before the original is called."""
+    return original(number // 0)
 
 
-def fails_after(original: Halves) -> Halves:
-    """Return a hook that fails after the original, whatever that did."""
-
-    def hook(number: int) -> int:
-        try:
-            return original(number)
-        finally:
-            raise ZeroDivisionError
-
-    return hook
+def fails_after(original: Halves, number: int) -> int:
+    """Fail after the original, whatever that did."""
+    try:
+        return original(number)
+    finally:
+        raise ZeroDivisionError
 
 
-def refuses(original: Halves) -> Halves:
-    """Return a hook that fails as if the argument were wrong."""
-
-    def hook(number: int) -> int:
-        raise ValueError(number, original)
-
-    return hook
+def refuses(original: Halves, number: int) -> int:
+    """Fail as if the argument were wrong."""
+    raise ValueError(number, original)
 
 
-def goes_through(original: Halves) -> Halves:
-    """Return a hook without a fault."""
-    return original
+def goes_through(original: Halves, number: int) -> int:
+    """Have no fault."""
+    return original(number)
 
 
 @pytest.mark.parametrize(
@@ -121,11 +109,8 @@ def test_what_a_policy_raises_reaches_the_program() -> None:
     """It is what the program asked for, and the original is not called."""
     calls: list[int] = []
 
-    def against_the_order(original: Callable[[int], None]) -> Callable[[int], None]:
-        def hook(number: int) -> None:
-            raise LockOrderError(str(number), original)  # type: ignore[arg-type]
-
-        return hook
+    def against_the_order(original: Callable[[int], None], number: int) -> None:
+        raise LockOrderError(str(number), original)  # type: ignore[arg-type]
 
     with session(on=RECORD) as opened, pytest.raises(LockOrderError):
         guarded(calls.append, against_the_order)(1)
@@ -137,13 +122,10 @@ def test_hooks_inside_of_each_other_do_not_mix_up_what_their_originals_returned(
     """A fault in the outer one has the result of the inner one, not that of a function it called itself."""
     inner = guarded(HALF, goes_through)
 
-    def calls_another(original: Halves) -> Halves:
-        def hook(number: int) -> int:
-            found = original(number)
-            inner(100)
-            raise ZeroDivisionError(found)
-
-        return hook
+    def calls_another(original: Halves, number: int) -> int:
+        found = original(number)
+        inner(100)
+        raise ZeroDivisionError(found)
 
     with session(on=RECORD) as opened:
         assert 3 == guarded(inner, calls_another)(6)

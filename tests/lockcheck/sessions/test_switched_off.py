@@ -79,10 +79,10 @@ ENTRIES: Final = (
     "interception/hooks.py _is_of_original",
     "interception/hooks.py _without_hook",
     "interception/hooks.py guarded.<locals>",
-    "interception/joins.py _submit.<locals>.submit.<locals>.run",
+    "interception/joins.py _submit.<locals>.run",
     "interception/patches.py _as_task",
-    "interception/patches.py _submit.<locals>.submit.<locals>.run",
-    "interception/signals.py _submit.<locals>.submit.<locals>.run",
+    "interception/patches.py _submit.<locals>.run",
+    "interception/signals.py _submit.<locals>.run",
 )
 """What is no hook, by how the place begins: the locks themselves and what makes them; the guards of hooks;
 and functions of a few lines that call what is guarded, and what the program has handed over."""
