@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 from ...model.applications.allocations import ApplicationAllocations
 from ...model.applications.application import Application
@@ -24,11 +24,9 @@ from ...model.marks import marked_methods
 from ...model.nodes.node import Node
 from ...model.partition import Partition
 from ..runtime.actor import PooledActor
+from ..runtime.dispatcher import Dispatcher
 from ..runtime.reference import PooledRef
 from .error_origin import note_origin
-
-if TYPE_CHECKING:
-    from ..runtime.dispatcher import Dispatcher
 
 __all__ = ["IDENTITY", "PARTS", "RANKS", "EntityActor", "adopt", "message_function", "reference_of"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from .reference import AnyRef
+from .reference import AnyRef
 
 __all__ = ["DeadLetter", "DeadLetterHook", "Failure", "FailureHook"]
 

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
+from .documents import (
+    YamlChildTemplate,
+    YamlLimit,
+    YamlPartition,
+    YamlQueue,
+    YamlRule,
+)
 from .limit_kinds import LIMIT_KINDS
 from .positions import Position
 from .problems import RuleFinding
@@ -26,15 +33,6 @@ from .schema import (
     QueueConfig,
     RuleConfig,
 )
-
-if TYPE_CHECKING:
-    from .documents import (
-        YamlChildTemplate,
-        YamlLimit,
-        YamlPartition,
-        YamlQueue,
-        YamlRule,
-    )
 
 __all__ = ["DEFAULT_PARTITION", "ROOT", "build_partition", "has_root", "parse_resource", "partition_name"]
 

@@ -17,15 +17,13 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.configuration.durations import DurationError, duration_text, parse_duration_ns
 from ...model.configuration.words import did_you_mean
 from ...model.errors import LicorneError
 from ..simulation.job_figures import spread
-
-if TYPE_CHECKING:
-    from .effects import JobEffect, JobEffects
+from .effects import JobEffect, JobEffects
 
 __all__ = ["Condition", "ConditionError", "ConditionResult", "evaluated", "read_condition"]
 

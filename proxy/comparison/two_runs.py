@@ -6,24 +6,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, final
+from typing import final
 
+from ..scheduler.engine_names import EngineName
+from ..simulation.core import Core
 from ..simulation.decisions import Decisions
 from ..simulation.driver import NoProgress
 from ..simulation.given_queues import GivenQueues
 from ..simulation.progress import progress_on
 from ..simulation.scheduler_core import SchedulerCore
 from ..simulation.simulation import simulate
+from ..simulation.workloads.transcript_input import Transcript
+from ..simulation.workloads.workload import InputNote, Workload
 from .comparison import ComparedRun, Comparison, build_comparison
 from .conditions import Condition
 from .probing import ProbedCore, Probes
 from .why import InterruptedRunError, explained
-
-if TYPE_CHECKING:
-    from ..scheduler.engine_names import EngineName
-    from ..simulation.core import Core
-    from ..simulation.workloads.transcript_input import Transcript
-    from ..simulation.workloads.workload import InputNote, Workload
 
 __all__ = ["TwoRuns"]
 

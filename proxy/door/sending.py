@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from ...model.values.documents import Document
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.remote_scheduler import RemoteScheduler
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
-
-if TYPE_CHECKING:
-    from ..si.api import ResourceManagerCallback
+from ..si.api import ResourceManagerCallback
 
 __all__ = ["CALLBACKS", "LinkRequest", "PatientWorker", "send_at_once"]
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from ...model.explanation.values import AskStatus
 from ...model.values.refusals import RefusalReason
 from ..scheduler.answering.asking import NotKnownError
+from ..scheduler.scheduler import Scheduler
 from ..si import si_pb2 as si
 from .cluster_record import KnownNode, RecordError
 from .configurations import Configuration
-
-if TYPE_CHECKING:
-    from ..scheduler.scheduler import Scheduler
-    from .manager import SimulatedManager
+from .manager import SimulatedManager
 
 __all__ = ["RunEnding", "applications_that_are_held_back", "check_maxima"]
 

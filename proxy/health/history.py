@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
-if TYPE_CHECKING:
-    from ..documents.monitoring import ApplicationCountDocument, ContainerCountDocument
+from ..documents.monitoring import ApplicationCountDocument, ContainerCountDocument
 
 __all__ = ["HISTORY_MAX", "HISTORY_SECONDS", "History"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from ..documents.monitoring import HealthDocument
+from ..documents.monitoring import HealthDocument
 
 __all__ = ["HealthCheck", "HealthReport", "health_document"]
 

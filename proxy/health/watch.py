@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from ...actors.services.log import Log
 from ...model.errors import RequestError
 from .history import HISTORY_SECONDS
-
-if TYPE_CHECKING:
-    from ...actors.services.log import Log
 
 __all__ = ["HealthWatch"]
 

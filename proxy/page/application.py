@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, final
+from typing import ClassVar, Final, NamedTuple, final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,13 +22,11 @@ from ..documents.operations import JSON, Operation, Parameter, numbered, text
 from ..documents.pages import PageNodeDocument, TimelineDocument
 from ..scheduler.answering.asking import NotKnownError
 from ..scheduler.answering.live_view import LiveQueues, LiveView
+from ..scheduler.scheduler import Scheduler
 from .answers import node_document
 from .feed import LiveFeed, TooManyViewersError
 from .files import FolderFiles, PageFiles
 from .rows import Types
-
-if TYPE_CHECKING:
-    from ..scheduler.scheduler import Scheduler
 
 __all__ = ["POINTS_MAX", "Page", "Timeline", "files_of_page"]
 

@@ -12,13 +12,11 @@ import json
 import time
 from collections import deque
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.errors import RequestError
+from ..scheduler.scheduler import Scheduler
 from .rows import LiveTables
-
-if TYPE_CHECKING:
-    from ..scheduler.scheduler import Scheduler
 
 __all__ = ["INTERVAL_SECONDS", "VIEWERS_MAX", "LiveFeed", "TooManyViewersError", "Viewer", "next_reading"]
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from .pacing import Pace
 from .requests import pace_of
 from .responses import JSON_TYPE, json_bytes, json_response
-
-if TYPE_CHECKING:
-    from .pacing import Pace
 
 __all__ = ["paged_response"]
 

@@ -6,20 +6,18 @@ A scheduler that runs by itself refuses steps that would conflict with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ...actors.engines.engine import Engine
 from ...actors.services.interrupts import Uninterrupted
+from ...actors.services.real_clock import RealClock
 from ...actors.services.virtual_clock import VirtualClock
+from ...model.cluster import Cluster
 from ...model.errors import LicorneError
 from ...model.partition import Partition
 from ...model.scheduling.cycle import CycleOutcome
 from .managers.answer_wait import AnswerWait
 from .managers.outbox import Outbox
-
-if TYPE_CHECKING:
-    from ...actors.engines.engine import Engine
-    from ...actors.services.real_clock import RealClock
-    from ...model.cluster import Cluster
 
 __all__ = ["Stepping"]
 

@@ -9,23 +9,21 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, final
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, final
 
 import grpc
 from google.protobuf.message import Message
 
 from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import si_pb2 as si
+from .access import AccessRules, Peer
 from .buffers import call_soon
 from .calls import Calls
+from .configuration_file import ConfigurationFile
 from .later_answers import QuestionSender
 from .remote_managers import RemoteManager, RemoteManagers
+from .served import ServedScheduler
 from .statuses import StatusError, status_of
-
-if TYPE_CHECKING:
-    from .access import AccessRules, Peer
-    from .configuration_file import ConfigurationFile
-    from .served import ServedScheduler
 
 __all__ = ["BURST_SECONDS", "SHARE", "Budget", "Companion", "DaemonPool", "ServerCore"]
 

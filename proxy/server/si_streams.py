@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import grpc
 from google.protobuf.message import Message
@@ -24,6 +24,7 @@ from google.protobuf.message import Message
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.merging import merged
+from .access import Peer
 from .buffers import Inbox, Outgoing, call_soon
 from .calls import LAST_SECONDS
 from .core import Companion, ServerCore
@@ -31,9 +32,6 @@ from .later_answers import AnswersLater
 from .messages import parsed
 from .remote_managers import RemoteManager
 from .statuses import StatusError, status_of
-
-if TYPE_CHECKING:
-    from .access import Peer
 
 __all__ = ["SERVICE", "SiStreams"]
 

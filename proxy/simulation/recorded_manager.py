@@ -8,11 +8,12 @@ any other way as withdrawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ...model.requests.older_asks import ALLOCATIONS_MAX
 from ...model.state.ask_parts import AskParts
 from ...model.values.part_keys import PART_MARK, part_key
+from ..scheduler.answering.asking import QueueAndUser
 from ..si import si_pb2 as si
 from ..si.constants import FOREIGN
 from ..si.older_generation import uses_uuids
@@ -21,9 +22,6 @@ from .accounts import Account, Owner
 from .reasons import without_names
 from .record import AskEntry, SimulationRecord
 from .si_messages import quantities
-
-if TYPE_CHECKING:
-    from ..scheduler.answering.asking import QueueAndUser
 
 __all__ = ["RecordedManager"]
 

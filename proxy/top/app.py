@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import ClassVar, final
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Key
 
+from .client import RestClient
 from .main_screen import MainScreen
 from .screen_state import ScreenState
-
-if TYPE_CHECKING:
-    from .client import RestClient
 
 __all__ = ["TopApp"]
 

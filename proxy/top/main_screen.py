@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, final
+from typing import ClassVar, Final, final
 
 from rich.style import Style
 from rich.text import Text
@@ -18,6 +18,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from ...model.configuration.durations import short_duration_text
 from ..terminal.tables import counted
 from .bars import LEGEND, bar_text
+from .client import RestClient
 from .details import detail_lines, explanation_lines
 from .errors import ServerReadError
 from .heading import heading_lines, pace_text
@@ -26,9 +27,6 @@ from .reading import ServerReader, ServerReading, partition_name
 from .screen_state import ScreenState, SortOrder
 from .tables import Cell, Column, ViewTable, column_widths, printable
 from .views import View
-
-if TYPE_CHECKING:
-    from .client import RestClient
 
 __all__ = ["ROWS_MAX", "MainScreen", "TableWidget"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from typing import final
 
+from .reading import ServerReading
 from .tables import ViewTable
 from .tables_of_views import table_of
 from .views import View
-
-if TYPE_CHECKING:
-    from .reading import ServerReading
 
 __all__ = ["ScreenState", "SortOrder"]
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from ...model.configuration.durations import short_duration_text
+from ..documents.applications import ApplicationDocument
+from ..documents.events import EventDocument
+from ..documents.monitoring import HealthDocument
+from ..documents.nodes import NodeDocument, UtilizationsDocument
+from ..documents.queues import QueueDocument
+from ..documents.usages import UsageDocument
 from ..events.words import CHANGE_WORDS, DETAIL_WORDS, TYPE_WORDS
 from .quantities import percent, time_text
+from .reading import ServerReading
 from .tables import Bar, Cell, Column, ViewRow, ViewTable, name_cell, quantity_cell
 from .views import View
-
-if TYPE_CHECKING:
-    from ..documents.applications import ApplicationDocument
-    from ..documents.events import EventDocument
-    from ..documents.monitoring import HealthDocument
-    from ..documents.nodes import NodeDocument, UtilizationsDocument
-    from ..documents.queues import QueueDocument
-    from ..documents.usages import UsageDocument
-    from .reading import ServerReading
 
 __all__ = ["table_of"]
 

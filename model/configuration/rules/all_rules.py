@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ...resources.resource import Resource
+from ..documents import YamlPartition
 from ..limit_kinds import LIMIT_KINDS, LimitKind
 from ..problems import RuleFinding
 from ..schema import PartitionConfig, QueueConfig
 from . import limit_levels, limits, nodes, placement, preemption, queues, resources, runtimes, structure
-
-if TYPE_CHECKING:
-    from ..documents import YamlPartition
 
 __all__ = ["validate_documents", "validate_partition"]
 

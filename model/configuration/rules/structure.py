@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..building import ROOT, has_root, partition_name
+from ..documents import YamlPartition
 from ..problems import RuleFinding
 from ..schema import PartitionConfig
-
-if TYPE_CHECKING:
-    from ..documents import YamlPartition
 
 __all__ = [
     "limits_agree",

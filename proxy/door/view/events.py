@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,10 +23,8 @@ from ...documents.times import time_text
 from ...events.log import TooManyStreamsError
 from ...rest.event_texts import EventTextStream, TextBatch
 from ...rest.events import event_batch, event_stream, server_sent_events
+from .reading import DoorReader
 from .worker_client import WorkerClient, WorkerSilentError
-
-if TYPE_CHECKING:
-    from .reading import DoorReader
 
 __all__ = ["EVENTS", "KEPT_MAX", "DoorEvents"]
 

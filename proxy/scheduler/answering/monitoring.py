@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, final
+from typing import final
 
+from ....actors.engines.engine import Engine
 from ....model.applications.state import ApplicationState
 from ....model.partition import Partition
 from ....model.queues.use_order import KeptUse
@@ -24,9 +25,6 @@ from ..managers.extra_configurations import ExtraConfigurations
 from ..managers.managers import Managers
 from .asking import ask_each
 from .live_view import LiveView
-
-if TYPE_CHECKING:
-    from ....actors.engines.engine import Engine
 
 __all__ = ["Monitoring"]
 

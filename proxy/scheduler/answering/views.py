@@ -7,9 +7,10 @@ their own threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar, final
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar, final
 
 from ....model.applications.views import ShownApplication
+from ....model.cluster import Cluster
 from ....model.configuration.schema import SchedulerConfig
 from ....model.errors import RequestError
 from ....model.limits.limits import HolderKind
@@ -39,9 +40,6 @@ from ...documents.paging import paged, size_of_application, size_of_node, size_o
 from ...health.checks import AskAll
 from ..managers.managers import Managers
 from .asking import ask_each
-
-if TYPE_CHECKING:
-    from ....model.cluster import Cluster
 
 __all__ = ["Build", "UnknownPartitionError", "Views"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, final
+from typing import final
 
+from ....actors.engines.engine import Engine
 from ....model.errors import RequestError
 from ....model.partition import Partition
 from ....model.state.host import TimerAction
-
-if TYPE_CHECKING:
-    from ....actors.engines.engine import Engine
 
 __all__ = ["Incarnations"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from ....actors.services.log import Log
 from ....model.applications.views import ApplicationSummary
 from ....model.values.messages import (
     AllocationPlaced,
@@ -14,9 +15,6 @@ from ....model.values.messages import (
     ApplicationsAnswered,
     NodesAnswered,
 )
-
-if TYPE_CHECKING:
-    from ....actors.services.log import Log
 
 __all__ = ["announcement_fields", "summariser"]
 

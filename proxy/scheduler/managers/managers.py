@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
+from ....actors.engines.engine import Engine
+from ....actors.services.real_clock import RealClock
 from ....actors.services.rm_link import RmLink
 from ....actors.services.virtual_clock import VirtualClock
 from ....lockcheck import excludes
@@ -26,6 +28,7 @@ from ...events.log import EventLog
 from ...metrics.counts import ManagerCounts, Metrics
 from ...metrics.figures import ManagerFigures
 from ...recording.observer import Observer
+from ...resolvers.partition_resolvers import PartitionResolver
 from ...resolvers.resolver import UserResolver
 from ...si.api import Connected, DeferredPredicates, ResourceManagerCallback
 from ...si.event_messages import EventsHappened
@@ -35,17 +38,12 @@ from .answer_wait import AnswerWait
 from .callback_failures import CallbackFailures
 from .callback_threads import CallbackThreads
 from .deferred_predicates import CallbackQuestions, DeferredCalls
+from .extra_configurations import ExtraConfigurations
 from .incarnations import Incarnations
 from .log_lines import announcement_fields, summariser
 from .manager_life import ManagerLife, ManagerStatus
 from .outbox import Outbox
 from .predicates import predicates_of
-
-if TYPE_CHECKING:
-    from ....actors.engines.engine import Engine
-    from ....actors.services.real_clock import RealClock
-    from ...resolvers.partition_resolvers import PartitionResolver
-    from .extra_configurations import ExtraConfigurations
 
 __all__ = ["Manager", "Managers"]
 

@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 from ....actors.runtime.errors import ActorEndedError
+from ....actors.services.log import Log
 from ....lockcheck import Lock, excludes
 from ....model.cluster import Cluster, Reconfigured, check_manager_id
 from ....model.configuration.extra import ExtraConfig, parse_extra_config
@@ -26,14 +27,11 @@ from ....model.values.documents import Document
 from ....model.values.manager_state import ManagerEvent
 from ....model.values.messages import Registration
 from ...process_settings import collect_garbage_later
+from ...resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
 from ...si.api import ResourceManagerCallback
 from ..prepared_configuration import commit_refused
+from .extra_configurations import ExtraConfigurations
 from .managers import Manager, Managers
-
-if TYPE_CHECKING:
-    from ....actors.services.log import Log
-    from ...resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
-    from .extra_configurations import ExtraConfigurations
 
 __all__ = ["CheckedUpdate", "Registrations"]
 

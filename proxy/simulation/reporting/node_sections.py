@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .charts import Area, Axis, Chart, draw
+from .figures import RunFigures
 from .page_text import change_of, number, percent, table, time
 from .shown_runs import ShownRun, longest_ns, side_by_side
-
-if TYPE_CHECKING:
-    from .figures import RunFigures
 
 __all__ = ["fairness_section", "packing_section", "preemption_section"]
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...terminal.tables import counted
+from .figures import RunFigures
 from .node_sections import fairness_section, packing_section, preemption_section
 from .page_text import change_of, factor, number, percent, time
 from .queue_sections import dominant_resource, queue_section, wait_section
 from .shown_runs import ShownRun
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .figures import RunFigures
 
 __all__ = ["filled_page", "to_html"]
 

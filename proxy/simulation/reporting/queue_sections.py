@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .charts import Area, Axis, Chart, LimitLine, bars, draw
+from .figures import QueueFigures, RunFigures, UserFigures
 from .page_text import amount, change_of, factor, number, percent, table, time
 from .shown_runs import ShownRun, longest_ns, named_queue, side_by_side
-
-if TYPE_CHECKING:
-    from .figures import QueueFigures, RunFigures, UserFigures
 
 __all__ = ["dominant_resource", "queue_section", "wait_section"]
 

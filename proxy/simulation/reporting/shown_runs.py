@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from .figures import QueueFigures, RunFigures
+from .figures import QueueFigures, RunFigures
 
 __all__ = ["ShownRun", "longest_ns", "named_queue", "side_by_side"]
 
