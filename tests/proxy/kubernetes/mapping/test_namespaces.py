@@ -8,7 +8,7 @@ import pytest
 from support.kubernetes.decoded import namespace_of
 
 from licorne.model.resources.texts import resource_from_json
-from licorne.proxy.kubernetes.mapping.namespaces import namespace_tags
+from licorne.proxy.kubernetes.mapping.applications import namespace_tags
 
 QUOTA: Final = "namespace.resourcequota"
 GUARANTEED: Final = "namespace.resourceguaranteed"
