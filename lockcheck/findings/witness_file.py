@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -161,17 +161,13 @@ def _lock(witness_lock: WitnessLock) -> dict[str, JsonValue]:
         "lock": witness_lock.lock,
         "key": witness_lock.key,
         "mode": witness_lock.mode,
-        **_place(witness_lock.place),
+        **asdict(witness_lock.place),
     }
 
 
 def _ending(ending: Ending) -> dict[str, JsonValue]:
     signal: dict[str, JsonValue] = {} if ending.what is None else {"signal": ending.what}
-    return {"end_of": ending.role, **signal, **_place(ending.place)}
-
-
-def _place(place: SourcePlace) -> dict[str, JsonValue]:
-    return {"file": place.file, "function": place.function, "source": place.source, "line": place.line}
+    return {"end_of": ending.role, **signal, **asdict(ending.place)}
 
 
 def _read_wanted(fields: Fields) -> WitnessLock | Ending:

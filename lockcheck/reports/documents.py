@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -85,7 +86,7 @@ def document_of(summary: Summary) -> dict[str, JsonValue]:
         ],
         "orders": [_declaration(order) for order in summary.orders],
         "usages": [_usage(usage) for usage in summary.usages],
-        "contracts": [{"name": one.name, "checked": one.checked} for one in summary.contracts],
+        "contracts": [asdict(contract) for contract in summary.contracts],
         "dependencies": summary.dependencies,
         "acquisitions": summary.acquisitions,
         "skipped": summary.skipped,
@@ -138,8 +139,8 @@ def _edge(edge: Edge) -> dict[str, JsonValue]:
         "wanted": edge.wanted,
         "nesting": edge.class_edge,
         "all_held": list(edge.all_held),
-        "hold_stack": [_frame(frame) for frame in edge.hold_stack],
-        "want_stack": [_frame(frame) for frame in edge.want_stack],
+        "hold_stack": [asdict(frame) for frame in edge.hold_stack],
+        "want_stack": [asdict(frame) for frame in edge.want_stack],
     }
 
 
@@ -153,10 +154,6 @@ def _read_edge(fields: Fields) -> Edge:
         want_stack=fields.each("want_stack", _read_frame),
         class_edge=fields.text_or_none("nesting"),
     )
-
-
-def _frame(frame: Frame) -> dict[str, JsonValue]:
-    return {"file": frame.file, "line": frame.line, "function": frame.function, "source": frame.source}
 
 
 def _read_frame(fields: Fields) -> Frame:
@@ -194,16 +191,7 @@ def _read_class_edge(fields: Fields) -> ObservedEdge:
 
 
 def _declaration(order: Declaration) -> dict[str, JsonValue]:
-    steps: list[JsonValue] = [
-        {
-            "held": step.held,
-            "held_mode": step.held_mode,
-            "wanted": step.wanted,
-            "wanted_mode": step.wanted_mode,
-            "clause": step.clause,
-        }
-        for step in order.steps
-    ]
+    steps = [asdict(step) for step in order.steps]
     return {"text": order.text, "steps": steps, "readers_first": list(order.readers_first)}
 
 
