@@ -8,12 +8,7 @@ from typing import Final, Protocol, final
 
 from .configuration.checksum import checksum
 from .configuration.problems import Problem
-from .configuration.reader import (
-    DEFAULT_CONFIGURATION,
-    ConfigurationError,
-    load,
-    unusable_rule_problems,
-)
+from .configuration.reader import DEFAULT_CONFIGURATION, ConfigurationError, load, unusable_rule_problems
 from .configuration.schema import PartitionConfig, SchedulerConfig
 from .configuration.words import did_you_mean
 from .errors import RequestError

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from .effects import Effect, StateEntered, TimerKind, TimerSet
-from .state import (
-    ApplicationEvent,
-    ApplicationState,
-    IllegalTransitionError,
-    next_state,
-)
+from .state import ApplicationEvent, ApplicationState, IllegalTransitionError, next_state
 
 __all__ = ["COMPLETING_TIMEOUT_NS", "LINGERING_TIMEOUT_NS", "TERMINATED_RETENTION_NS", "Life"]
 

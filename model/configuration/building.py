@@ -13,13 +13,7 @@ from typing import Final
 
 from ..resources.quantities import QuantityError, parse_quantity, parse_vcore
 from ..resources.resource import EMPTY, Resource
-from .documents import (
-    YamlChildTemplate,
-    YamlLimit,
-    YamlPartition,
-    YamlQueue,
-    YamlRule,
-)
+from .documents import YamlChildTemplate, YamlLimit, YamlPartition, YamlQueue, YamlRule
 from .limit_kinds import LIMIT_KINDS
 from .positions import Position
 from .problems import RuleFinding

@@ -18,14 +18,7 @@ from typing import Final, final
 from ..configuration.schema import QueueConfig
 from ..marks import Marks
 from ..resources.comparisons import equals
-from ..resources.resource import (
-    EMPTY,
-    Resource,
-    add,
-    component_wise_min,
-    fits_undefined_unlimited,
-    subtract,
-)
+from ..resources.resource import EMPTY, Resource, add, component_wise_min, fits_undefined_unlimited, subtract
 from ..values.events import ChangeType
 from ..values.facts import EventReports, unheard
 from ..values.users import User

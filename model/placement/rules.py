@@ -20,13 +20,7 @@ from ..configuration.positions import NOWHERE, Position
 from ..configuration.schema import RuleConfig
 from ..errors import LicorneError
 from .filters import Filter
-from .queue_names import (
-    RECOVERY_QUEUE,
-    ROOT,
-    has_valid_parts,
-    is_qualified,
-    without_dots,
-)
+from .queue_names import RECOVERY_QUEUE, ROOT, has_valid_parts, is_qualified, without_dots
 from .requests import PlacementRequest, QueueLookup
 
 __all__ = [

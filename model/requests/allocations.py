@@ -25,10 +25,7 @@ from ..values.allocation import (
 )
 from ..values.facts import AsksAddedFact
 from ..values.identifiers import id_refusal
-from ..values.messages import (
-    AllocationRejection,
-    AllocationSubmission,
-)
+from ..values.messages import AllocationRejection, AllocationSubmission
 from ..values.object_state import ObjectState
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 from .existing import ExistingBatch, charge, note_checkpoint, place_externally, recover

@@ -9,17 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache, wraps
-from typing import (
-    Annotated,
-    Any,
-    ParamSpec,
-    Required,
-    TypeAlias,
-    TypeVar,
-    cast,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ParamSpec, Required, TypeAlias, TypeVar, cast, get_origin, get_type_hints
 
 from pydantic import Field
 

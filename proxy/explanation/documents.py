@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.explanation import (
-    AskExplanation,
-    Blocker,
-    Explanation,
-    Lack,
-    NodeSummary,
-    Place,
-)
+from ...model.explanation import AskExplanation, Blocker, Explanation, Lack, NodeSummary, Place
 from ...model.explanation.next_asks import NextAsk, NextAsks
 from ...model.explanation.planned_starts import PlannedStart
 from ...model.explanation.victims import Prospect

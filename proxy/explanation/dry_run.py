@@ -13,13 +13,7 @@ from ...model.resources.texts import resource_from_texts
 from ...model.values.allocation import REQUIRED_NODE_TAG
 from ..documents.explanations import DryRunAnswerDocument, DryRunDocument
 from ..si import si_pb2 as si
-from .documents import (
-    blocker_document,
-    nodes_document,
-    place_document,
-    planned_start_document,
-    rule_document,
-)
+from .documents import blocker_document, nodes_document, place_document, planned_start_document, rule_document
 from .sentences import Where, place_line
 from .text import TextLine, blocker_lines, node_lines, planned_start_lines, rule_lines
 

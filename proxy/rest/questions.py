@@ -22,12 +22,7 @@ from ..documents.explanations import (
     NextAsksDocument,
 )
 from ..documents.monitoring import LocksDocument
-from ..documents.operations import (
-    JSON,
-    Operation,
-    numbered,
-    text,
-)
+from ..documents.operations import JSON, Operation, numbered, text
 from ..documents.sentences import SentencesDocument
 from ..explanation.documents import document_of, next_asks_document, prospect_document
 from ..explanation.dry_run import dry_run_document

@@ -18,17 +18,7 @@ from starlette.routing import Route
 
 from ..documents.operations import Operation
 from ..page.application import Page
-from . import (
-    applications,
-    clusters,
-    configurations,
-    debugging,
-    events,
-    monitoring,
-    nodes,
-    questions,
-    queues,
-)
+from . import applications, clusters, configurations, debugging, events, monitoring, nodes, questions, queues
 from .cross_origin import SHARED, CrossOrigin
 from .description import description_of
 from .requests import pace_of

@@ -27,13 +27,7 @@ from ...model.values.messages import (
 from . import si_pb2 as si
 from .constants import NODE_PARTITION
 from .older_answers import Generation
-from .older_generation import (
-    ask_releases,
-    named_allocation,
-    older_asks,
-    uses_uuids,
-    uuid_releases,
-)
+from .older_generation import ask_releases, named_allocation, older_asks, uses_uuids, uuid_releases
 from .termination_types import termination_of
 
 __all__ = ["RESOURCE_SIZES_MAX", "RequestReader", "application_removals", "registration", "releases"]

@@ -26,12 +26,7 @@ from .core import Core
 from .node_changes import NodeChanges
 from .reasons import without_names
 from .record import AskEntry, SimulationRecord
-from .si_messages import (
-    ask_message,
-    new_application_message,
-    release_message,
-    resource_message,
-)
+from .si_messages import ask_message, new_application_message, release_message, resource_message
 from .workloads.workload import SimulatedApplication, SimulatedTask, Workload
 
 __all__ = ["RM_ID", "EventQueue", "PendingRequests", "SimulatedRM"]

@@ -7,12 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..durations import duration_text
 from ..positions import Position
 from ..problems import RuleFinding
-from ..queue_properties import (
-    RUNTIME_DEFAULT,
-    RUNTIME_MAX,
-    evaluate,
-    inherit,
-)
+from ..queue_properties import RUNTIME_DEFAULT, RUNTIME_MAX, evaluate, inherit
 from ..schema import QueueConfig
 
 __all__ = ["run_times_fit"]

@@ -20,15 +20,7 @@ from ...state.placing import unreserve
 from ...state.preemption_attempts import AttemptShape, change_stamp, due_ns
 from ...state.preemption_log import PreemptionRecord
 from ...values.allocation import Ask
-from ..acts import (
-    by_ask,
-    ending_of,
-    mark_all,
-    release_all,
-    remember,
-    repeats,
-    report_preempted,
-)
+from ..acts import by_ask, ending_of, mark_all, release_all, remember, repeats, report_preempted
 from ..claims import committed_resources
 from ..protection import Protected, ProtectedVictims, Protection
 from ..victims import Victim
@@ -41,14 +33,7 @@ from .candidate_nodes import (
     reservations_inside,
 )
 from .candidate_victims import CandidateVictims, collect_victims
-from .decision import (
-    NoPreemption,
-    PreemptionPlan,
-    PreemptionView,
-    decide,
-    lack_of_queues,
-    may_be_entitled,
-)
+from .decision import NoPreemption, PreemptionPlan, PreemptionView, decide, lack_of_queues, may_be_entitled
 from .ledger import QueueFactsOf, unbound_facts
 from .limited import (
     coming_to,

@@ -17,14 +17,7 @@ from typing import final
 
 from ...queues.queue import Queue
 from ...resources.combinations import merge_if_not_present
-from ...resources.resource import (
-    EMPTY,
-    Resource,
-    add,
-    component_wise_min,
-    fits_actual,
-    subtract,
-)
+from ...resources.resource import EMPTY, Resource, add, component_wise_min, fits_actual, subtract
 from ..claims import NOTHING_COMMITTED, CommittedResources
 
 __all__ = ["ProjectedUsage", "QueueFacts", "QueueFactsOf", "covers", "is_within", "unbound_facts"]

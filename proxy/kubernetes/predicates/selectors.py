@@ -10,12 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from licorne.proxy.kubernetes.objects import (
-    LabelRequirement,
-    LabelSelector,
-    NodeSelector,
-    NodeSelectorTerm,
-)
+from licorne.proxy.kubernetes.objects import LabelRequirement, LabelSelector, NodeSelector, NodeSelectorTerm
 
 __all__ = ["labels_match", "node_matches", "whole_number"]
 
