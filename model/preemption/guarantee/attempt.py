@@ -52,6 +52,15 @@ PRECONDITIONS: Final = "Preemption preconditions failed"
 EXHAUSTED: Final = "Preemption max attempts exhausted"
 
 
+class _Asking(NamedTuple):
+    """An ask that may preempt; `nodes_tried` is explained by `preempt_for_queue`."""
+
+    state: PartitionState
+    entry: ApplicationEntry
+    candidate: Candidate
+    nodes_tried: bool
+
+
 def preempt_for_queue(
     state: PartitionState,
     entry: ApplicationEntry,
@@ -73,12 +82,13 @@ def preempt_for_queue(
         The node to reserve for the ask, or why nothing was preempted.
     """
     now_ns = state.now_ns()
-    refused = _refusal(state, entry, candidate, attempts, now_ns, nodes_tried=nodes_tried)
+    asking = _Asking(state, entry, candidate, nodes_tried)
+    refused = _refusal(asking, attempts, now_ns)
     if refused is not None:
         _note(state, entry, candidate, refused.text)
         return refused
     attempts.left -= 1
-    found = _attempt(state, entry, candidate, attempts.victims, nodes_tried=nodes_tried)
+    found = _attempt(asking, attempts.victims)
     if isinstance(found, NodeEntry):
         return found
     reason = NoPreemption.PROTECTED if isinstance(found, ProtectedVictims) else found
@@ -90,7 +100,7 @@ def preempt_for_queue(
     retry_ns = min(holds_ns, now_ns + CHECK_INTERVAL_NS)
     refused_to_ns = None
     if reason.holds_for_shape:
-        shape = _shape(state, entry, candidate, nodes_tried=nodes_tried)
+        shape = _shape(asking)
         state.failed_preemptions.note(shape, now_ns, change_stamp(state), holds_ns)
         attempts.failed[preempting_ask(candidate, shape.holder)] = None
         refused_to_ns = _tried_for_ns(entry, candidate, now_ns)
@@ -114,22 +124,13 @@ def _holds_until_ns(state: PartitionState, found: NoPreemption | ProtectedVictim
     return until_ns
 
 
-def _refusal(
-    state: PartitionState,
-    entry: ApplicationEntry,
-    candidate: Candidate,
-    attempts: AttemptBudget,
-    now_ns: int,
-    *,
-    nodes_tried: bool,
-) -> RefusedAttempt | None:
+def _refusal(asking: _Asking, attempts: AttemptBudget, now_ns: int) -> RefusedAttempt | None:
     """Return why no attempt is made now, `None` if one is to be made. Cheap: most asks end here."""
+    state, entry, candidate, _ = asking
     ask = candidate.ask
     if not ask.allow_preempt_other or ask.required_node:
         return RefusedAttempt(PRECONDITIONS, refused_to_ns=EVER_NS)
-    if candidate.triggered_preemption and not _may_try_again(
-        state, entry, candidate, nodes_tried=nodes_tried
-    ):
+    if candidate.triggered_preemption and not _may_try_again(asking):
         return RefusedAttempt(PRECONDITIONS)
     due = due_ns(candidate, entry.queue.settings.preemption_delay_ns)
     if now_ns < due:
@@ -138,7 +139,7 @@ def _refusal(
         return RefusedAttempt(PRECONDITIONS, due, refused_to_ns)
     if attempts.left <= 0:
         return RefusedAttempt(EXHAUSTED, now_ns, EVER_NS, is_due=True)
-    shape = _shape(state, entry, candidate, nodes_tried=nodes_tried)
+    shape = _shape(asking)
     retry_ns = state.failed_preemptions.until_ns(shape, now_ns, change_stamp(state))
     if retry_ns is None:
         return None
@@ -153,24 +154,22 @@ def _tried_for_ns(entry: ApplicationEntry, candidate: Candidate, now_ns: int) ->
     return now_ns - entry.queue.settings.preemption_delay_ns
 
 
-def _may_try_again(
-    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
-) -> bool:
+def _may_try_again(asking: _Asking) -> bool:
     """Return whether an ask may preempt a second time.
 
     Its claim must be over, and what its victims gave back must be used by others: the node that they were to
     free for it, or the room of a queue that had enough at the time. With both the ask only waits for the RM's
     predicates to agree.
     """
+    state, entry, candidate, nodes_tried = asking
     if state.claims.find(candidate.ask.allocation_key) is not None:
         return False
     before = state.preemptions.last_for(candidate.ask.allocation_key, entry.application_id)
     return before is None or not (nodes_tried and candidate.reserved_node == before.node_id)
 
 
-def _shape(
-    state: PartitionState, entry: ApplicationEntry, candidate: Candidate, *, nodes_tried: bool
-) -> AttemptShape:
+def _shape(asking: _Asking) -> AttemptShape:
+    state, entry, candidate, nodes_tried = asking
     ask, holder = candidate.ask, limited_holder(state, entry, candidate)
     path, node_id = entry.queue.path, candidate.reserved_node
     return AttemptShape(path, ask.resource, ask.priority, nodes_tried, node_id, holder)
@@ -186,22 +185,18 @@ def _note(state: PartitionState, entry: ApplicationEntry, candidate: Candidate, 
 
 
 def _attempt(
-    state: PartitionState,
-    entry: ApplicationEntry,
-    candidate: Candidate,
-    victims: dict[str, tuple[Victim, ...]],
-    *,
-    nodes_tried: bool,
+    asking: _Asking, victims: dict[str, tuple[Victim, ...]]
 ) -> NodeEntry | NoPreemption | ProtectedVictims:
     """Decide, and carry out the decision; return the node to reserve, or why nothing was preempted."""
-    decided = _decide(state, entry, candidate, victims, state.node_checks, nodes_tried=nodes_tried)
+    state = asking.state
+    decided = _decide(asking, victims, state.node_checks)
     if not isinstance(decided, _Decided):
         return decided
     plan, preemptible = decided.plan, decided.preemptible
     node = state.nodes.get(plan.node_id)
     if node is None or mark_all(plan.victims) is not None:
         return NoPreemption.TOO_LATE
-    _carry_out(state, entry, decided)
+    _carry_out(state, asking.entry, decided)
     if plan.node_id in preemptible and node.reserved:
         unreserve(state, *preemptible[plan.node_id])
     return node
@@ -214,7 +209,7 @@ def plan_now(
 
     Nothing is changed, and the RM's predicates are not asked.
     """
-    decided = _decide(state, entry, candidate, {}, None, nodes_tried=nodes_tried)
+    decided = _decide(_Asking(state, entry, candidate, nodes_tried), {}, None)
     return decided.record if isinstance(decided, _Decided) else decided
 
 
@@ -228,30 +223,24 @@ class _Decided(NamedTuple):
 
 
 def _decide(
-    state: PartitionState,
-    entry: ApplicationEntry,
-    candidate: Candidate,
-    victims: dict[str, tuple[Victim, ...]],
-    checks: NodeChecks | None,
-    *,
-    nodes_tried: bool,
+    asking: _Asking, victims: dict[str, tuple[Victim, ...]], checks: NodeChecks | None
 ) -> _Decided | NoPreemption | ProtectedVictims:
     """Decide for the guarantee, and inside of the leaf if that gives nothing and the leaf lets it.
 
     A guarantee does not serve an ask that the limits of its user or group have no room for.
     """
+    state, entry, candidate, _ = asking
     queue, ask = entry.queue, candidate.ask
     is_limited = candidate.kind is CandidateKind.LIMIT
     facts_of = None if is_limited else _facts_if_entitled(state, entry, ask)
     found: _Decided | NoPreemption | ProtectedVictims = NoPreemption.GUARANTEE
     if facts_of is not None:
-        found = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried).decided(victims, checks)
+        found = _Moment(asking, facts_of).decided(victims, checks)
     if not lets_end_inside(queue) or isinstance(found, _Decided) or found is NoPreemption.PENDING:
         return found
     if facts_of is None:
         facts_of = QueueFactsOf(queue, committed_resources(state, queue, ask.allocation_key))
-    moment = _Moment(state, entry, candidate, facts_of, nodes_tried=nodes_tried, is_inside=True)
-    inside = moment.decided(victims, checks)
+    inside = _Moment(asking, facts_of, is_inside=True).decided(victims, checks)
     return inside if isinstance(inside, _Decided) else _what_to_wait_for(found, inside)
 
 
@@ -289,21 +278,12 @@ def _facts_if_entitled(state: PartitionState, entry: ApplicationEntry, ask: Ask)
 class _Moment:
     """An ask and the partition at the moment of an attempt."""
 
-    def __init__(
-        self,
-        state: PartitionState,
-        entry: ApplicationEntry,
-        candidate: Candidate,
-        facts_of: QueueFactsOf,
-        *,
-        nodes_tried: bool,
-        is_inside: bool = False,
-    ) -> None:
+    def __init__(self, asking: _Asking, facts_of: QueueFactsOf, *, is_inside: bool = False) -> None:
+        state, entry, candidate, self._nodes_tried = asking
         self._state = state
         self._entry = entry
         self._candidate = candidate
         self._facts_of = facts_of
-        self._nodes_tried = nodes_tried
         self._is_inside = is_inside
         is_limited = candidate.kind is CandidateKind.LIMIT
         self._limits = limits_without_room(state, entry, candidate.ask) if is_limited else ()
