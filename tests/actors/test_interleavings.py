@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import random
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import TypeAlias
+from types import FrameType
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pytest
 from pykka import ActorDeadError
-from support.actors.bytecode_points import BytecodeControl
 
 from licorne.actors.runtime import actor as actor_module
 from licorne.actors.runtime import dispatcher as dispatcher_module
@@ -21,6 +24,61 @@ from licorne.actors.runtime.failure import DeadLetter
 from licorne.actors.runtime.future import PooledFuture
 from licorne.actors.runtime.reference import AnyRef, PooledRef
 from licorne.proxy.fuzz.standard_parts import ControlledLock
+from licorne.proxy.fuzz.thread_control import RandomPicker, ThreadControl
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
+
+
+_POINTS_MAX: Final = 1_000_000
+
+
+class BytecodeControl:
+    """One run of some functions at the same time.
+
+    Args:
+        seed: Decides who runs next.
+        files: Where each bytecode is a point; elsewhere only locks and queues are.
+        chance: How likely another thread goes on at a point.
+    """
+
+    def __init__(self, seed: int, files: Collection[str], *, chance: float = 0.1) -> None:
+        self._files = frozenset(files)
+        self._errors: list[BaseException] = []
+        picker = RandomPicker(random.Random(seed), chance)  # noqa: S311 - it plays, and keeps no secret
+        self.control = ThreadControl(picker, points_max=_POINTS_MAX, on_error=self._errors.append)
+
+    def run(self, *parts: Callable[[], None]) -> None:
+        """Run functions to their ends, each on a thread, and raise the first error of any."""
+
+        def main() -> None:
+            threads = [threading.Thread(target=self._traced, args=(part,), daemon=True) for part in parts]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        self.control.run(main)
+        if self._errors:
+            raise self._errors[0]
+
+    def _traced(self, part: Callable[[], None]) -> None:
+        sys.settrace(self._trace)
+        try:
+            part()
+        finally:
+            sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, _argument: object) -> TraceFunction | None:
+        """Follow a thread's frames, as `sys.settrace` has it."""
+        if event == "call":
+            if frame.f_code.co_filename not in self._files:
+                return None
+            frame.f_trace_opcodes = True
+        elif event in ("opcode", "line"):
+            self.control.point()
+        return self._trace
+
 
 pytestmark = pytest.mark.lockcheck(off=True)  # these actors ask in all ways, also in cycles, on purpose
 

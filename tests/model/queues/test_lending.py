@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import json
+from typing import Any, Final, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 from support.model.builders import FakePredicates, a_configuration, a_resource
 from support.model.explained import only_blocker
 from support.model.harness import Harness
-from support.model.queue_trees import TreeOf, trees
 
 from licorne.model.queues import quota
 from licorne.model.queues.lending import gives_room
@@ -20,6 +20,51 @@ from licorne.model.resources.resource import Resource
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import TerminationType
 from licorne.model.values.refusals import RefusalReason
+
+
+class TreeOf(NamedTuple):
+    """The queues below the root, as YAML."""
+
+    queues: str
+
+
+def _with_names(children: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [child | {"name": f"q{number}"} for number, child in enumerate(children)]
+
+
+def _highest(queue: dict[str, Any]) -> int:
+    """Return the largest maximum of a queue and of those below it."""
+    own = int(queue["resources"].get("max", {}).get("memory", 0))
+    return max(own, *map(_highest, queue.get("queues", [])), 0)
+
+
+@st.composite
+def _queue(draw: st.DrawFn, levels: int) -> dict[str, Any]:
+    """A queue is guaranteed at least what those below it are, and has a maximum of no less."""
+    children = draw(st.lists(_queue(levels - 1), max_size=3)) if levels else []
+    least = sum(int(child["resources"].get("guaranteed", {}).get("memory", 0)) for child in children)
+    resources: dict[str, dict[str, str]] = {}
+    guaranteed = least + draw(st.integers(0, 15))
+    if guaranteed and (least or draw(st.booleans())):
+        resources["guaranteed"] = {"memory": str(guaranteed)}
+        if draw(st.booleans()):
+            resources["lend"] = {"memory": str(draw(st.integers(0, guaranteed)))}
+    highest = max(map(_highest, children), default=0)
+    if draw(st.booleans()):
+        resources["max"] = {"memory": str(max(guaranteed, highest) + draw(st.integers(1, 15)))}
+    queue: dict[str, Any] = {"resources": resources}
+    return queue | ({"parent": True, "queues": _with_names(children)} if children else {})
+
+
+def _written(children: list[dict[str, Any]]) -> TreeOf:
+    return TreeOf("\n".join(f"- {json.dumps(child)}" for child in _with_names(children)))
+
+
+def trees() -> st.SearchStrategy[TreeOf]:
+    """Return trees of up to three levels below the root."""
+    queues = st.lists(_queue(2), min_size=1, max_size=3)
+    return queues.map(_written)
+
 
 A_AND_B: Final = """
 - {name: a, resources: {guaranteed: {memory: 40}, lend: {memory: 10}}}

@@ -11,8 +11,7 @@ from typing import Final, Self, final
 
 import msgspec
 from support.kubernetes.stub_http import HttpRequest, HttpResponse, LostConnectionError, SmallHttpServer
-from support.kubernetes.stub_pods import PodRules
-from support.kubernetes.stub_selectors import matching
+from support.kubernetes.stub_pods import PodRules, matching
 from support.kubernetes.stub_store import Document, ObjectPath, ObjectStore, StatusError, merged
 
 __all__ = ["StubApiServer"]
