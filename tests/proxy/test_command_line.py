@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
+from support.proxy.command_runs import run
 from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from typer.main import get_group
-from typer.testing import CliRunner
 
 from licorne.proxy.command_line import application
 from licorne.proxy.si import si_pb2 as si
@@ -42,12 +42,6 @@ def two_partitions(tmp_path: Path) -> str:
     lines = [json.dumps({verb: MessageToDict(message)}) for verb, message in said]
     path.write_text("\n".join([*lines, '{"schedule": "all"}']), encoding="utf-8")
     return str(path)
-
-
-def run(*arguments: str, text: str = "") -> tuple[int, str, str]:
-    """Run a command; return its status, its output and what it said on standard error."""
-    result = CliRunner().invoke(application, list(arguments), input=text)
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "lockcheck"])

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.model.builders import memory
 from support.model.limit_builders import tree_shown
 
 from licorne.model.configuration.limit_kinds import LimitKind
@@ -18,10 +19,6 @@ from licorne.model.limits.usage_tree import ApplicationLimitBlocker, LimitBlocke
 from licorne.model.resources.resource import EMPTY, Resource, fits_undefined_unlimited
 
 NO_LIMITS = Limits({})
-
-
-def memory(quantity: int) -> Resource:
-    return Resource({"memory": quantity})
 
 
 def limits(*, root: LimitConfig | None = None, a: LimitConfig | None = None) -> Limits:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from support.model.builders import TEN, a_node_entry, a_resource
+from support.model.builders import TEN, a_node_entry, a_resource, memory
 
 from licorne.model.configuration.schema import NodeSortPolicy
 from licorne.model.nodes.block import NodeEntry
@@ -27,10 +27,6 @@ def an_order(
     for entry in entries:
         order.add(entry)
     return order
-
-
-def memory(quantity: int) -> Resource:
-    return a_resource(memory=quantity)
 
 
 def names(order: NodeOrder) -> list[str]:

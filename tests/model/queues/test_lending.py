@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import FakePredicates, a_configuration, a_resource
+from support.model.builders import FakePredicates, a_configuration, a_resource, memory
 from support.model.explained import only_blocker
 from support.model.harness import Harness
 
@@ -16,7 +16,6 @@ from licorne.model.queues import quota
 from licorne.model.queues.lending import gives_room
 from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import QueueTree
-from licorne.model.resources.resource import Resource
 from licorne.model.scheduling.cycle import CycleOutcome
 from licorne.model.values.messages import TerminationType
 from licorne.model.values.refusals import RefusalReason
@@ -79,10 +78,6 @@ BELOW: Final = """
   - {name: b}
 - {name: c}
 """
-
-
-def memory(quantity: int) -> Resource:
-    return a_resource(memory=quantity)
 
 
 class Case(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import TEN, a_queue_tree, a_resource, an_ask
+from support.model.builders import TEN, a_queue_tree, a_resource, an_ask, memory
 from support.model.entries import a_leaf, an_entry, facts_of
 
 from licorne.model.applications.effects import ApplicationFacts
@@ -21,10 +21,6 @@ from licorne.model.resources.shares import shares
 
 FIFO = "fifo"
 FAIR = "fair"
-
-
-def memory(quantity: int) -> Resource:
-    return a_resource(memory=quantity)
 
 
 # ----------------------------------------------------------------------------------------- of children

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import pytest
-from support.model.builders import a_configuration, a_resource
+from support.model.builders import a_configuration, memory
 from support.model.entries import an_entry, facts_of
 from support.model.harness import Harness
 
@@ -16,7 +16,6 @@ from licorne.model.queues.tree import QueueTree, awake_in_order
 from licorne.model.queues.use_order import DepartedUse, mean_use, weight_of
 from licorne.model.requests.reconfiguring import reconfigure
 from licorne.model.resources.decayed_use import no_use, raised_to
-from licorne.model.resources.resource import Resource
 
 HOUR: Final = 3600 * 10**9
 DAY: Final = 24 * HOUR
@@ -31,10 +30,6 @@ class Clock:
 
     def now_ns(self) -> int:
         return round(self.hours * HOUR)
-
-
-def memory(quantity: int) -> Resource:
-    return a_resource(memory=quantity)
 
 
 class Cluster:

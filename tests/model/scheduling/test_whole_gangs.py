@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from support.model.builders import FakePredicates, a_resource
+from support.model.builders import FakePredicates, a_resource, memory
 from support.model.harness import Harness
 
 from licorne.model.explanation.explain import explain
@@ -20,11 +20,6 @@ from licorne.model.values.refusals import RefusalReason
 from licorne.proxy.explanation.sentences import what_blocks
 
 WHOLE = "- {name: leaf, properties: {gang.placing: whole}}"
-
-
-def memory(quantity: int) -> Resource:
-    """Return a resource of one type."""
-    return a_resource(memory=quantity)
 
 
 def keys(name: str, count: int) -> list[str]:

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.proxy.command_runs import run
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
 from support.proxy.processes import children, start_server
 from support.proxy.waiting import wait_until
-from typer.testing import CliRunner
 
 from licorne import RemoteScheduler
-from licorne.proxy.command_line import application
 
 REFUSED: Final[dict[str, tuple[list[str], str]]] = {
     "a launcher that there is not": (
@@ -54,10 +53,10 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(case: tuple[list[s
     """It listens nowhere, and starts nothing."""
     options, text = case
     ports = ["--address", "127.0.0.1:0", "--rest-address", "127.0.0.1:0"]
-    result = CliRunner().invoke(application, ["door", *ports, *options])
+    status, output, errors = run("door", *ports, *options)
 
-    assert (2, "", 1) == (result.exit_code, result.stdout, result.stderr.count("\n"))
-    assert text in result.stderr
+    assert (2, "", 1) == (status, output, errors.count("\n"))
+    assert text in errors
 
 
 def document(address: str, path: str) -> Any:

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from typer.testing import CliRunner
-
-from licorne.proxy.command_line import application
+from support.proxy.command_runs import run
 
 CONFIGURATION: Final = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [\n"
@@ -52,12 +50,6 @@ applications:
     tasks:
       - {count: 2, resources: {vcore: 2}, duration: 10m}
 """
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    """Run a command; return its status, its output and what it said on standard error."""
-    result = CliRunner().invoke(application, list(arguments))
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture

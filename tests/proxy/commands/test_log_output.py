@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 from loguru import logger
+from support.proxy.command_runs import run
 from support.proxy.listening import Listener
 from support.proxy.processes import serving
 from support.proxy.waiting import wait_until
-from typer.testing import CliRunner
 
 from licorne import RemoteScheduler
 from licorne.actors.services.log import Log
 from licorne.model.errors import LicorneError
-from licorne.proxy.command_line import application
 from licorne.proxy.commands.log_output import JsonHandler, log_format_named, reporter, write_record
 from licorne.proxy.scheduler.managers.callback_failures import CallbackFailures
 
@@ -130,7 +129,7 @@ def test_a_server_writes_reports_and_log_as_json(tmp_path: Path) -> None:
 
 def test_a_server_refuses_an_unknown_format() -> None:
     """Before it listens."""
-    result = CliRunner().invoke(application, ["serve", "--log-format", "xml"])
+    status, output, errors = run("serve", "--log-format", "xml")
 
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert "not 'xml'" in result.stderr
+    assert (2, "") == (status, output)
+    assert "not 'xml'" in errors

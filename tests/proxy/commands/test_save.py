@@ -8,22 +8,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from support.proxy.command_runs import run
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
-from typer.testing import CliRunner
 
 from licorne import RemoteScheduler, RequestError, Scheduler
-from licorne.proxy.command_line import application
 from licorne.proxy.scheduler.answering.answers import Answers
 from licorne.proxy.server.running import ServerThread
 
 CLOSED = "127.0.0.1:1"
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    """Run a command; return its status, its output and what it said on standard error."""
-    result = CliRunner().invoke(application, list(arguments))
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture

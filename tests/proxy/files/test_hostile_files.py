@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from typer.testing import CliRunner
-
-from licorne.proxy.command_line import application
+from support.proxy.command_runs import run
 
 DAILY: Final = str(Path(__file__).parents[3] / "examples" / "daily.yaml")
 DEEP: Final = "[" * 200_000 + "]" * 200_000
@@ -32,12 +30,6 @@ READERS: Final = (
 SYSTEM_TALK: Final = ("Traceback", "codec", "Errno", "Input should", "Failed to parse", "Exceeds the limit")
 
 
-def ran(*arguments: str) -> tuple[int, str, str]:
-    """Run a command; return its status, its output and what it said on standard error."""
-    result = CliRunner().invoke(application, list(arguments))
-    return result.exit_code, result.stdout, result.stderr
-
-
 @pytest.mark.parametrize("name", TRANSCRIPTS)
 @pytest.mark.parametrize("command", READERS, ids=lambda command: command[0])
 def test_a_hostile_transcript_is_refused_with_file_and_line(
@@ -47,7 +39,7 @@ def test_a_hostile_transcript_is_refused_with_file_and_line(
     path = tmp_path / "t.jsonl"
     path.write_bytes(TRANSCRIPTS[name].encode("latin-1"))
 
-    status, output, errors = ran(*command, str(path))
+    status, output, errors = run(*command, str(path))
 
     assert (2, "") == (status, output)
     assert errors.startswith(f"licorne {command[0]}: {path}:2")
@@ -66,7 +58,7 @@ def test_hostile_yaml_is_refused_with_its_place(command: list[str], text: str, t
     path = tmp_path / "s.yaml"
     path.write_text(text, encoding="utf-8")
 
-    status, output, errors = ran(*command, str(path))
+    status, output, errors = run(*command, str(path))
 
     assert (2, "") == (status, output)
     assert f"{path}:" in errors
@@ -79,7 +71,7 @@ def test_a_hostile_configuration_is_invalid(text: str, tmp_path: Path) -> None:
     path = tmp_path / "queues.yaml"
     path.write_text(text, encoding="utf-8")
 
-    status, output, errors = ran("validate", str(path))
+    status, output, errors = run("validate", str(path))
 
     assert (3, "") == (status, errors)
     assert output.startswith(f"{path}:")
@@ -92,7 +84,7 @@ def test_a_request_that_repeats_megabytes_is_answered_in_a_line(tmp_path: Path) 
     lines = [{"register": {"rmID": "rm", "config": f"partitions: {long}"}}, {"application": {"rmID": long}}]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
 
-    status, output, _ = ran("replay", str(path))
+    status, output, _ = run("replay", str(path))
 
     assert 0 == status
     assert ["error", "error"] == [
@@ -119,7 +111,7 @@ def test_validate_goes_on_after_a_file_that_cannot_be_read(files: list[str]) -> 
     """A file that cannot be read decides the status, and all other errors are printed."""
     gone, latin, bad, good = files
 
-    status, output, errors = ran("validate", *files)
+    status, output, errors = run("validate", *files)
 
     assert 2 == status
     assert [
@@ -132,7 +124,7 @@ def test_validate_goes_on_after_a_file_that_cannot_be_read(files: list[str]) -> 
 
 def test_validate_prints_its_document_whatever_can_be_read(files: list[str]) -> None:
     """Each file is in it, one that cannot be read with the reason and the place."""
-    status, output, _ = ran("validate", "--json", *files)
+    status, output, _ = run("validate", "--json", *files)
 
     documents = json.loads(output)
     assert 2 == status

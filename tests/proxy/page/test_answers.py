@@ -13,7 +13,7 @@ from support.proxy.manager_requests import (
     configuration_request,
     node_request,
 )
-from support.proxy.page_cluster import fetch, serving_page
+from support.proxy.page_cluster import fetch
 
 from licorne import Scheduler
 from licorne.lockcheck import session
@@ -46,12 +46,6 @@ def scheduler() -> Iterator[Scheduler]:
         made.update_allocation(ask_request("t2", memory=900))
         made.run_until_idle()
         yield made
-
-
-@pytest.fixture
-def page(scheduler: Scheduler) -> Iterator[str]:
-    with serving_page(scheduler) as origin:
-        yield origin
 
 
 def answer(page: str, path: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
-from support.proxy.browsing import SCREENSHOTS, Visit, chromium, visiting
+from support.proxy.browsing import SCREENSHOTS, Visit, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, fill, node, serving_page, submit
 from support.proxy.waiting import wait_until
@@ -44,12 +44,6 @@ cells => {
 SIZES = {"phone": (390, 844), "desk": (1280, 800), "wall": (2560, 1440)}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
 @pytest.fixture
 def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
     """One that runs, with a cluster in which something waits."""
@@ -58,12 +52,6 @@ def scheduler(request: pytest.FixtureRequest) -> Iterator[Scheduler]:
         fill(made, Listener())
         wait_until(lambda: made.explain("genome").waiting[0].blockers, "the ask was tried")
         yield made
-
-
-@pytest.fixture
-def visit(browser: Browser, scheduler: Scheduler) -> Iterator[Visit]:
-    with serving_page(scheduler) as origin, visiting(browser, origin) as opened:
-        yield opened
 
 
 def tree_row(visit: Visit, path: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from playwright.sync_api import Browser, expect
-from support.proxy.browsing import Visit, chromium, visiting
+from support.proxy.browsing import Visit, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import fill, serving, serving_page
 from support.proxy.waiting import wait_until
@@ -152,12 +152,6 @@ GRAPHICS = (
     (".graph rect", "stroke"),
     (".graph .edge", "stroke"),
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,6 @@ def scheduler() -> Iterator[Scheduler]:
 
 
 @pytest.fixture
-def page(scheduler: Scheduler) -> Iterator[str]:
-    with serving_page(scheduler) as origin:
-        yield origin
-
-
-@pytest.fixture
 def theirs(scheduler: Scheduler, build: Path) -> Iterator[str]:
     with serving_page(scheduler, ui_dir=build) as origin:
         yield origin

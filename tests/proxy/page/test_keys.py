@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
-from support.proxy.browsing import Visit, chromium, visiting
+from playwright.sync_api import Locator, expect
+from support.proxy.browsing import Visit
 from support.proxy.listening import Listener
-from support.proxy.page_cluster import fill, serving_page
+from support.proxy.page_cluster import fill
 
 from licorne import Scheduler
 
@@ -42,22 +42,10 @@ HIDES = """
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def scheduler() -> Iterator[Scheduler]:
     with Scheduler() as made:
         fill(made, Listener())
         yield made
-
-
-@pytest.fixture
-def visit(browser: Browser, scheduler: Scheduler) -> Iterator[Visit]:
-    with serving_page(scheduler) as origin, visiting(browser, origin) as opened:
-        yield opened
 
 
 def press(visit: Visit, where: Locator, *keys: str) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Browser, expect
-from support.proxy.browsing import chromium, visiting
+from support.proxy.browsing import visiting
 from support.proxy.decayed_use import DECAYING, PLAIN, use_for_ten_seconds
 from support.proxy.page_cluster import GIB, serving_page
 from support.proxy.promised_starts import promise_starts
 
 from licorne import Scheduler
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 def test_an_application_says_when_it_is_expected_to_start(browser: Browser) -> None:

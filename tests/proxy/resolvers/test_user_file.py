@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.proxy.command_runs import run
 from support.proxy.simulation_builders import written
-from typer.testing import CliRunner
 
 from licorne.model.errors import LicorneError
-from licorne.proxy.command_line import application
 from licorne.proxy.resolvers.resolver import UserResolutionError
 from licorne.proxy.resolvers.user_file import StaticResolver, read_users
 
@@ -22,11 +21,6 @@ partitions:
     queues: [{name: root, submitacl: " dev", queues: [{name: leaf}]}]
 """
 USERS = "ada: [dev, ops]\nbob: []\n"
-
-
-def run(*arguments: str | Path) -> tuple[int, str, str]:
-    result = CliRunner().invoke(application, [str(argument) for argument in arguments])
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.mark.parametrize("text", [USERS, '{"ada": ["dev", "ops"], "bob": []}'])

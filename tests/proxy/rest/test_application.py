@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 
 import pytest
 from starlette.requests import Request
@@ -20,13 +19,6 @@ CROSS_ORIGIN = {
     "access-control-allow-methods": "GET, OPTIONS",
     "access-control-allow-headers": "X-Requested-With,Content-Type,Accept,Origin",
 }
-
-
-@pytest.fixture
-def served() -> Iterator[Reader]:
-    """Give a scheduler with one partition behind its REST interface."""
-    with reader() as served:
-        yield served
 
 
 def test_a_document_has_the_headers_that_pages_of_other_origins_need(served: Reader) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from support.proxy.event_rows import replayed, row_of_document
 from support.proxy.manager_requests import ONE, node_request
-from support.proxy.rest_clients import Reader, reader, scope_of
+from support.proxy.rest_clients import Reader, scope_of
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.rest import event_streams
@@ -24,13 +24,6 @@ def recorded() -> Iterator[Reader]:
     """Give the recorded scenario behind the REST interface."""
     with replayed((DATA / "scenario.jsonl").read_text(encoding="utf-8")) as scheduler:
         yield Reader(scheduler)
-
-
-@pytest.fixture
-def served() -> Iterator[Reader]:
-    """Give a scheduler with one partition behind its REST interface."""
-    with reader() as served:
-        yield served
 
 
 def golden(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,13 +36,6 @@ from licorne.proxy.scheduler.answering import views
 
 BELOW = "/ws/v1/partition/default"
 MANY = 4 * ROWS_MAX + 1
-
-
-@pytest.fixture
-def served() -> Iterator[Reader]:
-    """Give a scheduler with one partition behind its REST interface."""
-    with reader() as served:
-        yield served
 
 
 def message(served: Reader, path: str) -> tuple[int, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -38,13 +37,6 @@ node             use              use %    used  capac.    free allocs state
 node-1           █████████████··     88     7.2     8.1     0.9      7 reserved
 node-2           █··············      7     0.6     8.2     7.6      1 drained
 node-3           █··············      3    0.25     8.3    8.05      1 ready"""
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    """Serve the documents of the recorded core."""
-    with DocumentServer() as server:
-        yield server
 
 
 def rows(screen: str) -> list[str]:

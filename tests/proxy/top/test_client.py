@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,13 +23,6 @@ from licorne.proxy.top.views import View
 T = TypeVar("T")
 TOKEN = "visible-ASCII"  # noqa: S105 - of a server under test
 PARTITIONS = "/ws/v1/partitions"
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    """Serve the documents of the recorded core."""
-    with DocumentServer() as server:
-        yield server
 
 
 def asked(make: Callable[[], RestClient], question: Callable[[RestClient], Awaitable[T]]) -> T:

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.proxy.command_runs import run
 from support.proxy.document_server import DocumentServer
-from typer.testing import CliRunner
-
-from licorne.proxy.command_line import application
-
-
-@pytest.fixture
-def server() -> Iterator[DocumentServer]:
-    """Serve the documents of the recorded core."""
-    with DocumentServer() as server:
-        yield server
 
 
 def top(server: DocumentServer, *arguments: str) -> tuple[int, str, str]:
     """Run the command; return its status, its output and what it said on standard error."""
-    result = CliRunner().invoke(application, ["top", "--address", server.address, *arguments])
-    return result.exit_code, result.stdout, result.stderr
+    return run("top", "--address", server.address, *arguments)
 
 
 def lines(server: DocumentServer, *arguments: str) -> list[str]:

@@ -46,6 +46,7 @@ __all__ = [
     "an_application_submission",
     "an_ask",
     "an_ask_submission",
+    "memory",
 ]
 
 PARTITION: Final = "[rm]default"
@@ -56,6 +57,11 @@ START_NS: Final = EPOCH_2000_NS
 def a_resource(**quantities: int) -> Resource:
     """Return a resource: `a_resource(memory=10, vcore=500)`."""
     return Resource(quantities)
+
+
+def memory(quantity: int) -> Resource:
+    """Return a resource of one type."""
+    return a_resource(memory=quantity)
 
 
 TEN: Final = a_resource(memory=10)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.model.builders import memory
+
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
 from licorne.model.limits.usage_tree import UsageTree, UsageView, usage_rows
 from licorne.model.limits.user_limits import UserLimits, usage_views
@@ -30,10 +32,6 @@ BOB = User("bob", ("dev",))
 DAN = User("dan", ("ops",))
 EVE = User("eve", ("qa",))
 TEN = Resource({"memory": 10, "vcore": 1000})
-
-
-def memory(quantity: int) -> Resource:
-    return Resource({"memory": quantity})
 
 
 def a_limit(

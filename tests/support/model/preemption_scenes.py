@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from support.model.builders import START_NS, TEN, FakePredicates, a_resource, an_ask_submission
+from support.model.builders import START_NS, TEN, FakePredicates, an_ask_submission, memory
 from support.model.harness import Harness
 
 from licorne.model.preemption.victims import Victim
@@ -36,11 +36,6 @@ TWO_QUEUES = """
       resources: {guaranteed: {memory: 20}}
 """
 """A queue that is entitled to fifty, and one whose guarantee is twenty."""
-
-
-def memory(quantity: int) -> Resource:
-    """Return so much memory and nothing else."""
-    return a_resource(memory=quantity)
 
 
 HUNDRED = memory(100)

@@ -55,12 +55,6 @@ EQUAL: Final = [
 
 
 @pytest.fixture(scope="module")
-def both() -> Iterator[Both]:
-    with half_each() as both:
-        yield both
-
-
-@pytest.fixture(scope="module")
 def both_of_two() -> Iterator[Both]:
     """Give the same with two RMs, each with both partitions: one worker has those of one name."""
     with half_each(("b", "a")) as both:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.proxy.door_views import Both, half_each, place_at
+from support.proxy.door_views import Both, place_at
 
 from licorne.proxy.door.view.merging import summed_history
 from licorne.proxy.door.view.metrics import merged_metrics
 from licorne.proxy.door.view.reading import AskedWorker, Said
 
 MINUTE_NS = 60 * 10**9
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Both]:
-    with half_each() as both:
-        yield both
 
 
 def _samples(text: str) -> dict[str, list[dict[str, str]]]:

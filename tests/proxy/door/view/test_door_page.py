@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -19,12 +18,6 @@ from licorne.proxy.door.view.application import DoorRest
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started
-
-
-@pytest.fixture
-def workers() -> Iterator[LiveWorkers]:
-    with ExitStack() as stack:
-        yield LiveWorkers(stack)
 
 
 @pytest.fixture

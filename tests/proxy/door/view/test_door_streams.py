@@ -19,12 +19,6 @@ from licorne.proxy.door.view.application import DoorRest
 
 
 @pytest.fixture
-def workers() -> Iterator[LiveWorkers]:
-    with ExitStack() as stack:
-        yield LiveWorkers(stack)
-
-
-@pytest.fixture
 def client(workers: LiveWorkers) -> Iterator[httpx.Client]:
     with viewed(workers.door) as client:
         yield client

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import pytest
-from support.proxy.door_views import Both, StandingDoor, half_each, place_at, viewed
+from support.proxy.door_views import Both, StandingDoor, place_at, viewed
 from support.proxy.listening import WAIT_SECONDS
 
 from licorne import Scheduler
@@ -36,18 +36,12 @@ UNKNOWN: Final = [
 ]
 
 
-@pytest.fixture(scope="module")
-def halves() -> Iterator[Both]:
-    with half_each() as both:
-        yield both
-
-
 @pytest.fixture
-def both(halves: Both) -> Iterator[Both]:
+def both(both: Both) -> Iterator[Both]:
     """Give a door whose partitions all run; what a test changes is undone."""
-    places = halves.standing.places()
-    yield halves
-    halves.standing.standing = places
+    places = both.standing.places()
+    yield both
+    both.standing.standing = places
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,21 @@
+"""Doors over schedulers of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from support.proxy.door_views import Both, LiveWorkers, half_each
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Both]:
+    with half_each() as both:
+        yield both
+
+
+@pytest.fixture
+def workers() -> Iterator[LiveWorkers]:
+    with ExitStack() as stack:
+        yield LiveWorkers(stack)
