@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse
 from support.proxy.document_server import DocumentServer
-from support.proxy.top_pilot import Terminal, in_terminal
+from support.proxy.top_pilot import in_terminal
+from support.proxy.waiting import on_a_loop
 
 from licorne.proxy.top.screen_state import ScreenState
 from licorne.proxy.top.views import View
@@ -51,10 +52,10 @@ def rows(screen: str) -> list[str]:
 # ----------------------------------------------------------------------------------------------- views
 
 
-def test_the_queues_are_the_first_view(server: DocumentServer) -> None:
+@on_a_loop
+async def test_the_queues_are_the_first_view(server: DocumentServer) -> None:
     """The heading says what the partition is like, the footer which keys there are: all in 80 columns."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         lines = terminal.text().splitlines()
 
         assert [
@@ -63,8 +64,6 @@ def test_the_queues_are_the_first_view(server: DocumentServer) -> None:
         ] == lines[:2]
         assert QUEUES == "\n".join(lines[2:])
         assert 24 == len(terminal.lines())
-
-    in_terminal(server.address, act)
 
 
 @pytest.mark.parametrize(
@@ -78,58 +77,50 @@ def test_the_queues_are_the_first_view(server: DocumentServer) -> None:
         ("8", View.UTILIZATION, f"memory               0-10%          2 {'█' * 27}{'·' * 13}"),
     ],
 )
-def test_a_number_shows_a_view(server: DocumentServer, key: str, view: View, shown: str) -> None:
+@on_a_loop
+async def test_a_number_shows_a_view(server: DocumentServer, key: str, view: View, shown: str) -> None:
     """Also one that is chosen on the command line."""
-
-    async def by_key(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert shown in await terminal.press(key)
-
-    async def from_start(terminal: Terminal) -> None:
+    async with in_terminal(server.address, state=ScreenState(view=view)) as terminal:
         assert shown in terminal.text()
 
-    in_terminal(server.address, by_key)
-    in_terminal(server.address, from_start, state=ScreenState(view=view))
 
-
-def test_a_view_can_be_clicked(server: DocumentServer) -> None:
-    async def act(terminal: Terminal) -> None:
+@on_a_loop
+async def test_a_view_can_be_clicked(server: DocumentServer) -> None:
+    async with in_terminal(server.address) as terminal:
         await terminal.pilot.click("#views", offset=(26, 0))
         await terminal.settle()
 
         assert NODE_ROWS in terminal.text()
 
-    in_terminal(server.address, act)
 
-
-def test_a_wide_terminal_shows_why_applications_wait(server: DocumentServer) -> None:
+@on_a_loop
+async def test_a_wide_terminal_shows_why_applications_wait(server: DocumentServer) -> None:
     """The message that their asks have most often."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address, size=(140, 30)) as terminal:
         assert "Not enough user quota" in await terminal.press("2")
         await terminal.pilot.resize_terminal(80, 24)
         await terminal.settle()
         assert "Not enough user quota" not in terminal.text()
 
-    in_terminal(server.address, act, size=(140, 30))
-
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (300, 100)])
-def test_views_fit_any_terminal(server: DocumentServer, size: tuple[int, int]) -> None:
-    async def act(terminal: Terminal) -> None:
+@on_a_loop
+async def test_views_fit_any_terminal(server: DocumentServer, size: tuple[int, int]) -> None:
+    async with in_terminal(server.address, size=size) as terminal:
         for key in ("1", "2", "6", "8"):
             await terminal.press(key)
             assert size[1] == len(terminal.lines())
-
-    in_terminal(server.address, act, size=size)
 
 
 # ------------------------------------------------------------------------------------------------ keys
 
 
-def test_s_sorts_by_the_next_column_and_o_turns_the_order_round(server: DocumentServer) -> None:
+@on_a_loop
+async def test_s_sorts_by_the_next_column_and_o_turns_the_order_round(server: DocumentServer) -> None:
     """Numbers come largest first; after the last column the view has its own order again."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert ["node-1", "node-2", "node-3"] == rows(await terminal.press("3", "s"))
         assert "node▲" in terminal.text()
         assert ["node-3", "node-2", "node-1"] == rows(await terminal.press("o"))
@@ -141,13 +132,11 @@ def test_s_sorts_by_the_next_column_and_o_turns_the_order_round(server: Document
         await terminal.press("s")
         assert "▲" not in terminal.text()
 
-    in_terminal(server.address, act)
 
-
-def test_a_slash_filters_and_escape_shows_all_again(server: DocumentServer) -> None:
+@on_a_loop
+async def test_a_slash_filters_and_escape_shows_all_again(server: DocumentServer) -> None:
     """Each view keeps its filter."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         await terminal.press("2")
         assert ["app-3"] == rows(await terminal.press("slash", "C", "A", "R", "enter"))
         assert "filter 'CAR': 1 row" in terminal.text()
@@ -156,23 +145,19 @@ def test_a_slash_filters_and_escape_shows_all_again(server: DocumentServer) -> N
         assert ["app-3"] == rows(await terminal.press("2"))
         assert 5 == len(rows(await terminal.press("escape")))
 
-    in_terminal(server.address, act)
 
-
-def test_r_shows_another_type_of_resource(server: DocumentServer) -> None:
+@on_a_loop
+async def test_r_shows_another_type_of_resource(server: DocumentServer) -> None:
     """The types follow each other by name, in all views."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert "memory 13.5Gi/44.7Gi (30 %)" in await terminal.press("r", "r")
         assert "node-1           █████████████··     87    13Gi  14.9Gi  1.86Gi" in await terminal.press("3")
 
-    in_terminal(server.address, act)
 
-
-def test_space_folds_a_queue(server: DocumentServer) -> None:
+@on_a_loop
+async def test_space_folds_a_queue(server: DocumentServer) -> None:
     """The one under the cursor, which stays there; a filter searches what is folded as well."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         screen = await terminal.press("down", "down", "space")
         assert "  + b" in screen
         assert "static" not in screen
@@ -180,44 +165,39 @@ def test_space_folds_a_queue(server: DocumentServer) -> None:
         await terminal.press("escape", "home", "down", "down")
         assert "static" in await terminal.press("space")
 
-    in_terminal(server.address, act)
 
-
-def test_p_shows_the_next_partition(server: DocumentServer) -> None:
+@on_a_loop
+async def test_p_shows_the_next_partition(server: DocumentServer) -> None:
     """The key is in the footer where there are several."""
     partitions: Any = server.documents["/ws/v1/partitions"]
     partitions.append({**partitions[0], "name": "gpu"})
     server.documents["/ws/v1/partition/gpu/queues"] = {"queuename": "root", "status": "Draining"}
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert "p Partition" in terminal.text()
         assert (await terminal.press("p")).startswith("gpu Active")
         assert (await terminal.press("p")).startswith("default Active")
 
-    in_terminal(server.address, act)
 
-
-def test_u_reads_again(server: DocumentServer) -> None:
+@on_a_loop
+async def test_u_reads_again(server: DocumentServer) -> None:
     """And the row under the cursor stays the same one."""
     nodes: Any = server.documents[NODES]
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         await terminal.press("3", "down")
         nodes.insert(0, {**nodes[0], "nodeID": "a-new-one"})
         assert "a-new-one" == rows(await terminal.press("u"))[0]
         assert "node node-2 " in await terminal.press("enter")
 
-    in_terminal(server.address, act)
 
-
-def test_q_ends_it(server: DocumentServer) -> None:
-    async def act(terminal: Terminal) -> None:
+@on_a_loop
+async def test_q_ends_it(server: DocumentServer) -> None:
+    async with in_terminal(server.address) as terminal:
         await terminal.pilot.press("q")
         await terminal.pilot.pause()
 
         assert not terminal.pilot.app.is_running
-
-    in_terminal(server.address, act)
 
 
 # --------------------------------------------------------------------------------------------- details
@@ -247,19 +227,20 @@ def test_q_ends_it(server: DocumentServer) -> None:
         (("8", "enter"), ["type: ephemeral-storage", "nodes: 3"]),
     ],
 )
-def test_enter_shows_all_about_a_row(server: DocumentServer, keys: tuple[str, ...], lines: list[str]) -> None:
+@on_a_loop
+async def test_enter_shows_all_about_a_row(
+    server: DocumentServer, keys: tuple[str, ...], lines: list[str]
+) -> None:
     """Escape goes back."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         screen = (await terminal.press(*keys)).splitlines()
         for line in lines:
             assert any(shown.startswith(line) for shown in screen), (line, screen)
         assert "1 queues" in await terminal.press("escape")
 
-    in_terminal(server.address, act)
 
-
-def test_an_application_says_why_it_waits(server: DocumentServer) -> None:
+@on_a_loop
+async def test_an_application_says_why_it_waits(server: DocumentServer) -> None:
     """In the sentences of the server, each with its line of the configuration."""
     asked = []
 
@@ -280,7 +261,7 @@ def test_an_application_says_why_it_waits(server: DocumentServer) -> None:
 
     server.documents["/licorne/v1/explain/sentences"] = explain
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         screen = await terminal.press("2", "enter")
         assert (
             "why it waits\n"
@@ -289,24 +270,21 @@ def test_an_application_says_why_it_waits(server: DocumentServer) -> None:
             "      vcore: 3 are missing\n"
             "      to change: raise the maximum by 3\n"
         ) in screen
-
-    in_terminal(server.address, act)
     assert [{"rm": "rm", "partition": "default", "application": "app-1"}] == asked
 
 
-def test_an_explanation_that_cannot_be_read_is_said(server: DocumentServer) -> None:
+@on_a_loop
+async def test_an_explanation_that_cannot_be_read_is_said(server: DocumentServer) -> None:
     server.documents["/licorne/v1/explain/sentences"] = ["no", "document"]
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert "why it waits is not known: " in await terminal.press("2", "enter")
 
-    in_terminal(server.address, act)
 
-
-def test_details_stay_while_the_table_behind_them_is_read(server: DocumentServer) -> None:
+@on_a_loop
+async def test_details_stay_while_the_table_behind_them_is_read(server: DocumentServer) -> None:
     """The table is there again, and new, when they are closed."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         await terminal.press("3", "enter")
         screen = terminal.pilot.app.screen_stack[0]
         await screen.run_action("update")
@@ -314,16 +292,14 @@ def test_details_stay_while_the_table_behind_them_is_read(server: DocumentServer
         assert "node node-1" in terminal.text()
         assert NODE_ROWS in await terminal.press("escape")
 
-    in_terminal(server.address, act)
-
 
 # ------------------------------------------------------------------------------- what goes on, and ends
 
 
-def test_a_lost_server_is_shown_and_read_again_when_it_is_back(server: DocumentServer) -> None:
+@on_a_loop
+async def test_a_lost_server_is_shown_and_read_again_when_it_is_back(server: DocumentServer) -> None:
     """What was read before stays on the screen."""
-
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         server.stop()
         screen = await terminal.press("u")
         assert "LOST for 0s" in screen
@@ -336,39 +312,36 @@ def test_a_lost_server_is_shown_and_read_again_when_it_is_back(server: DocumentS
         assert "LOST" not in screen
         assert "team-x" in screen
 
-    in_terminal(server.address, act)
 
-
-def test_a_server_that_is_not_there_at_first_is_read_when_it_comes(server: DocumentServer) -> None:
+@on_a_loop
+async def test_a_server_that_is_not_there_at_first_is_read_when_it_comes(server: DocumentServer) -> None:
     """By itself, after the interval."""
     server.stop()
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address, interval_seconds=0.01) as terminal:
         assert "LOST" in terminal.text()
         server.start()
         while "team-x" not in terminal.text():
             await terminal.pilot.pause(0.01)
         assert "LOST" not in terminal.text()
 
-    in_terminal(server.address, act, interval_seconds=0.01)
-
 
 @pytest.mark.parametrize(
     "answer", [JSONResponse({"message": "a token is required"}, 401), {"not": "a list"}, None]
 )
-def test_what_cannot_be_read_is_said_and_no_traceback(server: DocumentServer, answer: object) -> None:
+@on_a_loop
+async def test_what_cannot_be_read_is_said_and_no_traceback(server: DocumentServer, answer: object) -> None:
     server.documents["/ws/v1/partitions"] = answer
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert "LOST for 0s" in terminal.text()
         assert "Traceback" not in terminal.text()
         await terminal.press("enter", "s", "o", "r", "p", "space", "slash", "escape", "2", "enter")
         assert "LOST" in terminal.text()
 
-    in_terminal(server.address, act)
 
-
-def test_the_pace_is_that_between_two_readings(server: DocumentServer) -> None:
+@on_a_loop
+async def test_the_pace_is_that_between_two_readings(server: DocumentServer) -> None:
     """The server counts allocations from its start: fewer than before are those of another server."""
     from starlette.responses import PlainTextResponse
 
@@ -380,7 +353,7 @@ def test_the_pace_is_that_between_two_readings(server: DocumentServer) -> None:
 
     server.documents["/ws/v1/metrics"] = metrics
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert "allocations/s" not in terminal.text()
         made[0] = 1_034
         terminal.pass_seconds(2)
@@ -389,30 +362,26 @@ def test_the_pace_is_that_between_two_readings(server: DocumentServer) -> None:
         terminal.pass_seconds(2)
         assert "allocations/s" not in await terminal.press("u")
 
-    in_terminal(server.address, act)
 
-
-def test_failed_checks_are_in_the_heading(server: DocumentServer) -> None:
+@on_a_loop
+async def test_failed_checks_are_in_the_heading(server: DocumentServer) -> None:
     health: Any = server.documents["/ws/v1/scheduler/healthcheck"]
     health["Healthy"] = False
     health["HealthChecks"][1]["Succeeded"] = False
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         assert "UNHEALTHY: 1 check failed" in terminal.text()
         assert "FAILED: Failed nodes" in (await terminal.press("7", "enter")).splitlines()[1]
 
-    in_terminal(server.address, act)
 
-
-def test_of_many_rows_the_first_are_shown(server: DocumentServer) -> None:
+@on_a_loop
+async def test_of_many_rows_the_first_are_shown(server: DocumentServer) -> None:
     """A filter finds the others."""
     server.documents[NODES] = [
         {"nodeID": f"node-{number:04}", "schedulable": True} for number in range(3_000)
     ]
 
-    async def act(terminal: Terminal) -> None:
+    async with in_terminal(server.address) as terminal:
         screen = await terminal.press("3")
         assert "the first 1,000 of 3,000 rows are shown: filter with /" in screen
         assert ["node-2345"] == rows(await terminal.press("slash", *"2345", "enter"))
-
-    in_terminal(server.address, act)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, node, serving, submit
 from support.proxy.processes import start_server
 from support.proxy.rest_scenario import rest_scenario
-from support.proxy.top_pilot import Terminal, in_terminal
+from support.proxy.top_pilot import in_terminal
+from support.proxy.waiting import on_a_loop
 
 from licorne import Scheduler, rest_app
 from licorne.proxy.rest.running import RestServer
@@ -37,36 +40,32 @@ alice              a                 ██████············ 
 }
 
 
-def test_the_views_of_a_real_server_are_those_of_the_recorded_one() -> None:
+@on_a_loop
+async def test_the_views_of_a_real_server_are_those_of_the_recorded_one() -> None:
     """The recorded state, shown by our own documents; the times alone are others."""
-
-    async def act(terminal: Terminal) -> None:
-        assert "default Active  " in terminal.text()
-        assert "3 nodes  9 allocations\nvcore 7.75/24.6 (31 %)" in terminal.text()
-        for key, rows in ROWS.items():
-            assert rows in await terminal.press(key)
-        screen = await terminal.press("2")
-        assert "app-1          Running    root.a        alice        2.75      15     1" in screen
-        assert "  Not enough user quota (" in await terminal.press("enter")
-        await terminal.press("escape")
-        assert "memory               80-90%         1 " in await terminal.press("8", "pagedown")
-
     with rest_scenario() as scheduler, RestServer(scheduler) as server:
-        in_terminal(f"http://127.0.0.1:{server.port}", act)
+        async with in_terminal(f"http://127.0.0.1:{server.port}") as terminal:
+            assert "default Active  " in terminal.text()
+            assert "3 nodes  9 allocations\nvcore 7.75/24.6 (31 %)" in terminal.text()
+            for key, rows in ROWS.items():
+                assert rows in await terminal.press(key)
+            screen = await terminal.press("2")
+            assert "app-1          Running    root.a        alice        2.75      15     1" in screen
+            assert "  Not enough user quota (" in await terminal.press("enter")
+            await terminal.press("escape")
+            assert "memory               80-90%         1 " in await terminal.press("8", "pagedown")
 
 
-def test_a_resource_manager_that_is_lost_is_said_to_be() -> None:
+@on_a_loop
+async def test_a_resource_manager_that_is_lost_is_said_to_be() -> None:
     """In a line of its own, as long as it is."""
-
-    async def act(terminal: Terminal) -> None:
-        assert "is paused" not in terminal.text()
-        (status,) = scheduler.resource_managers()
-        scheduler.pause_manager(status.rm_id, "the stream broke")
-        assert f"RM {status.rm_id} is paused since" in await terminal.press("u")
-        assert ": the stream broke\n" in await terminal.press("u")
-
     with rest_scenario() as scheduler, RestServer(scheduler) as server:
-        in_terminal(f"http://127.0.0.1:{server.port}", act)
+        async with in_terminal(f"http://127.0.0.1:{server.port}") as terminal:
+            assert "is paused" not in terminal.text()
+            (status,) = scheduler.resource_managers()
+            scheduler.pause_manager(status.rm_id, "the stream broke")
+            assert f"RM {status.rm_id} is paused since" in await terminal.press("u")
+            assert ": the stream broke\n" in await terminal.press("u")
 
 
 def test_a_server_that_is_killed_and_started_again_is_shown_again() -> None:
@@ -75,42 +74,34 @@ def test_a_server_that_is_killed_and_started_again_is_shown_again() -> None:
     assert first.rest is not None
     where = first.rest
 
-    async def act(terminal: Terminal) -> None:
-        assert "no partition: no resource manager has registered yet" in terminal.text()
-        first.process.kill()
-        first.process.communicate()
-        assert "LOST for 0s" in await terminal.press("u")
-        second = start_server("--rest-address", where)
-        try:
-            assert "LOST" not in await terminal.press("u")
-        finally:
-            second.process.kill()
-            second.process.communicate()
+    async def act() -> None:
+        async with in_terminal(f"http://{where}") as terminal:
+            assert "no partition: no resource manager has registered yet" in terminal.text()
+            first.process.kill()
+            first.process.communicate()
+            assert "LOST for 0s" in await terminal.press("u")
+            second = start_server("--rest-address", where)
+            try:
+                assert "LOST" not in await terminal.press("u")
+            finally:
+                second.process.kill()
+                second.process.communicate()
 
-    in_terminal(f"http://{where}", act)
+    asyncio.run(act())
 
 
 @pytest.mark.parametrize("key", ["6", "7"])
-def test_what_a_real_server_lacks_is_no_error(key: str) -> None:
+@on_a_loop
+async def test_what_a_real_server_lacks_is_no_error(key: str) -> None:
     """A scheduler in which nothing has happened yet has neither events nor a health, as it may be."""
-
-    async def act(terminal: Terminal) -> None:
-        assert "LOST" not in await terminal.press(key)
-
     with rest_scenario() as scheduler, RestServer(scheduler) as server:
-        in_terminal(f"http://127.0.0.1:{server.port}", act)
+        async with in_terminal(f"http://127.0.0.1:{server.port}") as terminal:
+            assert "LOST" not in await terminal.press(key)
 
 
-def test_a_server_that_wants_a_token_is_shown_with_names_of_any_letters() -> None:
+@on_a_loop
+async def test_a_server_that_wants_a_token_is_shown_with_names_of_any_letters() -> None:
     """They are found by their letters, and say why they wait."""
-
-    async def act(terminal: Terminal) -> None:
-        assert NAME[:8] in await terminal.press("2")
-        assert "filter 'größe': 1 row" in await terminal.press("slash", *"größe")
-        detail = await terminal.press("enter", "enter")
-        assert f"application {NAME}: Accepted" in detail
-        assert "no node has room" in " ".join(detail.split())
-
     with Scheduler() as scheduler:
         scheduler.register("rm", Listener(), configuration=QUEUES)
         scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node("node-1", memory=GIB)]))
@@ -118,14 +109,17 @@ def test_a_server_that_wants_a_token_is_shown_with_names_of_any_letters() -> Non
         submit(scheduler, NAME, "root.leaf")
         ask(scheduler, NAME, "ask-1", memory=9 * GIB)
         with serving(rest_app(scheduler, tokens=[TOKEN])) as origin:
-            in_terminal(origin, act, token=TOKEN)
+            async with in_terminal(origin, token=TOKEN) as terminal:
+                assert NAME[:8] in await terminal.press("2")
+                assert "filter 'größe': 1 row" in await terminal.press("slash", *"größe")
+                detail = await terminal.press("enter", "enter")
+                assert f"application {NAME}: Accepted" in detail
+                assert "no node has room" in " ".join(detail.split())
 
 
-def test_a_server_that_wants_another_token_is_said_to_want_it() -> None:
+@on_a_loop
+async def test_a_server_that_wants_another_token_is_said_to_want_it() -> None:
     """The terminal stays, in case the server takes it later."""
-
-    async def act(terminal: Terminal) -> None:
-        assert "another token (status 401" in terminal.text()
-
     with rest_scenario() as scheduler, serving(rest_app(scheduler, tokens=[TOKEN])) as origin:
-        in_terminal(origin, act, token="a-token-that-is-unknown")  # noqa: S106 - of this test alone
+        async with in_terminal(origin, token="a-token-that-is-unknown") as terminal:  # noqa: S106 - of this test alone
+            assert "another token (status 401" in terminal.text()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, final
 
 from support.proxy.document_server import NOW_NS
@@ -74,28 +74,20 @@ class Terminal:
         self._clock[0] += seconds * 10**9
 
 
-def in_terminal(
+@asynccontextmanager
+async def in_terminal(
     address: str,
-    act: Callable[[Terminal], Awaitable[None]],
     *,
     state: ScreenState | None = None,
     size: tuple[int, int] = (80, 24),
     interval_seconds: float = _NEVER_SECONDS,
     token: str | None = None,
-) -> None:
-    """Run the application against a server, and act with it; it reads by itself after the interval alone."""
+) -> AsyncIterator[Terminal]:
+    """Run the application against a server; it reads by itself after the interval alone."""
     clock = [NOW_NS]
-
-    async def run() -> None:
-        app = TopApp(
-            RestClient(address, token=token),
-            state,
-            interval_seconds=interval_seconds,
-            now_ns=lambda: clock[0],
-        )
-        async with app.run_test(size=size) as pilot:
-            terminal = Terminal(pilot, app, clock)
-            await terminal.settle()
-            await act(terminal)
-
-    asyncio.run(run())
+    client = RestClient(address, token=token)
+    app = TopApp(client, state, interval_seconds=interval_seconds, now_ns=lambda: clock[0])
+    async with app.run_test(size=size) as pilot:
+        terminal = Terminal(pilot, app, clock)
+        await terminal.settle()
+        yield terminal

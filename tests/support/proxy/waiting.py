@@ -37,7 +37,7 @@ def on_a_loop(
     @wraps(test)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with asyncio.timeout(6 * WAIT_SECONDS):
                 await test(*args, **kwargs)
 
         asyncio.run(bounded())
