@@ -36,13 +36,17 @@ def a_tree(stated: Limits = NO_LIMITS) -> UsageTree:
     return UsageTree("user", "bob", stated)
 
 
+@pytest.fixture
+def tree() -> UsageTree:
+    """Return the usage of a user without limits."""
+    return a_tree()
+
+
 # --------------------------------------------------------------------------------------- what is used
 
 
-def test_usage_counts_at_every_level() -> None:
+def test_usage_counts_at_every_level(tree: UsageTree) -> None:
     """What an application uses is used in its queue and in each queue above."""
-    tree = a_tree()
-
     tree.increase("root.a.b", "app", memory(5))
 
     used = {"resourceUsage": {"memory": 5}, "runningApplications": ["app"]}
@@ -55,10 +59,8 @@ def test_usage_counts_at_every_level() -> None:
     tree.validate()
 
 
-def test_queues_of_one_user_add_up_above_them() -> None:
+def test_queues_of_one_user_add_up_above_them(tree: UsageTree) -> None:
     """Usage of two queues is apart below and together above; the queues are listed by path."""
-    tree = a_tree()
-
     tree.increase("root.b", "two", memory(7))
     tree.increase("root.a", "one", memory(5))
 
@@ -73,18 +75,15 @@ def test_queues_of_one_user_add_up_above_them() -> None:
     } == tree_shown(tree)
 
 
-def test_a_queue_that_was_looked_at_is_listed() -> None:
+def test_a_queue_that_was_looked_at_is_listed(tree: UsageTree) -> None:
     """Looking at the headroom of a queue lists the queue, as recorded."""
-    tree = a_tree()
-
     tree.headroom("root.a")
 
     assert {"queuePath": "root", "children": [{"queuePath": "root.a"}]} == tree_shown(tree)
 
 
-def test_an_application_without_allocations_goes_on_running() -> None:
+def test_an_application_without_allocations_goes_on_running(tree: UsageTree) -> None:
     """Giving everything back does not end an application."""
-    tree = a_tree()
     tree.increase("root.a", "app", memory(5))
 
     tree.decrease("root.a", "app", memory(5), remove_application=False)
@@ -93,9 +92,8 @@ def test_an_application_without_allocations_goes_on_running() -> None:
     assert tree.applications == ("app",)
 
 
-def test_the_last_application_takes_its_queues_along() -> None:
+def test_the_last_application_takes_its_queues_along(tree: UsageTree) -> None:
     """With the last application of a queue the queue goes, and so on upwards."""
-    tree = a_tree()
     tree.increase("root.a.b", "one", memory(5))
     tree.increase("root.c", "two", memory(5))
 
@@ -106,9 +104,8 @@ def test_the_last_application_takes_its_queues_along() -> None:
     tree.validate()
 
 
-def test_a_queue_with_another_application_stays() -> None:
+def test_a_queue_with_another_application_stays(tree: UsageTree) -> None:
     """A queue stays as long as one application of the user runs there."""
-    tree = a_tree()
     tree.increase("root.a", "one", memory(5))
     tree.increase("root.a", "two", memory(3))
 
@@ -129,9 +126,8 @@ def test_a_limited_queue_stays_when_nothing_runs() -> None:
     assert {"queuePath": "root", "children": [leaf]} == tree_shown(tree)
 
 
-def test_an_application_that_never_ran_leaves_its_queue_listed() -> None:
+def test_an_application_that_never_ran_leaves_its_queue_listed(tree: UsageTree) -> None:
     """The end of an application that only waited changes nothing here, as recorded."""
-    tree = a_tree()
     tree.touch("root.a")
 
     tree.decrease("root.a", "app", EMPTY, remove_application=True)
@@ -139,9 +135,8 @@ def test_an_application_that_never_ran_leaves_its_queue_listed() -> None:
     assert {"queuePath": "root", "children": [{"queuePath": "root.a"}]} == tree_shown(tree)
 
 
-def test_a_resize_may_shrink_one_type_and_grow_another() -> None:
+def test_a_resize_may_shrink_one_type_and_grow_another(tree: UsageTree) -> None:
     """An increase takes negative quantities, and a type that comes to zero is not listed."""
-    tree = a_tree()
     tree.increase("root.a", "app", Resource({"memory": 5, "vcore": 1}))
 
     tree.increase("root.a", "app", Resource({"memory": -5, "vcore": 2}))
@@ -149,9 +144,8 @@ def test_a_resize_may_shrink_one_type_and_grow_another() -> None:
     assert tree.usage == Resource({"vcore": 3})
 
 
-def test_more_cannot_come_back_than_was_given() -> None:
+def test_more_cannot_come_back_than_was_given(tree: UsageTree) -> None:
     """A release without an allocation is a bug of Licorne, and changes nothing."""
-    tree = a_tree()
     tree.increase("root.a", "app", memory(5))
 
     with pytest.raises(AssertionError, match=r"more than user bob uses there: please report"):
@@ -172,9 +166,8 @@ def test_paths_start_at_the_root() -> None:
         a_tree().touch("a.b")
 
 
-def test_sums_beyond_64_bits_are_cut_off_where_shown() -> None:
+def test_sums_beyond_64_bits_are_cut_off_where_shown(tree: UsageTree) -> None:
     """Usage stays exact inside, and is shown as the largest number that the interface can carry."""
-    tree = a_tree()
     huge = memory(2**63 - 1)
     tree.increase("root.a", "app", huge)
     tree.increase("root.a", "app", huge)
@@ -254,9 +247,8 @@ def test_applications_run_up_to_the_limit() -> None:
     assert (True, False) == (before, tree.can_run("root.a", "three"))
 
 
-def test_a_running_application_may_go_on() -> None:
+def test_a_running_application_may_go_on(tree: UsageTree) -> None:
     """An application that runs counts already, even when the limit has been lowered since."""
-    tree = a_tree()
     tree.increase("root.a", "one", memory(1))
     tree.increase("root.a", "two", memory(1))
 
@@ -277,10 +269,8 @@ def test_every_level_must_let_an_application_run() -> None:
 # ------------------------------------------------------------------------------------- other limits
 
 
-def test_new_limits_are_listed_at_once() -> None:
+def test_new_limits_are_listed_at_once(tree: UsageTree) -> None:
     """A queue that is limited from now on is listed although nothing happened there."""
-    tree = a_tree()
-
     tree.replace_limits(limits(a=bob(memory_max=10, applications=3)))
 
     leaf = {"queuePath": "root.a", "maxResources": {"memory": 10}, "maxApplications": 3}
@@ -288,9 +278,8 @@ def test_new_limits_are_listed_at_once() -> None:
     tree.validate()
 
 
-def test_a_lifted_limit_takes_its_empty_queue_along() -> None:
+def test_a_lifted_limit_takes_its_empty_queue_along(tree: UsageTree) -> None:
     """A queue that only the limit kept listed goes with it."""
-    tree = a_tree()
     tree.replace_limits(limits(a=bob(memory_max=10)))
 
     tree.replace_limits(NO_LIMITS)
@@ -310,9 +299,8 @@ def test_a_new_queue_has_the_wildcard_limit() -> None:
     assert bare_before
 
 
-def test_a_tree_is_idle_when_nothing_runs_and_nothing_is_limited() -> None:
+def test_a_tree_is_idle_when_nothing_runs_and_nothing_is_limited(tree: UsageTree) -> None:
     """Listed queues alone are no work."""
-    tree = a_tree()
     tree.touch("root.a")
     idle = tree.is_idle()
     tree.increase("root.a", "app", EMPTY)
@@ -378,9 +366,8 @@ def test_blockers_of_an_application_name_the_full_limits() -> None:
 # ------------------------------------------------------------------------------------------ validation
 
 
-def test_validation_finds_a_level_that_lost_usage() -> None:
+def test_validation_finds_a_level_that_lost_usage(tree: UsageTree) -> None:
     """A level with less than the levels below it together is found."""
-    tree = a_tree()
     tree.increase("root.a.b", "app", memory(5))
 
     tree._nodes["root.a"].usage["memory"] = 4
@@ -389,9 +376,8 @@ def test_validation_finds_a_level_that_lost_usage() -> None:
         tree.validate()
 
 
-def test_validation_finds_negative_usage() -> None:
+def test_validation_finds_negative_usage(tree: UsageTree) -> None:
     """Usage below zero is found."""
-    tree = a_tree()
     tree.increase("root.a", "app", memory(5))
 
     tree.increase("root.a", "app", memory(-6))

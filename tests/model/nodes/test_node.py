@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,14 @@ SEVEN = a_resource(memory=7)
 
 def keys_on(node: Node) -> list[str]:
     return [allocation.allocation_key for allocation in node.facts().allocations]
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """Give a node of ten, which is right in the end as well."""
+    node = a_node()
+    yield node
+    node.validate()
 
 
 # ------------------------------------------------------------------------------------- what it is made of
@@ -42,28 +52,23 @@ def test_the_instance_type_is_an_attribute(attributes: dict[str, str], instance_
 # ------------------------------------------------------------------------------------------- allocations
 
 
-def test_an_allocation_takes_its_room() -> None:
+def test_an_allocation_takes_its_room(node: Node) -> None:
     """What is placed is no longer available; the answer is what is left."""
-    node = a_node()
-
     left = node.try_add(an_allocation(resource=THREE))
 
     facts = node.facts()
     assert (SEVEN, SEVEN, THREE) == (left, facts.available, facts.allocated)
     assert ["ask"] == keys_on(node)
-    node.validate()
 
 
-def test_a_node_never_commits_more_than_it_has() -> None:
+def test_a_node_never_commits_more_than_it_has(node: Node) -> None:
     """An allocation that does not fit is refused and changes nothing."""
-    node = a_node()
     node.try_add(an_allocation("one", resource=SEVEN))
 
     refused = node.try_add(an_allocation("two", resource=FOUR))
 
     assert refused is None
     assert (["one"], THREE) == (keys_on(node), node.facts().available)
-    node.validate()
 
 
 def test_a_type_that_the_node_does_not_have_is_refused() -> None:
@@ -71,39 +76,32 @@ def test_a_type_that_the_node_does_not_have_is_refused() -> None:
     assert a_node().try_add(an_allocation(resource=a_resource(memory=1, gpu=1))) is None
 
 
-def test_what_runs_already_is_taken_whether_it_fits_or_not() -> None:
+def test_what_runs_already_is_taken_whether_it_fits_or_not(node: Node) -> None:
     """A recovered allocation may drive what is available below zero; then nothing more fits."""
-    node = a_node()
-
     left = node.add(an_allocation("big", resource=a_resource(memory=12, gpu=1)))
 
     assert a_resource(memory=-2, gpu=-1) == left
     assert node.try_add(an_allocation("small", resource=a_resource(memory=1))) is None
-    node.validate()
 
 
-def test_a_removed_allocation_gives_its_room_back() -> None:
+def test_a_removed_allocation_gives_its_room_back(node: Node) -> None:
     """After the removal all is as it was."""
-    node = a_node()
     node.try_add(an_allocation(resource=THREE))
 
     assert TEN == node.remove("ask")
     assert ([], EMPTY) == (keys_on(node), node.facts().allocated)
-    node.validate()
 
 
-def test_an_allocation_that_is_not_there_cannot_be_removed() -> None:
+def test_an_allocation_that_is_not_there_cannot_be_removed(node: Node) -> None:
     """Nothing changes, and the answer is what is available."""
-    node = a_node()
     node.try_add(an_allocation(resource=THREE))
 
     assert SEVEN == node.remove("other")
     assert ["ask"] == keys_on(node)
 
 
-def test_one_key_is_on_a_node_once() -> None:
+def test_one_key_is_on_a_node_once(node: Node) -> None:
     """A node declines a key that it has; to force it on the node is a mistake of ours."""
-    node = a_node()
     node.try_add(an_allocation(resource=THREE))
 
     assert node.try_add(an_allocation(resource=THREE)) is None
@@ -111,85 +109,67 @@ def test_one_key_is_on_a_node_once() -> None:
     with pytest.raises(AssertionError, match="ask is already on node node"):
         node.add(an_allocation(resource=THREE))
 
-    node.validate()
 
-
-def test_an_allocation_takes_the_place_of_another_one() -> None:
+def test_an_allocation_takes_the_place_of_another_one(node: Node) -> None:
     """The one goes, the other comes, and the difference is free."""
-    node = a_node()
     node.try_add(an_allocation("placeholder", resource=SEVEN))
 
     left = node.replace("placeholder", an_allocation("real", resource=FOUR))
 
     assert (a_resource(memory=6), ["real"]) == (left, keys_on(node))
-    node.validate()
 
 
-def test_an_allocation_takes_the_place_of_one_that_is_gone() -> None:
+def test_an_allocation_takes_the_place_of_one_that_is_gone(node: Node) -> None:
     """Where there is nothing to replace, the new allocation is placed all the same."""
-    node = a_node()
-
     assert SEVEN == node.replace("placeholder", an_allocation("real", resource=THREE))
-    node.validate()
 
 
 # ----------------------------------------------------------------------------------------------- foreign
 
 
-def test_foreign_allocations_occupy_the_node() -> None:
+def test_foreign_allocations_occupy_the_node(node: Node) -> None:
     """They count as occupied, not as allocated, and are listed apart."""
-    node = a_node()
-
     left = node.put_foreign(an_allocation("foreign", resource=THREE))
 
     facts = node.facts()
     assert (SEVEN, THREE, EMPTY, SEVEN) == (left, facts.occupied, facts.allocated, facts.available)
     assert (["foreign"], ()) == ([entry.allocation_key for entry in facts.foreign], facts.allocations)
-    node.validate()
 
 
-def test_a_repeated_foreign_allocation_is_resized() -> None:
+def test_a_repeated_foreign_allocation_is_resized(node: Node) -> None:
     """The second message with the same key counts the difference, up or down."""
-    node = a_node()
     node.put_foreign(an_allocation("foreign", resource=SEVEN))
 
     assert a_resource(memory=6) == node.put_foreign(an_allocation("foreign", resource=FOUR))
     assert 1 == len(node.facts().foreign)
-    node.validate()
 
 
-def test_foreign_allocations_need_not_fit() -> None:
+def test_foreign_allocations_need_not_fit(node: Node) -> None:
     """They run already: what is available may fall below zero."""
-    node = a_node()
     node.try_add(an_allocation(resource=SEVEN))
 
     assert a_resource(memory=-1) == node.put_foreign(an_allocation("foreign", resource=FOUR))
-    node.validate()
 
 
-def test_a_removed_foreign_allocation_gives_its_room_back() -> None:
+def test_a_removed_foreign_allocation_gives_its_room_back(node: Node) -> None:
     """One that is not there changes nothing."""
-    node = a_node()
     node.put_foreign(an_allocation("foreign", resource=THREE))
 
     assert SEVEN == node.remove_foreign("other")
     assert TEN == node.remove_foreign("foreign")
     assert EMPTY == node.facts().occupied
-    node.validate()
 
 
 # ---------------------------------------------------------------------------------------------- capacity
 
 
-def test_a_new_capacity_moves_what_is_available() -> None:
+def test_a_new_capacity_moves_what_is_available(node: Node) -> None:
     """Used and occupied room stays, what is free grows or shrinks."""
-    node = a_node()
     node.try_add(an_allocation(resource=THREE))
     node.put_foreign(an_allocation("foreign", resource=FOUR))
 
     assert a_resource(memory=8) == node.set_capacity(a_resource(memory=15))
     assert a_resource(memory=-2) == node.set_capacity(a_resource(memory=5))
-    node.validate()
 
 
 @pytest.mark.parametrize("capacity", [TEN, a_resource(memory=10, vcore=0)])
@@ -198,10 +178,8 @@ def test_the_same_capacity_changes_nothing(capacity: Resource) -> None:
     assert a_node().set_capacity(capacity) is None
 
 
-def test_nodes_are_cordoned_and_uncordoned() -> None:
+def test_nodes_are_cordoned_and_uncordoned(node: Node) -> None:
     """The answer tells whether that changed anything."""
-    node = a_node()
-
     changed = [node.set_schedulable(schedulable=wanted) for wanted in (True, False, False, True)]
 
     assert [False, True, False, True] == changed
@@ -211,10 +189,8 @@ def test_nodes_are_cordoned_and_uncordoned() -> None:
 # ------------------------------------------------------------------------------------------ reservations
 
 
-def test_a_node_has_one_ordinary_reservation() -> None:
+def test_a_node_has_one_ordinary_reservation(node: Node) -> None:
     """A second ask is refused until the first gives up its reservation."""
-    node = a_node()
-
     first = node.try_reserve("one", TEN, required=False)
     second = node.try_reserve("two", TEN, required=False)
     free = node.unreserve("one")
@@ -222,34 +198,31 @@ def test_a_node_has_one_ordinary_reservation() -> None:
 
     assert (True, False, True, True) == (first, second, free, third)
     assert ("two",) == node.facts().reservations
-    node.validate()
 
 
 @pytest.mark.parametrize(
     ("held", "wanted", "granted"),
     [(True, True, True), (True, False, False), (False, True, False), (False, False, False)],
 )
-def test_only_asks_that_require_the_node_share_it(*, held: bool, wanted: bool, granted: bool) -> None:
+def test_only_asks_that_require_the_node_share_it(
+    node: Node, *, held: bool, wanted: bool, granted: bool
+) -> None:
     """Any number of required-node asks may reserve a node, together with no other ask."""
-    node = a_node()
     node.try_reserve("one", TEN, required=held)
 
     assert granted is node.try_reserve("two", TEN, required=wanted)
-    node.validate()
 
 
-def test_what_is_larger_than_the_node_cannot_reserve_it() -> None:
+def test_what_is_larger_than_the_node_cannot_reserve_it(node: Node) -> None:
     """The total counts, not what is free just now."""
-    node = a_node()
     node.try_add(an_allocation("busy", resource=TEN))
 
     assert not node.try_reserve("big", a_resource(memory=11), required=True)
     assert node.try_reserve("fits", TEN, required=False)
 
 
-def test_a_node_is_free_when_its_last_reservation_goes() -> None:
+def test_a_node_is_free_when_its_last_reservation_goes(node: Node) -> None:
     """The answer tells whether any is left; one that is not there is no matter."""
-    node = a_node()
     node.try_reserve("one", TEN, required=True)
     node.try_reserve("two", TEN, required=True)
 

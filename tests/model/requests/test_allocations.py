@@ -25,6 +25,12 @@ def record_of(h: Harness, key: str) -> object:
     return h.application().asks.record(key)
 
 
+@pytest.fixture
+def h() -> Harness:
+    """Return a partition with an application."""
+    return a_running_partition()
+
+
 # ---------------------------------------------------------------------------------------- rejections
 
 
@@ -36,10 +42,8 @@ def record_of(h: Harness, key: str) -> object:
         (a_resource(memory=5, gpu=-1), "allocation contains negative resources"),
     ],
 )
-def test_an_ask_must_ask_for_something(resource: Resource, why: str) -> None:
+def test_an_ask_must_ask_for_something(h: Harness, resource: Resource, why: str) -> None:
     """For nothing and for less than nothing it is rejected."""
-    h = a_running_partition()
-
     (rejection,) = h.ask("a", resource=resource)
 
     assert ("a", "app", why) == (rejection.allocation_key, rejection.application_id, rejection.reason)
@@ -56,10 +60,8 @@ def test_an_ask_of_an_unknown_application_is_rejected() -> None:
     assert ["failed to find application unknown", "failed to find application app"] == reasons
 
 
-def test_an_allocation_on_an_unknown_node_is_rejected() -> None:
+def test_an_allocation_on_an_unknown_node_is_rejected(h: Harness) -> None:
     """The application is looked for first."""
-    h = a_running_partition()
-
     assert "failed to find node nowhere" == h.ask("a", node_id="nowhere")[0].reason
     assert "failed to find application x" == h.ask("a", application_id="x", node_id="nowhere")[0].reason
 
@@ -67,9 +69,8 @@ def test_an_allocation_on_an_unknown_node_is_rejected() -> None:
 HUGE = a_resource(memory=2**63 - 1)
 
 
-def test_existing_allocations_may_exceed_64_bits_together() -> None:
+def test_existing_allocations_may_exceed_64_bits_together(h: Harness) -> None:
     """No other one is rejected for it, and what is released leaves what remains."""
-    h = a_running_partition()
     h.ask("a", "b", node_id="one", resource=HUGE)
 
     rejections = h.ask("c", node_id="one", resource=FIVE)
@@ -81,9 +82,8 @@ def test_existing_allocations_may_exceed_64_bits_together() -> None:
     assert (a_resource(memory=2**64 + 3), FIVE) == (together, h.queue().allocated)
 
 
-def test_an_allocation_may_be_resized_beyond_64_bits_together_with_others() -> None:
+def test_an_allocation_may_be_resized_beyond_64_bits_together_with_others(h: Harness) -> None:
     """And back again."""
-    h = a_running_partition()
     h.ask("a", node_id="one", resource=HUGE)
     h.ask("b", node_id="one", resource=FIVE)
 
@@ -95,26 +95,22 @@ def test_an_allocation_may_be_resized_beyond_64_bits_together_with_others() -> N
     assert (a_resource(memory=2**64 - 2), TEN) == (grown, h.queue().allocated)
 
 
-def test_a_stopped_partition_takes_nothing() -> None:
+def test_a_stopped_partition_takes_nothing(h: Harness) -> None:
     """With the words of the interface."""
-    h = a_running_partition()
     h.state.state = ObjectState.STOPPED
 
     assert "partition [rm]default is stopped; cannot process allocation a" == h.ask("a")[0].reason
 
 
-def test_a_placeholder_without_a_task_group_is_rejected() -> None:
+def test_a_placeholder_without_a_task_group_is_rejected(h: Harness) -> None:
     """Nothing that an RM says is dropped without an answer."""
-    h = a_running_partition()
-
     (rejection,) = h.ask("p", placeholder=True)
 
     assert "task group" in rejection.reason
 
 
-def test_the_good_asks_of_a_message_are_taken() -> None:
+def test_the_good_asks_of_a_message_are_taken(h: Harness) -> None:
     """Whatever stands beside them."""
-    h = a_running_partition()
     h.ask("a")
 
     rejections = h.ask("b", "c", resource=EMPTY)
@@ -126,10 +122,8 @@ def test_the_good_asks_of_a_message_are_taken() -> None:
 # ---------------------------------------------------------------------------------------------- asks
 
 
-def test_an_ask_waits_in_its_queues() -> None:
+def test_an_ask_waits_in_its_queues(h: Harness) -> None:
     """In the leaf and in each above; the application is Accepted."""
-    h = a_running_partition()
-
     h.ask("a", "b")
 
     assert {TWENTY} == {level.pending for level in h.queue().above}
@@ -137,10 +131,8 @@ def test_an_ask_waits_in_its_queues() -> None:
 
 
 @pytest.mark.parametrize(("tag", "seconds"), [("946684700", -100), ("later", 0), ("-5", 0)])
-def test_the_age_of_an_ask_is_a_tag(tag: str, seconds: int) -> None:
+def test_the_age_of_an_ask_is_a_tag(h: Harness, tag: str, seconds: int) -> None:
     """In whole seconds since 1970; without it the time of arrival counts."""
-    h = a_running_partition()
-
     h.ask("a", tags={"creationTime": tag})
 
     record = h.application().asks.record("a")
@@ -148,9 +140,8 @@ def test_the_age_of_an_ask_is_a_tag(tag: str, seconds: int) -> None:
     assert START_NS + seconds * SECOND_NS == record.ask.created_at_ns
 
 
-def test_a_known_ask_is_resized() -> None:
+def test_a_known_ask_is_resized(h: Harness) -> None:
     """What waits changes by the difference; priority and tags stay."""
-    h = a_running_partition()
     h.ask("a", resource=FIVE, priority=3)
 
     h.ask("a", resource=TWENTY, priority=9)
@@ -212,9 +203,8 @@ def test_an_existing_allocation_is_taken_over() -> None:
     assert ({"a": "one", "b": "one"}, ["Accepted", "Running"]) == (h.placements, h.states())
 
 
-def test_a_waiting_ask_may_be_placed_by_the_rm() -> None:
+def test_a_waiting_ask_may_be_placed_by_the_rm(h: Harness) -> None:
     """It waits no longer, counts as allocated, and is announced; its new size counts."""
-    h = a_running_partition()
     h.ask("a")
 
     h.ask_and_run("a", resource=FIVE, node_id="two")
@@ -237,10 +227,8 @@ def test_recovered_placeholders_time_out_as_others_do() -> None:
 # -------------------------------------------------------------------------------------------- foreign
 
 
-def test_a_foreign_allocation_occupies_its_node() -> None:
+def test_a_foreign_allocation_occupies_its_node(h: Harness) -> None:
     """It counts for no queue and no user, and there is no message for the RM."""
-    h = a_running_partition()
-
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
 
     assert (FIVE, FIVE, EMPTY) == (h.node("one").occupied, h.node("one").available, h.queue().allocated)
@@ -261,17 +249,14 @@ def test_a_foreign_allocation_must_be_on_a_known_node(node_id: str, why: str) ->
     assert why == rejection.reason
 
 
-def test_a_foreign_allocation_may_use_nothing() -> None:
+def test_a_foreign_allocation_may_use_nothing(h: Harness) -> None:
     """It is listed all the same."""
-    h = a_running_partition()
-
     assert () == h.ask("f", application_id="", node_id="one", resource=EMPTY, tags=FOREIGN)
     assert 1 == len(h.node("one").foreign)
 
 
-def test_a_foreign_allocation_changes_its_size_and_its_node() -> None:
+def test_a_foreign_allocation_changes_its_size_and_its_node(h: Harness) -> None:
     """Nothing is left of it on the node it has left."""
-    h = a_running_partition()
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
 
     h.ask("f", application_id="", node_id="one", tags=FOREIGN)
@@ -282,18 +267,17 @@ def test_a_foreign_allocation_changes_its_size_and_its_node() -> None:
 
 
 @pytest.mark.parametrize(("tag", "preemptable"), [("static", False), ("default", True), ("other", True)])
-def test_only_static_foreign_allocations_may_not_be_preempted(tag: str, *, preemptable: bool) -> None:
+def test_only_static_foreign_allocations_may_not_be_preempted(
+    h: Harness, tag: str, *, preemptable: bool
+) -> None:
     """Any other word is as good as `default`."""
-    h = a_running_partition()
-
     h.ask("f", application_id="", node_id="one", tags={"foreign": tag})
 
     assert preemptable is h.state.foreign["f"].ask.allow_preempt_self
 
 
-def test_room_that_something_foreign_leaves_is_used() -> None:
+def test_room_that_something_foreign_leaves_is_used(h: Harness) -> None:
     """The ask that waited for it is placed."""
-    h = a_running_partition()
     h.update_node("two", NodeAction.DRAIN_NODE)
     h.ask("f", application_id="", node_id="one", resource=FIVE, tags=FOREIGN)
     h.ask("a")
@@ -364,9 +348,8 @@ def test_an_echo_says_that_the_rm_wanted_it() -> None:
     assert "allocation remove as per RM request" == echo.releases[0].message
 
 
-def test_an_ask_that_ends_is_not_echoed() -> None:
+def test_an_ask_that_ends_is_not_echoed(h: Harness) -> None:
     """It waits no longer; the application completes, as nothing else is left."""
-    h = a_running_partition()
     h.ask("a")
     h.forget()
 
@@ -375,9 +358,8 @@ def test_an_ask_that_ends_is_not_echoed() -> None:
     assert (EMPTY, [], ["Completing"]) == (h.queue().pending, h.releases, h.states())
 
 
-def test_a_waiting_ask_does_not_time_out() -> None:
+def test_a_waiting_ask_does_not_time_out(h: Harness) -> None:
     """A confirmation of a timeout ends allocations alone."""
-    h = a_running_partition()
     h.ask("a")
 
     h.release("a", termination=TerminationType.TIMEOUT)
@@ -442,9 +424,8 @@ def test_a_release_that_is_refused_is_answered_and_the_others_are_carried_out() 
     assert {"x"} == {placed.allocation.ask.allocation_key for placed in h.application().allocations.all()}
 
 
-def test_a_foreign_allocation_with_negative_resources_is_rejected() -> None:
+def test_a_foreign_allocation_with_negative_resources_is_rejected(h: Harness) -> None:
     """It would give its node more than it has."""
-    h = a_running_partition()
     (rejection,) = h.ask("f", application_id="", node_id="one", tags=FOREIGN, resource=a_resource(memory=-5))
 
     assert "the resource of the foreign allocation f is negative: memory is -5" == rejection.reason

@@ -28,22 +28,25 @@ def dynamic() -> Harness:
     return Harness(DYNAMIC, partition=CREATE)
 
 
+@pytest.fixture
+def h() -> Harness:
+    """Return a partition with one leaf."""
+    return Harness()
+
+
 # -------------------------------------------------------------------------------------------- taking
 
 
-def test_an_application_has_an_entry_in_its_queue() -> None:
+def test_an_application_has_an_entry_in_its_queue(h: Harness) -> None:
     """It is New until something is asked for it, and no state is reported to the RM."""
-    h = Harness()
-
     assert h.submit() is None
 
     assert (["app"], ["app"]) == (list(h.state.entries), list(h.queue().entries.by_id))
     assert ([], "New") == (h.states(), h.application().facts().state.value)
 
 
-def test_an_active_id_is_taken_once() -> None:
+def test_an_active_id_is_taken_once(h: Harness) -> None:
     """The second application is rejected and kept to be looked at; the first is untouched."""
-    h = Harness()
     h.submit()
     h.ask("a")
 
@@ -54,9 +57,8 @@ def test_an_active_id_is_taken_once() -> None:
     assert ("Accepted", ["app"]) == (h.application().facts().state.value, list(h.state.rejected))
 
 
-def test_ids_of_rejected_and_completed_applications_can_be_used_again() -> None:
+def test_ids_of_rejected_and_completed_applications_can_be_used_again(h: Harness) -> None:
     """Only those that are active are taken."""
-    h = Harness()
     h.submit(queue_name="root.nowhere")
     first = h.submit()
     h.ask("a")
@@ -68,19 +70,16 @@ def test_ids_of_rejected_and_completed_applications_can_be_used_again() -> None:
 
 
 @pytest.mark.parametrize("state", [ObjectState.STOPPED, ObjectState.DRAINING])
-def test_a_partition_that_goes_away_takes_no_application(state: ObjectState) -> None:
+def test_a_partition_that_goes_away_takes_no_application(h: Harness, state: ObjectState) -> None:
     """Neither a stopped one nor a draining one."""
-    h = Harness()
     h.state.state = state
 
     why = "partition [rm]default is stopped cannot add a new application app"
     assert Rejection("app", why) == h.submit()
 
 
-def test_an_application_without_a_user_is_rejected() -> None:
+def test_an_application_without_a_user_is_rejected(h: Harness) -> None:
     """Unless its creation is forced."""
-    h = Harness()
-
     rejection = h.submit(user="", groups=())
 
     assert rejection is not None
@@ -98,10 +97,9 @@ def test_an_application_without_a_user_is_rejected() -> None:
     ],
 )
 def test_the_first_reason_to_reject_is_reported(
-    user: str, queue_name: str, why: str, *, stopped: bool
+    h: Harness, user: str, queue_name: str, why: str, *, stopped: bool
 ) -> None:
     """The user, the partition, the id, and then the queue."""
-    h = Harness()
     h.submit()
     if stopped:
         h.state.state = ObjectState.STOPPED
@@ -112,9 +110,8 @@ def test_the_first_reason_to_reject_is_reported(
     assert rejection.reason.startswith(why)
 
 
-def test_a_rejection_is_no_change_of_state() -> None:
+def test_a_rejection_is_no_change_of_state(h: Harness) -> None:
     """The RM hears of it as a rejection, and three days later that it has expired."""
-    h = Harness()
     h.submit(queue_name="root.nowhere")
     before = h.states()
 
@@ -143,9 +140,8 @@ def test_creation_is_forced_by_a_tag(name: str, value: str, *, forces: bool) -> 
     assert forces is (rejection is None)
 
 
-def test_a_rejected_application_does_not_take_the_place_of_one_that_is_active() -> None:
+def test_a_rejected_application_does_not_take_the_place_of_one_that_is_active(h: Harness) -> None:
     """Not even when it expires, nor does the end of the active one touch it."""
-    h = Harness()
     h.submit()
     h.ask("a")
     h.submit()
@@ -183,9 +179,8 @@ def test_a_forced_application_goes_to_the_recovery_queue() -> None:
     assert ["forced"] == list(h.queue("root.@recovery@").entries.by_id)
 
 
-def test_a_rejected_application_expires_after_three_days() -> None:
+def test_a_rejected_application_expires_after_three_days(h: Harness) -> None:
     """The latest of each id is kept until then."""
-    h = Harness()
     h.submit(queue_name="root.nowhere")
 
     h.advance(3 * 24 * 3600 - 1)
@@ -331,10 +326,8 @@ def test_a_gang_must_fit_the_maximum_of_its_queues() -> None:
 
 
 @pytest.mark.parametrize(("style", "hard"), [("Hard", True), ("Soft", False), ("", False), ("hard", False)])
-def test_the_style_of_a_gang_is_soft_unless_it_is_hard(style: str, *, hard: bool) -> None:
+def test_the_style_of_a_gang_is_soft_unless_it_is_hard(h: Harness, style: str, *, hard: bool) -> None:
     """The word must be exact."""
-    h = Harness()
-
     h.submit(style=style)
 
     assert hard is h.application().gang_settings.hard
@@ -343,29 +336,23 @@ def test_the_style_of_a_gang_is_soft_unless_it_is_hard(style: str, *, hard: bool
 @pytest.mark.parametrize(
     ("seconds", "timeout_ms"), [(0, 900_000), (-5, 900_000), (5, 5000), (2**63, 900_000)]
 )
-def test_a_timeout_that_is_none_is_a_quarter_of_an_hour(seconds: int, timeout_ms: int) -> None:
+def test_a_timeout_that_is_none_is_a_quarter_of_an_hour(h: Harness, seconds: int, timeout_ms: int) -> None:
     """Neither nothing nor what does not fit into nanoseconds is a timeout."""
-    h = Harness()
-
     h.submit(timeout_seconds=seconds)
 
     assert timeout_ms == h.application().gang_settings.timeout_ms
 
 
-def test_the_tag_of_the_age_is_spelled_exactly() -> None:
+def test_the_tag_of_the_age_is_spelled_exactly(h: Harness) -> None:
     """Unlike other tags."""
-    h = Harness()
-
     h.submit(tags={"Yunikorn.apache.org/creationTime": "946684790"})
 
     assert h.application().gang_settings.created_at_ns is None
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("946684790", 946_684_790), ("soon", None), ("", None)])
-def test_the_age_of_an_application_is_a_tag(text: str, seconds: int | None) -> None:
+def test_the_age_of_an_application_is_a_tag(h: Harness, text: str, seconds: int | None) -> None:
     """In seconds since 1970; it shortens the timeout of placeholders."""
-    h = Harness()
-
     h.submit(tags={"yunikorn.apache.org/creationTime": text})
 
     created_at_ns = None if seconds is None else seconds * SECOND_NS
@@ -403,9 +390,8 @@ def test_an_application_that_ran_is_reported_as_completing() -> None:
     assert ["Completing"] == h.states()
 
 
-def test_an_application_that_only_asked_completes_at_once() -> None:
+def test_an_application_that_only_asked_completes_at_once(h: Harness) -> None:
     """Two states one after the other, and it is not kept."""
-    h = Harness()
     h.submit()
     h.ask("a")
     h.forget()
@@ -415,10 +401,8 @@ def test_an_application_that_only_asked_completes_at_once() -> None:
     assert (["Completing", "Completed"], {}) == (h.states(), h.state.completed)
 
 
-def test_an_unknown_application_is_gone_already() -> None:
+def test_an_unknown_application_is_gone_already(h: Harness) -> None:
     """There is no message."""
-    h = Harness()
-
     h.withdraw("unknown")
 
     assert [] == h.announcements

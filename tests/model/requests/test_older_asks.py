@@ -26,7 +26,8 @@ KEYS = ["k", "k#allocation-2", "k#allocation-3", "k#allocation-4"]
 STOPPED = TerminationType.STOPPED_BY_RM
 
 
-def on_one_node() -> Harness:
+@pytest.fixture
+def h() -> Harness:
     """Return a partition with a node of ten, an application, and nothing to say."""
     return a_running_partition(nodes=("n0",))
 
@@ -60,10 +61,8 @@ def running(h: Harness) -> list[str]:
 # ---------------------------------------------------------------------------------- how many there are
 
 
-def test_an_ask_gives_as_many_allocations_as_it_is_for() -> None:
+def test_an_ask_gives_as_many_allocations_as_it_is_for(h: Harness) -> None:
     """Each counts by itself, and each has a key of its own in the model."""
-    h = on_one_node()
-
     h.ask("k", resource=TWO, allocations=3)
     pending = h.queue().pending
     h.run_until_idle()
@@ -87,10 +86,9 @@ AGAIN: Final = {
 
 @pytest.mark.parametrize(("size", "counts", "ended", "run", "wait"), AGAIN.values(), ids=AGAIN)
 def test_an_ask_that_comes_again_is_for_as_many_allocations_as_it_says(
-    size: Resource, counts: tuple[int, int], ended: list[str], run: list[str], wait: list[str]
+    h: Harness, *, size: Resource, counts: tuple[int, int], ended: list[str], run: list[str], wait: list[str]
 ) -> None:
     """Nothing that runs is ended, no UUID is used again, and nothing is announced."""
-    h = on_one_node()
     h.ask_and_run("k", resource=size, allocations=counts[0])
     say(h, *(uuid_release("k", key) for key in ended))
     h.forget()
@@ -100,9 +98,8 @@ def test_an_ask_that_comes_again_is_for_as_many_allocations_as_it_says(
     assert (run, wait, []) == (running(h), waiting(h), h.announcements)
 
 
-def test_an_ask_whose_allocations_have_all_ended_begins_anew() -> None:
+def test_an_ask_whose_allocations_have_all_ended_begins_anew(h: Harness) -> None:
     """Its key is free, as that of any ask."""
-    h = on_one_node()
     h.ask_and_run("k", resource=TWO, allocations=2)
     say(h, uuid_release("k", "k"), uuid_release("k", "k#allocation-2"))
 
@@ -111,9 +108,8 @@ def test_an_ask_whose_allocations_have_all_ended_begins_anew() -> None:
     assert KEYS[:2] == waiting(h)
 
 
-def test_a_new_size_is_that_of_every_allocation() -> None:
+def test_a_new_size_is_that_of_every_allocation(h: Harness) -> None:
     """Of those that run, and of those that wait."""
-    h = on_one_node()
     h.ask_and_run("k", resource=FOUR, allocations=3)
 
     h.ask("k", resource=TWO, allocations=3)
@@ -121,9 +117,8 @@ def test_a_new_size_is_that_of_every_allocation() -> None:
     assert (FOUR, TWO) == (h.node("n0").allocated, h.queue().pending)
 
 
-def test_every_allocation_of_an_ask_has_its_time_limit() -> None:
+def test_every_allocation_of_an_ask_has_its_time_limit(h: Harness) -> None:
     """It counts from its own placement."""
-    h = on_one_node()
     h.ask_and_run("k", resource=a_resource(memory=6), allocations=2, limit_seconds=60)
     h.advance(30)
     h.nodes("later")
@@ -147,9 +142,8 @@ def test_placeholders_of_one_ask_make_a_gang() -> None:
 
 
 @pytest.mark.parametrize("wanted", [-1, 0, ALLOCATIONS_MAX + 1, 2**31 - 1])
-def test_an_ask_for_too_many_or_too_few_is_rejected(wanted: int) -> None:
+def test_an_ask_for_too_many_or_too_few_is_rejected(h: Harness, wanted: int) -> None:
     """With the number and the bound; others of the message are taken, and what is there stays."""
-    h = on_one_node()
     h.ask("k", resource=TWO, allocations=2)
 
     rejections = h.ask("k", "k", resource=TWO, allocations=wanted)
@@ -159,28 +153,23 @@ def test_an_ask_for_too_many_or_too_few_is_rejected(wanted: int) -> None:
     assert KEYS[:2] == waiting(h)
 
 
-def test_an_ask_may_be_for_as_many_as_the_bound_says() -> None:
+def test_an_ask_may_be_for_as_many_as_the_bound_says(h: Harness) -> None:
     """One more is too many."""
-    h = on_one_node()
-
     h.ask("k", resource=TWO, allocations=ALLOCATIONS_MAX)
 
     assert ALLOCATIONS_MAX == len(waiting(h))
 
 
-def test_an_ask_that_is_rejected_is_rejected_once() -> None:
+def test_an_ask_that_is_rejected_is_rejected_once(h: Harness) -> None:
     """However many allocations it is for; no part of it stays."""
-    h = on_one_node()
-
     rejections = h.ask("k", resource=EMPTY, allocations=3)
 
     assert (AllocationRejection("k", "app", "allocation contains no resources"),) == rejections
     assert [] == waiting(h)
 
 
-def test_a_key_of_another_application_is_rejected() -> None:
+def test_a_key_of_another_application_is_rejected(h: Harness) -> None:
     """Also if it is for several allocations in both."""
-    h = on_one_node()
     h.submit("other")
     h.ask("k", resource=TWO, allocations=2)
 
@@ -190,10 +179,8 @@ def test_a_key_of_another_application_is_rejected() -> None:
     assert (AllocationRejection("k", "other", why),) == rejections
 
 
-def test_asks_for_one_and_for_several_come_in_one_message() -> None:
+def test_asks_for_one_and_for_several_come_in_one_message(h: Harness) -> None:
     """They are taken in order: the last one with a key counts."""
-    h = on_one_node()
-
     for wanted in (1, 3):
         h.ask("k", "l", resource=TWO, allocations=wanted)
     h.ask("k", resource=TWO, allocations=2)
@@ -204,9 +191,8 @@ def test_asks_for_one_and_for_several_come_in_one_message() -> None:
 # ------------------------------------------------------------------------------------------- releases
 
 
-def test_a_uuid_ends_one_allocation() -> None:
+def test_a_uuid_ends_one_allocation(h: Harness) -> None:
     """The others of its ask run on, and those that wait go on waiting."""
-    h = on_one_node()
     h.ask_and_run("k", resource=FOUR, allocations=3)
 
     say(h, uuid_release("k", "k#allocation-2"))
@@ -216,9 +202,8 @@ def test_a_uuid_ends_one_allocation() -> None:
 
 
 @pytest.mark.parametrize("uuid", ["k", "k#allocation-2"])
-def test_a_uuid_alone_is_enough(uuid: str) -> None:
+def test_a_uuid_alone_is_enough(h: Harness, uuid: str) -> None:
     """It is the name of the allocation."""
-    h = on_one_node()
     h.ask_and_run("k", resource=TWO, allocations=2)
 
     say(h, uuid_release("", uuid))
@@ -226,9 +211,8 @@ def test_a_uuid_alone_is_enough(uuid: str) -> None:
     assert [(uuid, STOPPED)] == h.releases
 
 
-def test_a_uuid_that_is_not_known_has_ended_already() -> None:
+def test_a_uuid_that_is_not_known_has_ended_already(h: Harness) -> None:
     """Nothing happens, whatever its key."""
-    h = on_one_node()
     h.ask_and_run("k", resource=TWO, allocations=1)
 
     say(h, uuid_release("k", "u"), uuid_release("", "u"), uuid_release("l"), uuid_release("k", "k", "no"))
@@ -236,9 +220,8 @@ def test_a_uuid_that_is_not_known_has_ended_already() -> None:
     assert (["k"], []) == (running(h), h.releases)
 
 
-def test_a_key_without_a_uuid_ends_all_of_its_ask() -> None:
+def test_a_key_without_a_uuid_ends_all_of_its_ask(h: Harness) -> None:
     """What runs is confirmed, and what waits is withdrawn; other asks stay."""
-    h = on_one_node()
     h.ask("other", resource=TWO)
     h.ask_and_run("k", resource=FOUR, allocations=3)
 
@@ -248,9 +231,8 @@ def test_a_key_without_a_uuid_ends_all_of_its_ask() -> None:
     assert ["other"] == running(h)
 
 
-def test_no_name_at_all_ends_the_allocations_of_the_application() -> None:
+def test_no_name_at_all_ends_the_allocations_of_the_application(h: Harness) -> None:
     """In the older generation asks have releases of their own: those that wait stay."""
-    h = on_one_node()
     h.ask("k", resource=FOUR, allocations=3)
     h.ask_and_run("l", resource=TWO)
 
@@ -260,9 +242,8 @@ def test_no_name_at_all_ends_the_allocations_of_the_application() -> None:
     assert (["k#allocation-3"], []) == (waiting(h), running(h))
 
 
-def test_a_release_without_an_application_is_of_a_foreign_allocation() -> None:
+def test_a_release_without_an_application_is_of_a_foreign_allocation(h: Harness) -> None:
     """By its key, or by its UUID where it has no other name."""
-    h = on_one_node()
     for key in ("f", "g"):
         h.ask(key, application_id="", node_id="n0", resource=TWO, tags={"foreign": "default"})
 
@@ -283,9 +264,8 @@ def test_a_swap_is_confirmed_by_uuid() -> None:
     assert ["m", "m#allocation-2"] == running(h)
 
 
-def test_a_release_of_an_ask_withdraws_all_that_waits_of_it() -> None:
+def test_a_release_of_an_ask_withdraws_all_that_waits_of_it(h: Harness) -> None:
     """With its application or without; what runs stays."""
-    h = on_one_node()
     h.ask_and_run("k", resource=FOUR, allocations=4)
     h.release("k")
 
@@ -300,9 +280,8 @@ def test_a_release_of_an_ask_withdraws_all_that_waits_of_it() -> None:
         assert [] == waiting(h)
 
 
-def test_all_of_a_quarantined_application_ends_by_any_name() -> None:
+def test_all_of_a_quarantined_application_ends_by_any_name(h: Harness) -> None:
     """A broken application is never in the way of its RM."""
-    h = on_one_node()
     h.ask_and_run("k", resource=TWO, allocations=4)
     h.partition.quarantine(BrokenKind.APPLICATION, "app", "broke")
 
@@ -317,10 +296,8 @@ def test_all_of_a_quarantined_application_ends_by_any_name() -> None:
 # ------------------------------------------------------------------------------- named by an earlier one
 
 
-def test_existing_allocations_of_one_ask_are_told_apart_by_their_uuids() -> None:
+def test_existing_allocations_of_one_ask_are_told_apart_by_their_uuids(h: Harness) -> None:
     """Each is recovered, counted and released by itself."""
-    h = on_one_node()
-
     h.ask("k#allocation:u", "k#allocation:v", "k", node_id="n0", resource=TWO)
     say(h, uuid_release("k", "u"), uuid_release("", "v"))
 
@@ -328,9 +305,8 @@ def test_existing_allocations_of_one_ask_are_told_apart_by_their_uuids() -> None
     assert ["k"] == running(h)
 
 
-def test_existing_allocations_count_for_their_ask() -> None:
+def test_existing_allocations_count_for_their_ask(h: Harness) -> None:
     """An RM that asks again after a restart gets what is missing."""
-    h = on_one_node()
     h.ask("k#allocation:u", "k#allocation-2", node_id="n0", resource=TWO)
 
     h.ask("k", resource=TWO, allocations=3)
@@ -338,9 +314,8 @@ def test_existing_allocations_count_for_their_ask() -> None:
     assert ["k#allocation-3"] == waiting(h)
 
 
-def test_an_allocation_that_the_rm_has_placed_itself_takes_the_place_of_one_that_waits() -> None:
+def test_an_allocation_that_the_rm_has_placed_itself_takes_the_place_of_one_that_waits(h: Harness) -> None:
     """The ask is for as many allocations as before."""
-    h = on_one_node()
     h.update_node("n0", NodeAction.DRAIN_NODE)
     h.ask("k", resource=TWO, allocations=2)
 
@@ -349,9 +324,8 @@ def test_an_allocation_that_the_rm_has_placed_itself_takes_the_place_of_one_that
     assert (["k#allocation:u"], ["k"]) == (running(h), waiting(h))
 
 
-def test_the_parts_of_an_application_that_has_ended_are_forgotten() -> None:
+def test_the_parts_of_an_application_that_has_ended_are_forgotten(h: Harness) -> None:
     """The next one of that name begins anew."""
-    h = on_one_node()
     h.ask("k#allocation:u", node_id="n0", resource=TWO)
     h.ask("k", resource=TWO, allocations=3)
     h.withdraw()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.proxy.knowing_manager import a_node, an_allocation, an_application
 
 from licorne.proxy.door.record import PartitionRecord
@@ -10,7 +11,8 @@ from licorne.proxy.si import si_pb2 as si
 _NOW_NS = 5
 
 
-def _a_book() -> PartitionRecord:
+@pytest.fixture
+def book() -> PartitionRecord:
     """Return a book with a node and an application that were accepted, and an ask that waits."""
     book = PartitionRecord("rm", "default")
     book.note_nodes([a_node("n", 100)])
@@ -42,9 +44,8 @@ def _release(key: str, kind: int) -> si.AllocationRequest:
     return request
 
 
-def test_changes_of_a_node_are_part_of_it() -> None:
+def test_changes_of_a_node_are_part_of_it(book: PartitionRecord) -> None:
     """Its size and whether it is drained; attributes stay, as in the core."""
-    book = _a_book()
     book.note_nodes([_a_change(si.NodeInfo.UPDATE, 70), _a_change(si.NodeInfo.DRAIN_NODE)])
 
     assert (a_node("n", 70, drained=True),) == book.begin_recovery(_NOW_NS).nodes
@@ -64,9 +65,8 @@ def test_the_second_creation_counts_if_the_first_is_rejected() -> None:
     assert (a_node("n", 50, drained=True),) == book.begin_recovery(_NOW_NS).nodes
 
 
-def test_a_placed_ask_is_recovered_on_its_node_as_the_rm_has_sent_it() -> None:
+def test_a_placed_ask_is_recovered_on_its_node_as_the_rm_has_sent_it(book: PartitionRecord) -> None:
     """With its tags and all else that the worker does not say; its size may change later."""
-    book = _a_book()
     _place(book, "a")
     larger = an_allocation("a", memory=30)
     larger.priority = 9
@@ -77,9 +77,8 @@ def test_a_placed_ask_is_recovered_on_its_node_as_the_rm_has_sent_it() -> None:
     assert () == parts.asks
 
 
-def test_an_allocation_that_could_not_be_started_is_recovered_as_an_ask() -> None:
+def test_an_allocation_that_could_not_be_started_is_recovered_as_an_ask(book: PartitionRecord) -> None:
     """Also one that the resource manager had placed itself."""
-    book = _a_book()
     book.note_allocations(si.AllocationRequest(allocations=[an_allocation("b", node_id="n")]), 1)
     _place(book, "b")
     book.note_allocations(_release("b", si.SCHEDULING_FAILED_ON_RM), 1)
@@ -88,9 +87,8 @@ def test_an_allocation_that_could_not_be_started_is_recovered_as_an_ask() -> Non
     assert [an_allocation("a"), an_allocation("b")] == [*map(si.Allocation.FromString, parts.asks)]
 
 
-def test_what_is_about_to_end_and_could_not_be_started_does_not_wait_again() -> None:
+def test_what_is_about_to_end_and_could_not_be_started_does_not_wait_again(book: PartitionRecord) -> None:
     """As in the core: it was to end, and has."""
-    book = _a_book()
     _place(book, "a")
     response = si.AllocationResponse()
     response.released.add(applicationID="app", allocationKey="a", terminationType=si.PREEMPTED_BY_SCHEDULER)
@@ -100,9 +98,8 @@ def test_what_is_about_to_end_and_could_not_be_started_does_not_wait_again() -> 
     assert (0, 0) == (book.asks, book.allocations)
 
 
-def test_only_what_a_later_session_confirms_is_sent_in_another_form() -> None:
+def test_only_what_a_later_session_confirms_is_sent_in_another_form(book: PartitionRecord) -> None:
     """The request of the resource manager stays as it is."""
-    book = _a_book()
     _place(book, "a")
     response = si.AllocationResponse()
     response.released.add(applicationID="app", allocationKey="a", terminationType=si.PREEMPTED_BY_SCHEDULER)
@@ -116,9 +113,8 @@ def test_only_what_a_later_session_confirms_is_sent_in_another_form() -> None:
     assert request is book.note_allocations(request, 2)
 
 
-def test_the_rm_hears_the_same_object_if_nothing_is_taken_away() -> None:
+def test_the_rm_hears_the_same_object_if_nothing_is_taken_away(book: PartitionRecord) -> None:
     """An ordinary session copies nothing."""
-    book = _a_book()
     nodes = si.NodeResponse(accepted=[si.AcceptedNode(nodeID="other")])
     updated = [si.UpdatedApplication(applicationID="app", state="Accepted")]
     applications = si.ApplicationResponse(updated=updated)
@@ -129,9 +125,8 @@ def test_the_rm_hears_the_same_object_if_nothing_is_taken_away() -> None:
     assert allocations is book.take_allocations(allocations, 1)
 
 
-def test_an_application_that_was_failing_has_failed_when_nothing_of_it_is_left() -> None:
+def test_an_application_that_was_failing_has_failed_when_nothing_of_it_is_left(book: PartitionRecord) -> None:
     """No new worker would say so."""
-    book = _a_book()
     failing = [si.UpdatedApplication(applicationID="app", state="Failing")]
     book.take_applications(si.ApplicationResponse(updated=failing))
     book.note_allocations(_release("a", si.STOPPED_BY_RM), 1)
@@ -145,9 +140,8 @@ def test_an_application_that_was_failing_has_failed_when_nothing_of_it_is_left()
     ]
 
 
-def test_warnings_about_tags_are_heard_once() -> None:
+def test_warnings_about_tags_are_heard_once(book: PartitionRecord) -> None:
     """They come with the state New, each in a message of its own."""
-    book = _a_book()
     warning = si.UpdatedApplication(applicationID="app", state="New", message="tag is ignored")
     response = si.ApplicationResponse(updated=[warning, warning])
 

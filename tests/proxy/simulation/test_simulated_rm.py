@@ -37,9 +37,14 @@ def _asks(core: FakeCore) -> list[str]:
     return [ask.allocationKey for request in requests for ask in request.allocations]
 
 
-def test_it_registers_brings_nodes_and_submits_in_that_order() -> None:
+@pytest.fixture
+def core() -> FakeCore:
+    """Return a scheduler that places first what comes first."""
+    return FakeCore()
+
+
+def test_it_registers_brings_nodes_and_submits_in_that_order(core: FakeCore) -> None:
     """Applications before their asks, everything before the end of the first task."""
-    core = FakeCore()
     run(core, an_application())
 
     kinds = [type(request).__name__.removesuffix("Request") for request in core.requests]
@@ -47,9 +52,8 @@ def test_it_registers_brings_nodes_and_submits_in_that_order() -> None:
     assert ["RegisterResourceManager", "Node", "Application", "Allocation", "Allocation"] == kinds
 
 
-def test_a_task_runs_for_its_duration_from_where_it_was_placed() -> None:
+def test_a_task_runs_for_its_duration_from_where_it_was_placed(core: FakeCore) -> None:
     """The second waits for the first to end, and ends as much later."""
-    core = FakeCore()
     record = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10, duration=30)))
 
     assert [0, 60 * SECOND] == tally_of(record).waits_ns
@@ -57,9 +61,8 @@ def test_a_task_runs_for_its_duration_from_where_it_was_placed() -> None:
     assert [("t1", si.STOPPED_BY_RM), ("t2", si.STOPPED_BY_RM)] == _releases(core)
 
 
-def test_a_task_without_a_duration_runs_to_the_end() -> None:
+def test_a_task_without_a_duration_runs_to_the_end(core: FakeCore) -> None:
     """Nothing releases it."""
-    core = FakeCore()
     record = run(core, an_application(a_task(duration=None)))
 
     assert ({"submitted": 1, "placed": 1, "running": 1}, []) == (counts_of(record), _releases(core))
@@ -72,9 +75,8 @@ def test_work_that_ends_makes_room_for_what_is_submitted_at_the_same_moment() ->
     assert [0, 0] == tally_of(record).waits_ns
 
 
-def test_asks_follow_their_application() -> None:
+def test_asks_follow_their_application(core: FakeCore) -> None:
     """Tasks of one application may be submitted later than it."""
-    core = FakeCore()
     run(core, an_application(a_task("late", at=9), a_task("now", at=5), at=5))
 
     assert ["now", "late"] == _asks(core)
@@ -97,9 +99,8 @@ def test_tasks_of_a_rejected_application_are_rejected() -> None:
     assert [] == _asks(core)
 
 
-def test_a_preempted_task_is_confirmed_and_asked_for_again() -> None:
+def test_a_preempted_task_is_confirmed_and_asked_for_again(core: FakeCore) -> None:
     """It starts from the beginning under a new key each time, and counts as submitted and placed once."""
-    core = FakeCore()
     core.at(20 * SECOND, lambda: core.want_back("t", si.PREEMPTED_BY_SCHEDULER))
     core.at(30 * SECOND, lambda: core.want_back("t-r1", si.PREEMPTED_BY_SCHEDULER))
     record = run(core, an_application())
@@ -114,9 +115,8 @@ def test_a_preempted_task_is_confirmed_and_asked_for_again() -> None:
     assert 90 * SECOND == record.last_change_ns
 
 
-def test_an_ask_that_the_scheduler_takes_back_is_asked_for_again() -> None:
+def test_an_ask_that_the_scheduler_takes_back_is_asked_for_again(core: FakeCore) -> None:
     """Its wait is counted from the first time."""
-    core = FakeCore()
     core.at(20 * SECOND, lambda: core.want_back("t2", si.TIMEOUT))
     record = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
 
@@ -125,9 +125,8 @@ def test_an_ask_that_the_scheduler_takes_back_is_asked_for_again() -> None:
     assert [0, 60 * SECOND] == tally_of(record).waits_ns
 
 
-def test_a_task_that_lost_its_node_is_asked_for_again_without_a_confirmation() -> None:
+def test_a_task_that_lost_its_node_is_asked_for_again_without_a_confirmation(core: FakeCore) -> None:
     """The scheduler only reported it."""
-    core = FakeCore()
     core.at(20 * SECOND, lambda: core.lose("t"))
     record = run(core, an_application())
 
@@ -135,9 +134,8 @@ def test_a_task_that_lost_its_node_is_asked_for_again_without_a_confirmation() -
     assert {"submitted": 1, "placed": 1, "completed": 1} == counts_of(record)
 
 
-def test_a_failed_application_gives_up_what_waits() -> None:
+def test_a_failed_application_gives_up_what_waits(core: FakeCore) -> None:
     """What runs goes on."""
-    core = FakeCore()
     core.at(20 * SECOND, lambda: core.tell_state("a", "Failing"))
     record = run(core, an_application(a_task("t1", cores=10), a_task("t2", cores=10)))
 
@@ -145,18 +143,16 @@ def test_a_failed_application_gives_up_what_waits() -> None:
     assert {"application Failing: because": 1} == record.remarks.rejections
 
 
-def test_an_ask_of_an_unknown_application_is_rejected_with_its_reason() -> None:
+def test_an_ask_of_an_unknown_application_is_rejected_with_its_reason(core: FakeCore) -> None:
     """Names are left out of reasons, so that they can be counted."""
-    core = FakeCore()
     core.at(SECOND, core._applications.clear)
     record = run(core, an_application(a_task("t1"), a_task("t2", at=2), a_task("t3", at=3)))
 
     assert {"failed to find application ...": 2} == record.remarks.rejections
 
 
-def test_a_gang_starts_when_all_its_placeholders_are_placed() -> None:
+def test_a_gang_starts_when_all_its_placeholders_are_placed(core: FakeCore) -> None:
     """Placeholders first; each is replaced by its task, and is confirmed as such."""
-    core = FakeCore()
     tasks = a_task("t", cores=5, pieces=2)
     record = run(
         core, an_application(a_task("before", cores=6), name="b"), an_application(tasks, gang=GangStyle.SOFT)
@@ -168,9 +164,8 @@ def test_a_gang_starts_when_all_its_placeholders_are_placed() -> None:
     assert [0, 60 * SECOND, 60 * SECOND] == tally_of(record).waits_ns
 
 
-def test_a_gang_tells_the_size_of_its_placeholders_and_its_style() -> None:
+def test_a_gang_tells_the_size_of_its_placeholders_and_its_style(core: FakeCore) -> None:
     """Tasks that are submitted later are no members."""
-    core = FakeCore()
     run(core, an_application(a_task("t", cores=2, pieces=3), a_task("late", at=9), gang=GangStyle.HARD))
 
     request = next(request for request in core.requests if isinstance(request, si.ApplicationRequest))
@@ -182,9 +177,8 @@ def test_a_gang_tells_the_size_of_its_placeholders_and_its_style() -> None:
     assert ["t-1-ph", "t-2-ph", "t-3-ph", "t-1", "t-2", "t-3", "late"] == _asks(core)
 
 
-def test_a_gang_that_was_given_up_starts_task_by_task() -> None:
+def test_a_gang_that_was_given_up_starts_task_by_task(core: FakeCore) -> None:
     """Its placeholders are confirmed as timed out, and its tasks are asked for."""
-    core = FakeCore()
     core.at(90 * SECOND, lambda: core.want_back("t-1-ph", si.TIMEOUT))
     core.at(90 * SECOND, lambda: core.want_back("t-2-ph", si.TIMEOUT))
     core.at(90 * SECOND, lambda: core.tell_state("a", "Resuming"))
@@ -201,18 +195,16 @@ def test_the_capacity_is_that_of_the_accepted_nodes() -> None:
     assert (2, {"vcore": 7, "gpu": 1}) == (record.nodes, {n: c.value for n, c in record.capacity.items()})
 
 
-def test_a_placement_that_no_ask_waits_for_is_a_surprise() -> None:
+def test_a_placement_that_no_ask_waits_for_is_a_surprise(core: FakeCore) -> None:
     """The books say so instead of hiding it."""
-    core = FakeCore()
     placed = si.AllocationResponse(new=[si.Allocation(allocationKey="x", applicationID="a", nodeID="n1")])
     core.at(SECOND, lambda: core._tell(placed))
 
     assert {"placement of something that does not wait": 1} == run(core, an_application()).remarks.surprises
 
 
-def test_an_error_inside_a_callback_ends_the_simulation() -> None:
+def test_an_error_inside_a_callback_ends_the_simulation(core: FakeCore) -> None:
     """The scheduler would only log it."""
-    core = FakeCore()
     core.at(SECOND, lambda: core.tell_state("nobody", "Running"))
 
     with pytest.raises(KeyError, match="nobody"):
@@ -229,9 +221,8 @@ def test_a_refused_registration_is_raised() -> None:
     assert 1 == len(core.requests)
 
 
-def test_priorities_and_permissions_stand_in_the_asks() -> None:
+def test_priorities_and_permissions_stand_in_the_asks(core: FakeCore) -> None:
     """Work of a simulation may preempt and be preempted."""
-    core = FakeCore()
     run(core, an_application(a_task(priority=-7)))
 
     asks = [ask for r in core.requests if isinstance(r, si.AllocationRequest) for ask in r.allocations]
@@ -258,9 +249,8 @@ def test_work_counts_for_the_queue_that_placement_put_it_in() -> None:
     }
 
 
-def test_a_node_that_is_refused_is_no_surprise() -> None:
+def test_a_node_that_is_refused_is_no_surprise(core: FakeCore) -> None:
     """The reason stands with what was refused."""
-    core = FakeCore()
     record, workload = SimulationRecord(), a_workload(an_application())
     rm = SimulatedRM(workload, core, record, "queues")
 
