@@ -33,7 +33,6 @@ COPIED: Final = ("actors", "lockcheck", "model", "proxy")
 LINKED: Final = ("__init__.py", "py.typed", "docs", "examples", "pyproject.toml")
 RESOLVERS: Final = "proxy/resolvers/"
 TESTS: Final = (
-    "tests/actors/test_lock_order.py",
     "tests/actors/test_threads_engine.py",
     "tests/actors/test_rm_link.py",
     "tests/actors/test_real_clock.py",
