@@ -1,4 +1,4 @@
-"""The nine checks of health: each finds its fault, and nothing that merely moved."""
+"""The nine checks of health, their history, and when they are made."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from support.proxy.listening import WAIT_SECONDS
 from support.proxy.rest_scenario import RECORDED, rest_scenario
 
 from licorne import RequestError, ResourceManager, Scheduler
+from licorne.actors.services.log import Log
 from licorne.model.applications.application import Application
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
@@ -19,7 +20,9 @@ from licorne.model.state.quarantine import BrokenKind
 from licorne.model.views.orphans import PlacedOn, unknown_to_applications, unknown_to_nodes
 from licorne.model.views.shown import listed_applications
 from licorne.proxy.health import checks
+from licorne.proxy.health.history import HISTORY_MAX, History
 from licorne.proxy.health.report import HealthReport, health_document
+from licorne.proxy.health.watch import HealthWatch
 from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
 
@@ -210,3 +213,109 @@ def application_of(scheduler: Scheduler, application_id: str) -> Application:
     application = partition_of(scheduler)._state.entries[application_id].application
     assert isinstance(application, Application)
     return application
+
+
+# ---------------------------------------------------------------------------------------------- history
+
+
+def test_the_history_is_the_one_that_was_recorded() -> None:
+    """Totals are texts; only the times are others."""
+    with rest_scenario() as scheduler:
+        scheduler.record_history()
+        now_ns = scheduler.now_ns()
+
+    for name, documents in (
+        ("history_apps.json", scheduler.monitoring.history.applications()),
+        ("history_containers.json", scheduler.monitoring.history.containers()),
+    ):
+        recorded = json.loads((RECORDED / name).read_text(encoding="utf-8"))
+        assert [{**entry, "timestamp": now_ns} for entry in recorded] == documents
+
+
+def test_a_day_is_kept_the_oldest_first() -> None:
+    """What is older is dropped."""
+    history = History()
+    for minute in range(HISTORY_MAX + 2):
+        history.add(minute, applications=minute, containers=0)
+
+    documents = history.applications()
+    assert HISTORY_MAX == len(documents) == len(history.containers())
+    assert (2, str(HISTORY_MAX + 1)) == (documents[0]["timestamp"], documents[-1]["totalApplications"])
+
+
+# ----------------------------------------------------------------------------------- when they are made
+
+
+class Watched:
+    """A watch that notes what it does."""
+
+    def __init__(self, interval_seconds: float = 30) -> None:
+        self.done: list[str] = []
+        self.interval_seconds = interval_seconds
+        self.watch = HealthWatch(
+            lambda: self.done.append("check"),
+            lambda: self.done.append("record"),
+            lambda: self.interval_seconds,
+            Log(),
+        )
+
+    def at(self, now: float) -> tuple[list[str], float]:
+        """Return what is done then, and in how many seconds something is due again."""
+        self.done.clear()
+        seconds = self.watch.step(now)
+        return list(self.done), seconds
+
+
+def test_the_first_check_is_at_the_start_and_others_follow() -> None:
+    """The history begins a minute later."""
+    watched = Watched()
+
+    assert (["check"], 30) == watched.at(1000)
+    assert ([], 10) == watched.at(1020)
+    assert (["check"], 30) == watched.at(1030)
+    assert (["check", "record"], 30) == watched.at(1060)
+
+
+def test_an_interval_of_zero_ends_the_checks() -> None:
+    """The first one is made all the same, and the history goes on."""
+    watched = Watched(interval_seconds=0)
+
+    assert (["check"], 60) == watched.at(0)
+    assert (["record"], 60) == watched.at(60)
+
+
+def test_another_interval_counts_from_the_last_check() -> None:
+    """Also where it is due already."""
+    watched = Watched()
+    watched.at(0)
+    watched.interval_seconds = 5
+
+    assert (["check"], 5) == watched.at(10)
+
+
+def test_what_fails_does_not_end_the_watch() -> None:
+    """A scheduler that is being stopped, or a bug of ours."""
+    for error in (RequestError("it has been stopped"), RuntimeError("a bug")):
+        watched = Watched()
+
+        def fails(error: Exception = error) -> None:
+            raise error
+
+        watched.watch._check = fails
+
+        assert ([], 30) == watched.at(0)
+        assert (["record"], 30) == watched.at(60)
+
+
+def test_the_thread_ends_with_the_watch() -> None:
+    """It begins with the first call of `wake`, and not before."""
+    ran = threading.Event()
+    watch = HealthWatch(ran.set, lambda: None, lambda: 30, Log())
+    assert watch._thread is None
+
+    watch.wake()
+    assert ran.wait(WAIT_SECONDS)
+    watch.close()
+
+    assert watch._thread is not None
+    assert not watch._thread.is_alive()

