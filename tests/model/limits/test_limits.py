@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
 from licorne.model.configuration.limit_kinds import MAX_RESOURCES
 from licorne.model.configuration.positions import Position
 from licorne.model.configuration.schema import LimitConfig, QueueConfig
-from licorne.model.limits.limits import Limit, Limits, levels
+from licorne.model.limits.limits import HolderKind, Limit, Limits, levels
 from licorne.model.resources.resource import Resource
 
 TEN = Resource({"memory": 10})
@@ -29,42 +34,51 @@ def test_the_levels_of_a_queue_are_its_path_and_all_above() -> None:
     assert ("root", "root.a", "root.a.b") == levels("root.a.b")
 
 
-def test_a_limit_of_zeros_is_no_limit_to_resources() -> None:
-    """Maximum resources that are all zero limit nothing."""
-    limits = limits_at_root(for_users("bob", resources=Resource({"memory": 0}), applications=2))
-
-    assert (Limit((), 2), False) == limits.limit_of("user", "bob", "root")
-
-
-def test_a_user_without_a_limit_has_that_of_the_wildcard() -> None:
-    """The wildcard's limit is that of each user who has none in this queue."""
-    limits = limits_at_root(for_users("bob"), for_users("*", resources=TWENTY))
-
-    assert (Limit(((MAX_RESOURCES, TWENTY),)), True) == limits.limit_of("user", "dan", "root")
-
-
-def test_a_named_limit_goes_before_the_wildcard() -> None:
-    """A user with a limit of their own is not under the wildcard, even if it gives more."""
-    limits = limits_at_root(for_users("bob"), for_users("*", resources=TWENTY))
-
-    assert (Limit(((MAX_RESOURCES, TEN),)), False) == limits.limit_of("user", "bob", "root")
-
-
-def test_a_group_never_has_the_limit_of_the_wildcard() -> None:
-    """The group `*` is a holder of its own and lends its limit to no other group."""
-    limits = limits_at_root(for_groups("dev"), for_groups("*", resources=TWENTY))
-
-    assert (None, False) == limits.limit_of("group", "ops", "root")
-    assert (Limit(((MAX_RESOURCES, TWENTY),)), False) == limits.limit_of("group", "*", "root")
+PLACE: Final = Position(7, 9)
+AT_ROOT: Final = limits_at_root(
+    for_users("bob"),
+    for_users("*", resources=TWENTY),
+    for_users("eve", resources=Resource({"memory": 0}), applications=2),
+    LimitConfig(users=("ann",), resources={"maxresources": TEN}, position=PLACE),
+    for_groups("dev"),
+    for_groups("*", resources=TWENTY),
+)
+OF_TEN: Final = Limit(((MAX_RESOURCES, TEN),))
+OF_TWENTY: Final = Limit(((MAX_RESOURCES, TWENTY),))
+HOLDERS: Final[dict[str, tuple[HolderKind, str, tuple[Limit | None, bool]]]] = {
+    "maximum resources that are all zero limit nothing": ("user", "eve", (Limit((), 2), False)),
+    "a user without a limit has that of the wildcard": ("user", "dan", (OF_TWENTY, True)),
+    "a named limit goes before the wildcard, even if that gives more": ("user", "bob", (OF_TEN, False)),
+    "a limit knows its place in the file": ("user", "ann", (replace(OF_TEN, position=PLACE), False)),
+    "a group never has the limit of the wildcard": ("group", "ops", (None, False)),
+    "the group `*` is a holder of its own": ("group", "*", (OF_TWENTY, False)),
+}
 
 
-def test_a_limit_knows_its_place_in_the_file() -> None:
-    """A limit can be shown to who wrote it."""
-    place = Position(7, 9)
+@pytest.mark.parametrize(("kind", "name", "limit"), HOLDERS.values(), ids=HOLDERS)
+def test_each_holder_has_its_limit(kind: HolderKind, name: str, limit: tuple[Limit | None, bool]) -> None:
+    """With whether it is that of the wildcard."""
+    assert limit == AT_ROOT.limit_of(kind, name, "root")
 
-    limits = limits_at_root(LimitConfig(users=("bob",), resources={"maxresources": TEN}, position=place))
 
-    assert (Limit(((MAX_RESOURCES, TEN),), 0, place), False) == limits.limit_of("user", "bob", "root")
+GROUPS: Final[dict[str, tuple[str, tuple[str, ...], str | None]]] = {
+    "a named group goes before the wildcard group": ("root.a", ("ops", "dev"), "dev"),
+    "a wildcard nearby goes before a named group far away": ("root.a", ("ops",), "*"),
+    "a group that is limited above counts below": ("root.b", ("ops",), "ops"),
+    "a user in no group is not in the wildcard group": ("root.a", (), None),
+    "there may be no group to count against": ("root.b", ("dev",), None),
+}
+
+
+@pytest.mark.parametrize(("path", "groups", "group"), GROUPS.values(), ids=GROUPS)
+def test_the_queue_nearest_to_the_application_decides_the_group(
+    path: str, groups: tuple[str, ...], group: str | None
+) -> None:
+    """The search goes from the queue upwards."""
+    near = QueueConfig(name="a", limits=(for_groups("dev"), for_groups("*")))
+    limits = Limits.of(QueueConfig(name="root", limits=(for_groups("ops"),), queues=(near,)))
+
+    assert group == limits.group_of(path, groups)
 
 
 def test_one_entry_may_limit_users_and_groups() -> None:
@@ -83,34 +97,6 @@ def test_the_wildcard_is_a_named_group_but_no_named_user() -> None:
 
     assert ("bob",) == limits.named("user")
     assert ("dev", "*") == limits.named("group")
-
-
-def test_a_named_group_goes_before_the_wildcard_group() -> None:
-    """A user in a named group does not count against `*`."""
-    limits = limits_at_root(for_groups("dev"), for_groups("*"))
-
-    assert limits.group_of("root", ("ops", "dev")) == "dev"
-
-
-def test_the_queue_nearest_to_the_application_decides_the_group() -> None:
-    """The search goes from the queue upwards: a wildcard nearby goes before a named group far away."""
-    near = QueueConfig(name="a", limits=(for_groups("dev"), for_groups("*")))
-    limits = Limits.of(QueueConfig(name="root", limits=(for_groups("ops"),), queues=(near,)))
-
-    assert limits.group_of("root.a", ("ops",)) == "*"
-    assert limits.group_of("root.b", ("ops",)) == "ops"
-
-
-def test_a_user_in_no_group_is_not_in_the_wildcard_group() -> None:
-    """Without groups there is no group to count against."""
-    limits = limits_at_root(for_groups("dev"), for_groups("*"))
-
-    assert limits.group_of("root", ()) is None
-
-
-def test_there_may_be_no_group_to_count_against() -> None:
-    """No group of the user is limited."""
-    assert limits_at_root(for_groups("dev")).group_of("root.a", ("ops",)) is None
 
 
 def test_limits_of_a_group_count_from_above_too() -> None:
