@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 
 import pytest
 from support.proxy.listening import WAIT_SECONDS
@@ -27,6 +28,14 @@ from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.si import si_pb2 as si
 
 
+@pytest.fixture
+def scheduler() -> Iterator[Scheduler]:
+    """Give the recorded state, which has been checked once."""
+    with rest_scenario() as scheduler:
+        scheduler.check_health()
+        yield scheduler
+
+
 @pytest.mark.parametrize("engine", ["direct", "actors", "threads"])
 def test_the_report_is_the_one_that_was_recorded(engine: EngineName) -> None:
     """But for the request that was refused: it was recorded before that."""
@@ -47,48 +56,40 @@ def test_a_refused_request_is_an_error_once() -> None:
     assert failed(second) == set()
 
 
-def test_a_node_for_a_partition_that_is_not_there_has_failed() -> None:
+def test_a_node_for_a_partition_that_is_not_there_has_failed(scheduler: Scheduler) -> None:
     """Also once."""
-    with rest_scenario() as scheduler:
-        scheduler.check_health()
-        node = {"nodeID": "lost", "action": "CREATE", "attributes": {"si/node-partition": "no"}}
-        scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
-        first, second = scheduler.check_health(), scheduler.check_health()
+    node = {"nodeID": "lost", "action": "CREATE", "attributes": {"si/node-partition": "no"}}
+    scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
+    first, second = scheduler.check_health(), scheduler.check_health()
 
     assert failed(first) == {"There were 1 failed nodes logged in the metrics"}
     assert failed(second) == set()
 
 
-def test_what_is_quarantined_is_an_error_as_long_as_it_is_there() -> None:
+def test_what_is_quarantined_is_an_error_as_long_as_it_is_there(scheduler: Scheduler) -> None:
     """It broke by a bug of ours."""
-    with rest_scenario() as scheduler:
-        scheduler.check_health()
-        partition_of(scheduler).quarantine(BrokenKind.APPLICATION, "app-new", "a sum is wrong")
-        reports = scheduler.check_health(), scheduler.check_health()
+    partition_of(scheduler).quarantine(BrokenKind.APPLICATION, "app-new", "a sum is wrong")
+    reports = scheduler.check_health(), scheduler.check_health()
 
     for report in reports:
         assert "There were 1 scheduling errors logged in the metrics" in failed(report)
 
 
-def test_negative_resources_of_a_node_are_found() -> None:
+def test_negative_resources_of_a_node_are_found(scheduler: Scheduler) -> None:
     """It has more allocations than capacity."""
-    with rest_scenario() as scheduler:
-        scheduler.check_health()
-        small = {"resources": {"memory": {"value": 1}}}
-        node = {"nodeID": "node-1", "action": "UPDATE", "schedulableResource": small}
-        scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
-        report = scheduler.check_health()
+    small = {"resources": {"memory": {"value": 1}}}
+    node = {"nodeID": "node-1", "action": "UPDATE", "schedulableResource": small}
+    scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
+    report = scheduler.check_health()
 
     assert failed(report) == {"Nodes with negative resources: [node-1]"}
 
 
-def test_a_node_whose_sums_do_not_agree_is_found() -> None:
+def test_a_node_whose_sums_do_not_agree_is_found(scheduler: Scheduler) -> None:
     """And a partition that has another capacity than its nodes, or a negative one."""
-    with rest_scenario() as scheduler:
-        scheduler.check_health()
-        node_of(scheduler, "node-3")._occupied = Resource({"memory": 7})
-        partition_of(scheduler)._state.capacity = Resource({"memory": -7})
-        report = scheduler.check_health()
+    node_of(scheduler, "node-3")._occupied = Resource({"memory": 7})
+    partition_of(scheduler)._state.capacity = Resource({"memory": -7})
+    report = scheduler.check_health()
 
     assert failed(report) == {
         "Nodes with inconsistent data: [node-3]",
@@ -97,39 +98,35 @@ def test_a_node_whose_sums_do_not_agree_is_found() -> None:
     }
 
 
-def test_an_allocation_that_only_its_node_has_is_found() -> None:
+def test_an_allocation_that_only_its_node_has_is_found(scheduler: Scheduler) -> None:
     """The application does not have it, and no swap is under way."""
-    with rest_scenario() as scheduler:
-        scheduler.check_health()
-        application = application_of(scheduler, "app-3")
-        del application._core.holdings.placed["a3-1"]
-        report = scheduler.check_health()
+    application = application_of(scheduler, "app-3")
+    del application._core.holdings.placed["a3-1"]
+    report = scheduler.check_health()
 
     assert failed(report) == {"Orphan allocations: [a3-1]"}
 
 
-def test_an_allocation_that_only_its_application_has_is_found() -> None:
+def test_an_allocation_that_only_its_application_has_is_found(scheduler: Scheduler) -> None:
     """The node does not have it, or is not there."""
-    with rest_scenario() as scheduler:
-        scheduler.check_health()
-        del node_of(scheduler, "node-1")._allocations["a3-1"]
-        report = scheduler.check_health()
+    del node_of(scheduler, "node-1")._allocations["a3-1"]
+    report = scheduler.check_health()
 
     assert failed(report) == {"OrphanAllocations: [a3-1]"}
 
 
-def test_what_moves_while_it_is_looked_at_is_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_moves_while_it_is_looked_at_is_no_orphan(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An application ends between the look at the nodes and the look at the applications."""
-    with rest_scenario() as scheduler:
-        scheduler.check_health()
 
-        def removes_one(state: PartitionState) -> object:
-            gone = {"applicationID": "app-3", "partitionName": "default"}
-            scheduler.update_application(si.ApplicationRequest(rmID="rm", remove=[gone]))
-            return listed_applications(state)
+    def removes_one(state: PartitionState) -> object:
+        gone = {"applicationID": "app-3", "partitionName": "default"}
+        scheduler.update_application(si.ApplicationRequest(rmID="rm", remove=[gone]))
+        return listed_applications(state)
 
-        monkeypatch.setattr(checks, "listed_applications", removes_one)
-        report = scheduler.check_health()
+    monkeypatch.setattr(checks, "listed_applications", removes_one)
+    report = scheduler.check_health()
 
     assert failed(report) == set()
 

@@ -40,3 +40,9 @@ def serve() -> Iterator[Callable[..., Served]]:
             return Served(scheduler, server.address, stack)
 
         yield start
+
+
+@pytest.fixture
+def served(serve: Callable[..., Served]) -> Served:
+    """Return a fresh scheduler that is served as the defaults say."""
+    return serve()

@@ -70,9 +70,8 @@ def test_a_client_sees_the_extra_configuration(serve: Callable[..., Served]) -> 
     assert (7, LogLevel.WARN, extra) == (found.event_max_streams, found.level_of("core"), dict(found.texts))
 
 
-def test_without_a_file_the_default_counts(serve: Callable[..., Served]) -> None:
+def test_without_a_file_the_default_counts(served: Served) -> None:
     """A queue for each namespace, as for a scheduler in process."""
-    served = serve()
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("rm", Listener())
         assert _leaves(scheduler, "rm") == []
@@ -182,9 +181,8 @@ def test_large_configurations_are_read_one_at_a_time(
     assert 1 == most
 
 
-def test_a_refused_registration_names_all_positions(serve: Callable[..., Served]) -> None:
+def test_a_refused_registration_names_all_positions(served: Served) -> None:
     """As in process."""
-    served = serve()
     bad = "partitions:\n- name: default\n  queues:\n  -\n    name: root\n    unknown: 1\n    other: 2\n"
     with RemoteScheduler(served.address) as scheduler, pytest.raises(RequestError) as refused:
         scheduler.register("rm", Listener(), configuration=bad)

@@ -63,6 +63,13 @@ def connected(it: Served, count: int = 1) -> Iterator[list[socket.socket]]:
         ]
 
 
+@pytest.fixture
+def channel() -> Iterator[grpc.Channel]:
+    """Give a channel to a server that serves others as well as before in the end."""
+    with served() as it, it.unharmed(), channel_to(it.address) as channel:
+        yield channel
+
+
 def until_closed(connection: socket.socket) -> None:
     """Read until the server closes the connection, one way or the other."""
     try:
@@ -105,61 +112,56 @@ SENDING: Final[dict[str, Callable[[grpc.Channel, bytes], Ended]]] = {
 @pytest.mark.parametrize("data", MALFORMED)
 @pytest.mark.parametrize("send", SENDING.values(), ids=SENDING)
 def test_bytes_that_are_no_message_end_their_call(
-    send: Callable[[grpc.Channel, bytes], Ended], data: bytes
+    channel: grpc.Channel, send: Callable[[grpc.Channel, bytes], Ended], data: bytes
 ) -> None:
     """The status quotes the first bytes."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        code, text = send(channel, data)
+    code, text = send(channel, data)
 
-        assert grpc.StatusCode.INVALID_ARGUMENT is code
-        assert data[:16].hex(" ") in text
+    assert grpc.StatusCode.INVALID_ARGUMENT is code
+    assert data[:16].hex(" ") in text
 
 
-def test_a_message_above_the_limit_ends_its_call() -> None:
+def test_a_message_above_the_limit_ends_its_call(channel: grpc.Channel) -> None:
     """Before the message has come as a whole."""
     large = b"\x00" * (MESSAGE_BYTES_MAX + 1)
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        codes = [send(channel, large)[0] for send in SENDING.values()]
+    codes = [send(channel, large)[0] for send in SENDING.values()]
 
-        assert [grpc.StatusCode.RESOURCE_EXHAUSTED] * 6 == codes
+    assert [grpc.StatusCode.RESOURCE_EXHAUSTED] * 6 == codes
 
 
-def test_unknown_numbers_of_enumerations_are_refused() -> None:
+def test_unknown_numbers_of_enumerations_are_refused(channel: grpc.Channel) -> None:
     """What an unknown action or step would mean is not guessed; nothing has changed."""
     strange = node_request("node", rm_id="rm")
     strange.nodes[0].action = 99  # type: ignore[assignment]
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        session = opened(channel, "rm")
-        session.send(
-            v1.ManagerMessage(call=3, update_node=strange),
-            v1.ManagerMessage(call=4, step=v1.Step(method=99)),  # type: ignore[arg-type]
-        )
-        heard = [v1.SchedulerMessage.FromString(session.read()) for _ in range(3)]
-        session.cancel()
+    session = opened(channel, "rm")
+    session.send(
+        v1.ManagerMessage(call=3, update_node=strange),
+        v1.ManagerMessage(call=4, step=v1.Step(method=99)),  # type: ignore[arg-type]
+    )
+    heard = [v1.SchedulerMessage.FromString(session.read()) for _ in range(3)]
+    session.cancel()
 
-        (rejected,) = [entry for message in heard for entry in message.update_node.rejected]
-        (refused,) = [message.refusal.text for message in heard if message.HasField("refusal")]
-        assert "its action 99 is unknown" in rejected.reason
-        assert "unknown step 99" == refused
+    (rejected,) = [entry for message in heard for entry in message.update_node.rejected]
+    (refused,) = [message.refusal.text for message in heard if message.HasField("refusal")]
+    assert "its action 99 is unknown" in rejected.reason
+    assert "unknown step 99" == refused
 
 
 @pytest.mark.parametrize("body", ["\N{TURTLE}" * 4_000, "x" * 1_000_000])
-def test_very_long_ids_are_quoted_in_part(body: str) -> None:
+def test_very_long_ids_are_quoted_in_part(channel: grpc.Channel, body: str) -> None:
     """A status travels in headers, which peers bound: the text is cut, and the code arrives."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        call = Call(channel, method_of("UpdateNode")).send(node_request("node", rm_id=body))
-        code, text = call.end()
+    call = Call(channel, method_of("UpdateNode")).send(node_request("node", rm_id=body))
+    code, text = call.end()
 
-        assert grpc.StatusCode.FAILED_PRECONDITION is code
-        assert text.startswith(f"RM '{body[:100]}")
+    assert grpc.StatusCode.FAILED_PRECONDITION is code
+    assert text.startswith(f"RM '{body[:100]}")
 
 
-def test_metadata_of_many_kib_is_refused() -> None:
+def test_metadata_of_many_kib_is_refused(channel: grpc.Channel) -> None:
     """The call ends, the server and the connection go on."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        code, _ = Call(channel, OPEN, (("x-large", "x" * 200_000),)).end()
+    code, _ = Call(channel, OPEN, (("x-large", "x" * 200_000),)).end()
 
-        assert grpc.StatusCode.RESOURCE_EXHAUSTED is code
+    assert grpc.StatusCode.RESOURCE_EXHAUSTED is code
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 4096, PREFACE + b"\xff" * 4096])
@@ -288,22 +290,22 @@ def test_an_rm_has_one_companion() -> None:
         ),
     ],
 )
-def test_what_comes_too_early_ends_its_stream(method: str, message: Message, text: str) -> None:
+def test_what_comes_too_early_ends_its_stream(
+    channel: grpc.Channel, method: str, message: Message, text: str
+) -> None:
     """Its RM is not known."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        end = Call(channel, method).send(message).end()
+    end = Call(channel, method).send(message).end()
 
-        assert (grpc.StatusCode.FAILED_PRECONDITION, text) == end
+    assert (grpc.StatusCode.FAILED_PRECONDITION, text) == end
 
 
-def test_a_stream_that_speaks_for_two_managers_ends() -> None:
+def test_a_stream_that_speaks_for_two_managers_ends(channel: grpc.Channel) -> None:
     """It belongs to the first one; the other one is unharmed."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        register(channel, registration("one"))
-        call = Call(channel, method_of("UpdateNode"))
-        end = call.send(node_request("node", rm_id="one"), node_request("node", rm_id="two")).end()
+    register(channel, registration("one"))
+    call = Call(channel, method_of("UpdateNode"))
+    end = call.send(node_request("node", rm_id="one"), node_request("node", rm_id="two")).end()
 
-        assert (grpc.StatusCode.PERMISSION_DENIED, "this stream is of RM 'one', not of 'two'") == end
+    assert (grpc.StatusCode.PERMISSION_DENIED, "this stream is of RM 'one', not of 'two'") == end
 
 
 # -------------------------------------------------------------------------------------- what is too much
@@ -347,11 +349,10 @@ def unknown_asks(rm_id: str) -> si.AllocationRequest:
     return ask_request(*(f"{number}-{'x' * 2_000}" for number in range(20)), rm_id=rm_id, application="none")
 
 
-def test_very_many_small_streams_leave_nothing_behind() -> None:
+def test_very_many_small_streams_leave_nothing_behind(channel: grpc.Channel) -> None:
     """500 sessions, one after the other, half of them with an RM."""
-    with served() as it, it.unharmed(), channel_to(it.address) as channel:
-        for number in range(500):
-            opened(channel, "rm" if number % 2 else None).cancel()
+    for number in range(500):
+        opened(channel, "rm" if number % 2 else None).cancel()
 
 
 def flooding(it: Served, channel: grpc.Channel, service: str) -> Flood:

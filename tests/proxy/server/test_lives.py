@@ -43,9 +43,8 @@ def _running(served: Served) -> WireStreams:
     return streams
 
 
-def test_the_three_streams_carry_requests_and_answers(serve: Callable[..., Served]) -> None:
+def test_the_three_streams_carry_requests_and_answers(served: Served) -> None:
     """Nodes, applications and asks, each on its stream."""
-    served = serve()
     streams = _running(served)
 
     states = [change.state for change in streams.applications.next().updated]
@@ -53,9 +52,8 @@ def test_the_three_streams_carry_requests_and_answers(serve: Callable[..., Serve
     assert _state(served) is ManagerState.RUNNING
 
 
-def test_an_rm_that_closes_all_its_streams_has_shut_down(serve: Callable[..., Served]) -> None:
+def test_an_rm_that_closes_all_its_streams_has_shut_down(served: Served) -> None:
     """What is queued is sent, the streams end with OK, and nothing more is placed."""
-    served = serve()
     streams = _running(served)
     for stream in streams.all:
         stream.half_close()
@@ -66,9 +64,8 @@ def test_an_rm_that_closes_all_its_streams_has_shut_down(serve: Callable[..., Se
     assert _state(served) is ManagerState.STOPPED
 
 
-def test_one_closed_stream_is_no_shut_down(serve: Callable[..., Served]) -> None:
+def test_one_closed_stream_is_no_shut_down(served: Served) -> None:
     """An RM that has no more nodes to send still gets placements."""
-    served = serve()
     streams = _running(served)
     streams.nodes.half_close()
     streams.allocations.send(ask_request("more"))
@@ -113,9 +110,8 @@ def test_a_stopped_rm_is_forgotten_in_time(serve: Callable[..., Served]) -> None
         assert () == scheduler.resource_managers()
 
 
-def test_an_rm_that_comes_back_starts_afresh_and_others_notice_nothing(serve: Callable[..., Served]) -> None:
+def test_an_rm_that_comes_back_starts_afresh_and_others_notice_nothing(served: Served) -> None:
     """It registers again, and everything of it is gone."""
-    served = serve()
     other = Listener()
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("other", other)
@@ -140,9 +136,8 @@ def test_an_rm_that_comes_back_starts_afresh_and_others_notice_nothing(serve: Ca
     assert other.heard == []
 
 
-def test_a_registration_on_another_connection_replaces_the_first(serve: Callable[..., Served]) -> None:
+def test_a_registration_on_another_connection_replaces_the_first(served: Served) -> None:
     """The streams of the first one end, with the reason."""
-    served = serve()
     first, second = _running(served), _running(served)
 
     for stream in first.all:
@@ -153,9 +148,8 @@ def test_a_registration_on_another_connection_replaces_the_first(serve: Callable
     assert _state(served) is ManagerState.RUNNING
 
 
-def test_a_refused_registration_leaves_the_first_one_as_it_was(serve: Callable[..., Served]) -> None:
+def test_a_refused_registration_leaves_the_first_one_as_it_was(served: Served) -> None:
     """A bad configuration costs the RM nothing."""
-    served = serve()
     streams = _running(served)
     code, _ = refusal_of(lambda: WireClient(served.channel()).register("rm", "partitions: 7"))
     assert code is grpc.StatusCode.INVALID_ARGUMENT
@@ -164,18 +158,16 @@ def test_a_refused_registration_leaves_the_first_one_as_it_was(serve: Callable[.
     assert [each.allocationKey for each in streams.allocations.next().new] == ["more"]
 
 
-def test_a_session_that_says_goodbye_has_shut_down(serve: Callable[..., Served]) -> None:
+def test_a_session_that_says_goodbye_has_shut_down(served: Served) -> None:
     """The end of the `with` block stops the RM at once."""
-    served = serve()
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("rm", Listener())
 
     assert _state(served) is ManagerState.STOPPED
 
 
-def test_several_rms_in_several_ways_live_beside_each_other(serve: Callable[..., Served]) -> None:
+def test_several_rms_in_several_ways_live_beside_each_other(served: Served) -> None:
     """One by streams, one by a session: each gets its own."""
-    served = serve()
     listener = Listener()
     with RemoteScheduler(served.address) as scheduler:
         streams = _running(served)

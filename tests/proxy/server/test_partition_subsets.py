@@ -159,9 +159,8 @@ def test_the_file_of_a_server_keeps_the_named_partitions(
         assert TWO == client.configuration_text("rm")
 
 
-def test_a_connection_that_is_made_again_registers_the_same_partitions(serve: Callable[..., Served]) -> None:
+def test_a_connection_that_is_made_again_registers_the_same_partitions(served: Served) -> None:
     """Of an RM without `reconnected`, which is registered again with the same request."""
-    served = serve()
     with (
         CuttingProxy(int(served.address.rpartition(":")[2])) as proxy,
         RemoteScheduler(proxy.address) as client,

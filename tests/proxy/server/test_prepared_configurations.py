@@ -137,9 +137,8 @@ def test_what_is_refused_leaves_what_was_prepared(client: RemoteScheduler) -> No
     assert CHANGED == client.configuration_text("rm")
 
 
-def test_another_session_commits_nothing_of_it(serve: Callable[..., Served]) -> None:
+def test_another_session_commits_nothing_of_it(served: Served) -> None:
     """Nor does one to which nothing was given, by the same number."""
-    served = serve()
     with RemoteScheduler(served.address) as first, RemoteScheduler(served.address) as second:
         first.register("rm", Listener(), configuration=TWO)
         change = v1.ConfigurationChange(rm_id="rm", number=prepare(first).number)
@@ -292,10 +291,9 @@ def test_a_client_that_is_killed_has_changed_nothing() -> None:
 
 
 def test_what_a_session_drops_is_abandoned_at_the_scheduler(
-    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A newer change, a message and the end of the session drop one; a commit does not."""
-    served = serve()
     abandoned: list[int] = []
     original = served.scheduler.prepare_configuration
 
@@ -316,9 +314,8 @@ def test_what_a_session_drops_is_abandoned_at_the_scheduler(
     assert [1, 2, 4] == abandoned
 
 
-def test_a_lost_connection_abandons_what_was_prepared_over_it(serve: Callable[..., Served]) -> None:
+def test_a_lost_connection_abandons_what_was_prepared_over_it(served: Served) -> None:
     """What is prepared over the next one is another change."""
-    served = serve()
     port = int(served.address.rpartition(":")[2])
     with CuttingProxy(port) as proxy, RemoteScheduler(proxy.address) as scheduler:
         scheduler.register("rm", Listener(), configuration=TWO)

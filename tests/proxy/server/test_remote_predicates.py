@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from support.proxy.listening import Listener
@@ -39,9 +39,8 @@ class Picky(Listener):
         super().update_allocation(response)
 
 
-def test_refused_nodes_get_nothing(serve: Callable[..., Served]) -> None:
+def test_refused_nodes_get_nothing(served: Served) -> None:
     """All tasks are placed, on the others."""
-    served = serve()
     picky = Picky()
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("rm", picky, configuration=ONE)
@@ -53,9 +52,8 @@ def test_refused_nodes_get_nothing(serve: Callable[..., Served]) -> None:
     assert {int(node.removeprefix("n")) % 2 for node in picky.placed_on} == {1}
 
 
-def test_the_reason_of_a_refusal_is_explained(serve: Callable[..., Served]) -> None:
+def test_the_reason_of_a_refusal_is_explained(served: Served) -> None:
     """As in process."""
-    served = serve()
     picky = Picky()
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("rm", picky, configuration=ONE)
@@ -76,9 +74,8 @@ class Silent(Listener):
         self.go_on.wait(SECONDS)
 
 
-def test_an_rm_that_does_not_answer_holds_up_nobody_else(serve: Callable[..., Served]) -> None:
+def test_an_rm_that_does_not_answer_holds_up_nobody_else(served: Served) -> None:
     """Its asks count as refused after the deadline, and explanations say so; others are placed."""
-    served = serve()
     silent, other = Silent(), Listener()
     with RemoteScheduler(served.address) as scheduler, RemoteScheduler(served.address) as second:
         scheduler.register("rm", silent, configuration=ONE)
@@ -99,9 +96,8 @@ def test_an_rm_that_does_not_answer_holds_up_nobody_else(serve: Callable[..., Se
         silent.wait_for("placed task")
 
 
-def test_a_companion_answers_for_the_streams_of_si(serve: Callable[..., Served]) -> None:
+def test_a_companion_answers_for_the_streams_of_si(served: Served) -> None:
     """An RM in another language opens a session beside its streams, before it registers."""
-    served = serve()
     channel = served.channel()
     companion = channel.stream_stream(
         "/licorne.v1.Session/Open",

@@ -41,9 +41,8 @@ def diagnostics(served: Served) -> Any:
     return state_dump(served.scheduler)["rmDiagnostics"]
 
 
-def test_the_manager_is_asked_over_its_connection(serve: Callable[..., Served]) -> None:
+def test_the_manager_is_asked_over_its_connection(served: Served) -> None:
     """Its answer is shown as that of one in this process; an RM without the method is not asked."""
-    served = serve()
     with RemoteScheduler(served.address) as scheduler:
         scheduler.register("silent", Listener(), configuration=ONE)
         assert "empty" in diagnostics(served)
