@@ -8,18 +8,17 @@ from typing import Any, Final
 
 import pytest
 from pykka import ActorDeadError
-from support.model.builders import PARTITION, TEN, a_configuration, a_node, a_resource, an_application
+from support.model.builders import PARTITION, TEN, a_configuration, a_host, a_node, a_resource, an_application
 
 from licorne.actors.engines import partition_actor
 from licorne.actors.engines.engine import ActorsEngine, DirectEngine, Engine
 from licorne.actors.engines.handles import reference_of
 from licorne.actors.engines.partition_actor import CYCLES_PER_SLICE, REQUESTS_NS, PartitionActor
 from licorne.actors.runtime.errors import AskCycleError, AskDirectionError
-from licorne.actors.services.virtual_clock import EPOCH_2000_NS
 from licorne.model.cluster import Cluster
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
-from licorne.model.state.host import PartitionHost, RetryAsks
+from licorne.model.state.host import RetryAsks
 from licorne.model.values.messages import (
     AllocationPlaced,
     AllocationSubmission,
@@ -50,13 +49,11 @@ class Site:
         self.halt: PlacementHalt | None = None
         self.react: Callable[[Announcement], object] = lambda _: None
         self.timers: list[object] = []
-        host = PartitionHost(
-            now_ns=lambda: EPOCH_2000_NS,
+        host = a_host(
             call_at=lambda _, action: self.timers.append(action),
             announce=self._announce,
             flush=lambda: self.flushed.append(len(self.announcements)),
             placement_halt=lambda: self.halt,
-            predicates=None,
             adopt_node=engine.adopt_node,
             adopt_application=engine.adopt_application,
             release=engine.release,

@@ -13,6 +13,7 @@ from support.model.builders import (
     PARTITION,
     TEN,
     a_configuration,
+    a_host,
     a_node,
     a_resource,
     an_allocation,
@@ -24,7 +25,6 @@ from licorne.actors.engines.handles import PARTS, RANKS, EntityActor, adopt, mes
 from licorne.actors.runtime.dispatcher import Dispatcher
 from licorne.actors.runtime.errors import AskDirectionError
 from licorne.actors.runtime.failure import Failure
-from licorne.actors.services.virtual_clock import EPOCH_2000_NS
 from licorne.model.applications.application import Application
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
@@ -32,7 +32,6 @@ from licorne.model.errors import RequestError
 from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
-from licorne.model.state.host import PartitionHost
 from licorne.model.values.messages import Registration
 
 WAIT_SECONDS: Final = 10
@@ -53,17 +52,7 @@ each_class = pytest.mark.parametrize("entity_class", RANKS, ids=lambda entity_cl
 
 def a_partition() -> Partition:
     """Return a partition whose announcements are discarded."""
-    host = PartitionHost(
-        now_ns=lambda: EPOCH_2000_NS,
-        call_at=lambda *_: None,
-        announce=lambda _: None,
-        flush=lambda: None,
-        placement_halt=lambda: None,
-        predicates=None,
-        adopt_node=lambda node: node,
-        adopt_application=lambda application: application,
-        release=lambda _: None,
-    )
+    host = a_host()
     return Partition(PARTITION, "rm", a_configuration(), host)
 
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from support.model.builders import START_NS
+from support.model.builders import a_host
 
 from licorne.model.cluster import Cluster
 from licorne.model.configuration.reader import ConfigurationError
 from licorne.model.configuration.schema import PartitionConfig, SchedulerConfig
 from licorne.model.errors import RequestError
 from licorne.model.partition import Partition
-from licorne.model.state.host import PartitionHost
 from licorne.model.values.messages import (
     Announcement,
     ApplicationSubmission,
@@ -44,18 +43,7 @@ class Maker:
 
     def make(self, name: str, config: PartitionConfig) -> Partition:
         self.made.append(name)
-        host = PartitionHost(
-            now_ns=lambda: START_NS,
-            call_at=lambda _due_ns, _action: None,
-            announce=self.announced.append,
-            flush=lambda: None,
-            placement_halt=lambda: None,
-            predicates=None,
-            adopt_node=lambda node: node,
-            adopt_application=lambda application: application,
-            release=lambda _handle: None,
-            reservations_on=True,
-        )
+        host = a_host(announce=self.announced.append)
         return Partition(name, name[1 : name.index("]")], config, host)
 
     def commit(self, partitions: Mapping[str, Partition]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.model.builders import SECOND_NS, START_NS
+from support.model.builders import SECOND_NS, START_NS, a_host
 
 from licorne.model.applications.effects import TimerKind
 from licorne.model.state.due_timers import DueTimer, DueTimers
@@ -14,7 +14,6 @@ from licorne.model.state.host import (
     ApplicationTimer,
     Expiry,
     Inspection,
-    PartitionHost,
     QueueCleaning,
     QuotaCheck,
     RetryAsks,
@@ -197,18 +196,7 @@ class Clock:
 
 def timers_on(clock: Clock) -> PartitionTimers:
     """Return the timers of a partition that gets from its host what they use alone."""
-    host = PartitionHost(
-        now_ns=clock.now_ns,
-        call_at=clock.call_at,
-        cancel=clock.cancel,
-        announce=lambda _: None,
-        flush=lambda: None,
-        placement_halt=lambda: None,
-        predicates=None,
-        adopt_node=lambda node: node,
-        adopt_application=lambda application: application,
-        release=lambda _: None,
-    )
+    host = a_host(now_ns=clock.now_ns, call_at=clock.call_at, cancel=clock.cancel)
     return PartitionTimers(host, START_NS)
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from support.model.builders import a_configuration
+from support.model.builders import a_configuration, a_host
 
 from licorne.model.partition import Partition
-from licorne.model.state.host import PartitionHost
 from licorne.model.values.messages import NodeAction, NodesAnswered, NodeUpdate, Rejection
 from licorne.proxy.recording.recorder import TurnRecorder
 from licorne.proxy.recording.recording import Recording
@@ -45,17 +44,7 @@ class Recorded:
 
     def partition(self, name: str = "default") -> Partition:
         """Make a partition in the change that is under way."""
-        host = PartitionHost(
-            now_ns=lambda: 8,
-            call_at=lambda *_: None,
-            announce=self.link.announce,
-            flush=self.link.flush,
-            placement_halt=lambda: None,
-            predicates=None,
-            adopt_node=lambda node: node,
-            adopt_application=lambda application: application,
-            release=lambda _: None,
-        )
+        host = a_host(now_ns=lambda: 8, announce=self.link.announce, flush=self.link.flush)
         return self.recorder.make_partition(
             incarnation=f"[{RM}]{name}#1",
             name=f"[{RM}]{name}",

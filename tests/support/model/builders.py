@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import dedent, indent
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.node import Node
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
+from licorne.model.state.host import PartitionHost
 from licorne.model.values.allocation import CREATION_TIME_TAG, REQUIRED_NODE_TAG, Allocation, Ask
 from licorne.model.values.messages import AllocationSubmission, ApplicationSubmission
 from licorne.model.values.predicate_questions import (
@@ -37,6 +38,7 @@ __all__ = [
     "FakeChannel",
     "FakePredicates",
     "a_configuration",
+    "a_host",
     "a_node",
     "a_node_entry",
     "a_queue_tree",
@@ -233,6 +235,22 @@ def a_configuration(queues: str = "- name: leaf", *, root: str = "", partition: 
 
 def _block(lines: str, margin: str) -> str:
     return indent(dedent(lines).strip("\n"), margin) + "\n"
+
+
+def a_host(**changes: Any) -> PartitionHost:
+    """Return the host of a partition that needs nothing from outside, but for what the test says."""
+    host = PartitionHost(
+        now_ns=lambda: START_NS,
+        call_at=lambda *_: None,
+        announce=lambda _: None,
+        flush=lambda: None,
+        placement_halt=lambda: None,
+        predicates=None,
+        adopt_node=lambda node: node,
+        adopt_application=lambda application: application,
+        release=lambda _: None,
+    )
+    return replace(host, **changes)
 
 
 def a_queue_tree(queues: str = "- name: leaf", *, root: str = "") -> QueueTree:
