@@ -11,7 +11,7 @@ import pytest
 from support.lockcheck import pykka_clerks
 from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, found
 from support.lockcheck.lock_corpus import RECORD
-from support.lockcheck.programs import run_python
+from support.programs import run_python
 
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher

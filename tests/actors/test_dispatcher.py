@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from pykka import ActorDeadError, Timeout
-from support.lockcheck.programs import run_python
+from support.programs import run_python
 
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher

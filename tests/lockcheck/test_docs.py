@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from support.lockcheck.programs import run_lockcheck, written
+from support.programs import run_lockcheck, written
 
 from licorne import lockcheck
 from licorne.lockcheck import Order, tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.lockcheck.programs import run_python, written
 from support.lockcheck.pytest_runs import run_module, run_pytest
+from support.programs import run_python, written
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.reports.documents import read_document

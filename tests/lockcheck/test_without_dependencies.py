@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import requires
 
-from support.lockcheck.programs import run_python
+from support.programs import run_python
 
 PROGRAM = """
 import sys

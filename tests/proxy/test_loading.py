@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from support.programs import run_python
 
 _LOADED = """
 import sys
@@ -24,12 +23,8 @@ except SystemExit:
 
 def loaded_by(statement: str) -> set[str]:
     """Return the packages beside the standard library's that a fresh interpreter loads for a statement."""
-    done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", _LOADED.format(statement=statement)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python("-c", _LOADED.format(statement=statement))
+    assert 0 == done.returncode, done.stderr
     return set(done.stdout.rpartition("loaded: ")[2].split())
 
 

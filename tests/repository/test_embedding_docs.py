@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from support.programs import run_python
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = ("embedding.md", "configuration.md", "explain.md", "recovery.md")
-TIMEOUT_SECONDS: Final = 30
 
 _BLOCK: Final = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
@@ -42,14 +40,7 @@ PROGRAMS: Final = {page: programs((DOCS / page).read_text(encoding="utf-8")) for
 )
 def test_a_program_in_a_document_prints_what_the_page_says(program: Program, tmp_path: Path) -> None:
     """In a process of its own, which ends by itself and complains of nothing."""
-    ran = subprocess.run(  # noqa: S603 - our own example, by our own interpreter
-        [sys.executable, "-W", "error", "-c", program.code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
+    ran = run_python("-W", "error", "-c", program.code, folder=tmp_path)
 
     expected = ran.stdout if program.output is None else program.output
     assert (0, "", expected) == (ran.returncode, ran.stderr, ran.stdout)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from support.programs import run_python
 from typer.main import get_group
 
 from licorne.proxy.command_line import application
@@ -106,16 +107,10 @@ with Scheduler(engine="direct") as scheduler:
 """
 
 
-def run_python(code: str, folder: Path, environment: Mapping[str, str] | None = None) -> tuple[str, str]:
+def outcome_of(code: str, folder: Path, environment: Mapping[str, str] | None = None) -> tuple[str, str]:
     """Run code in a fresh interpreter in a folder; return what it wrote to its output and to its errors."""
-    ran = subprocess.run(  # noqa: S603 - our own code, by our own interpreter
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=folder,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=IMPORT_SECONDS_MAX,
-        check=False,
+    ran = run_python(
+        "-W", "error", "-c", code, folder=folder, environment={**os.environ, **(environment or {})}
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout, ran.stderr
@@ -297,7 +292,7 @@ def test_what_measures_the_project_itself_is_not_released(wheel: Path, sources: 
 
 def test_the_wheel_installs_and_every_module_of_it_imports(installed: Path, tmp_path: Path) -> None:
     """From the folder it was installed to, with nothing of the checkout."""
-    output, _ = run_python(_IMPORT_ALL, tmp_path, {"PYTHONPATH": str(installed)})
+    output, _ = outcome_of(_IMPORT_ALL, tmp_path, {"PYTHONPATH": str(installed)})
     found = json.loads(output)
     files = [found["root"], *found["files"]]
 
@@ -308,7 +303,7 @@ def test_the_wheel_installs_and_every_module_of_it_imports(installed: Path, tmp_
 def test_the_installed_wheel_measures_its_pace(installed: Path, tmp_path: Path) -> None:
     """With its own modules alone, and without what only the measures of the project need."""
     (installed / "sortedcontainers.py").write_text("raise ImportError(__name__)\n")
-    output, _ = run_python(_BENCH, tmp_path, {"PYTHONPATH": str(installed)})
+    output, _ = outcome_of(_BENCH, tmp_path, {"PYTHONPATH": str(installed)})
     said, _, place = output.rpartition("\n")
     (run,) = json.loads(said)["runs"]
 
@@ -322,7 +317,7 @@ def test_the_installed_wheel_measures_its_pace(installed: Path, tmp_path: Path) 
 
 def test_an_import_starts_no_thread_and_configures_no_logging(tmp_path: Path) -> None:
     """A program that embeds the scheduler has a logging of its own."""
-    output, errors = run_python(_LOOK_AROUND, tmp_path)
+    output, errors = outcome_of(_LOOK_AROUND, tmp_path)
     found = json.loads(output)
 
     assert found["before"] == found["after"]
@@ -331,7 +326,7 @@ def test_an_import_starts_no_thread_and_configures_no_logging(tmp_path: Path) ->
 
 def test_the_log_is_silent_by_default_but_for_failing_callbacks(tmp_path: Path) -> None:
     """A program that did not ask sees on its error output that a callback raises, with the place."""
-    output, errors = run_python(_FAIL, tmp_path)
+    output, errors = outcome_of(_FAIL, tmp_path)
 
     assert "2\n" == output
     assert 1 == errors.count("update_node of resource manager 'rm' raised ValueError: on purpose")
@@ -340,7 +335,7 @@ def test_the_log_is_silent_by_default_but_for_failing_callbacks(tmp_path: Path) 
 
 def test_the_lock_checker_loads_nothing_of_the_scheduler(tmp_path: Path) -> None:
     """It is useful alone: a program that schedules nothing should not pay for a scheduler."""
-    output, _ = run_python(_ALONE, tmp_path)
+    output, _ = outcome_of(_ALONE, tmp_path)
 
     assert [] == json.loads(output)
 
@@ -349,7 +344,7 @@ def test_help_loads_nothing_of_the_scheduler(tmp_path: Path) -> None:
     """Who asks what there is should not wait for it, whichever command they ask about."""
     commands = [["--help"], *([name, "--help"] for name in get_group(application).commands)]
     heavy = [*SCHEDULER, "licorne.model.configuration.reader", "yaml"]
-    output, _ = run_python(_COMMANDS.format(commands=commands, heavy=heavy), tmp_path)
+    output, _ = outcome_of(_COMMANDS.format(commands=commands, heavy=heavy), tmp_path)
 
     assert len(commands) == output.lower().count("usage:")
     assert output.endswith("\nloaded:\n")
@@ -362,12 +357,12 @@ def test_a_configuration_is_checked_without_a_scheduler(tmp_path: Path) -> None:
     )
     code = _COMMANDS.format(commands=[["validate", "queues.yaml"]], heavy=SCHEDULER)
 
-    assert ("queues.yaml: valid\nloaded:\n", "") == run_python(code, tmp_path)
+    assert ("queues.yaml: valid\nloaded:\n", "") == outcome_of(code, tmp_path)
 
 
 def test_every_name_of_the_facade_is_there(tmp_path: Path) -> None:
     """They are loaded when they are used, and listed before."""
-    output, _ = run_python(_FACADE, tmp_path)
+    output, _ = outcome_of(_FACADE, tmp_path)
 
     assert ["Scheduler", True, "module 'licorne' has no attribute 'Schedular'"] == json.loads(output)
 
@@ -376,4 +371,4 @@ def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
     """It stands in one place, and what is installed says the same."""
     code = "import importlib.metadata as m, licorne; print(m.version('licorne') == licorne.__version__)"
 
-    assert ("True\n", "") == run_python(code, tmp_path)
+    assert ("True\n", "") == outcome_of(code, tmp_path)

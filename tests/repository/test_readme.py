@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
+
+from support.programs import run_python
 
 README: Final = Path(__file__).parents[2] / "README.md"
 LINES_MAX: Final = 20
 FIRST_SCREEN_LINES: Final = 50
 PICTURE_BYTES_MAX: Final = 100_000
-TIMEOUT_SECONDS: Final = 30
 
 
 def blocks_of(text: str, language: str, *, with_text: str) -> list[str]:
@@ -28,23 +27,11 @@ def the_block(language: str, *, with_text: str) -> str:
     return block
 
 
-def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run our interpreter in a folder; warnings are errors."""
-    return subprocess.run(  # noqa: S603 - our own examples
-        [sys.executable, "-W", "error", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
-
-
 def test_the_first_screen_embeds_the_scheduler_in_twenty_lines(tmp_path: Path) -> None:
     """In a process of its own, which prints what is said, ends by itself and complains of nothing."""
     program = the_block("python", with_text="Scheduler(")
 
-    ran = run_python(tmp_path, "-c", program)
+    ran = run_python("-W", "error", "-c", program, folder=tmp_path)
 
     assert sum(1 for line in program.splitlines() if line) <= LINES_MAX
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -56,7 +43,9 @@ def test_the_first_screen_shows_what_the_lock_checker_finds(tmp_path: Path) -> N
     (tmp_path / "bank.py").write_text(the_block("python", with_text="licorne.lockcheck"), encoding="utf-8")
     command, *shown = the_block("text", with_text="bank.py").splitlines()
 
-    ran = run_python(tmp_path, "-m", *command.removeprefix("$ ").partition("#")[0].split())
+    ran = run_python(
+        "-W", "error", "-m", *command.removeprefix("$ ").partition("#")[0].split(), folder=tmp_path
+    )
 
     assert 1 == ran.returncode
     said = ran.stderr.splitlines()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.lockcheck.programs import run_lockcheck, written
+from support.programs import run_lockcheck, written
 
 FORK_WHILE_ANOTHER_THREAD_HAS_THE_LOGGERS: Final = """
 import logging, os, threading

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from support.lockcheck.deadlocked import until
-from support.lockcheck.programs import run_lockcheck, written
 from support.lockcheck.pytest_runs import run_module
+from support.programs import run_lockcheck, written
 
 from licorne.lockcheck import Kind, LockUsageError, Rung, adopt, session, unit
 from licorne.lockcheck.adoption import naming

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.lockcheck.programs import run_lockcheck, written
+from support.programs import run_lockcheck, written
 
 BY_WITH: Final = """
 import threading

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.lockcheck.programs import run_lockcheck, run_python, written
+from support.programs import run_lockcheck, run_python, written
 
 from licorne.lockcheck.checking import acquisition_checks
 from licorne.lockcheck.commands.command import main

@@ -10,8 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 from support.lockcheck.lock_reports import a_cycle
-from support.lockcheck.programs import written
 from support.lockcheck.recorded_programs import ONE_BY_ONE, crossed_program
+from support.programs import written
 
 from licorne.lockcheck import Finding, Rung
 from licorne.lockcheck.checking.scheduling_points import witness_of

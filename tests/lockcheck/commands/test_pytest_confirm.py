@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.lockcheck.programs import written
 from support.lockcheck.pytest_runs import run_module
 from support.lockcheck.recorded_programs import ONE_BY_ONE
+from support.programs import written
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.findings.witness_file import read_witness

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from support.lockcheck.programs import run_python, written
 from support.lockcheck.recorded_programs import JOINS, crossed_program
+from support.programs import run_python, written
 
 from licorne.lockcheck import Rung
 from licorne.lockcheck.commands.command import main

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.lockcheck.programs import run_lockcheck, written
+from support.programs import run_lockcheck, written
 
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.holding.interpreter import Interpreter, this_thread

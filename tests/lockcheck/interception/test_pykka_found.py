@@ -10,9 +10,9 @@ from typing import Any
 import pykka
 import pytest
 from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks
-from support.lockcheck.programs import run_lockcheck, run_python, written
 from support.lockcheck.pykka_clerks import Clerk
 from support.lockcheck.pytest_runs import run_module
+from support.programs import run_lockcheck, run_python, written
 
 from licorne.lockcheck import DeadlockError, Lock
 from licorne.lockcheck.findings.exit_codes import CLEAN

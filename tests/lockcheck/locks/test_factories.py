@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.lockcheck.programs import run_python
+from support.programs import run_python
 
 from licorne.lockcheck import (
     Condition,

@@ -14,7 +14,7 @@ from types import FrameType
 import pytest
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.lock_corpus import RECORD, hold
-from support.lockcheck.programs import run_python
+from support.programs import run_python
 
 from licorne import lockcheck
 from licorne.lockcheck import Finding, Kind, Level, Lock, Order, RLock, RWLock, held, session, unit

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.lockcheck.broken_parts import broken
 from support.lockcheck.lock_corpus import RECORD, hold
-from support.lockcheck.programs import run_python
+from support.programs import run_python
 
 from licorne.lockcheck import (
     DeadlockPossibleError,

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.lockcheck.programs import written
 from support.lockcheck.recorded_programs import crossed_program
+from support.programs import written
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
 from licorne.lockcheck.checking import acquisition_checks

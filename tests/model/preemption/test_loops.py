@@ -6,44 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from support.model.builders import START_NS, TEN
+from support.model.builders import START_NS
+from support.model.preemption_scenes import a_preemption
 
 from licorne.model.preemption.acts import LOOP_WINDOW_NS, repetition_of
 from licorne.model.state.preemption_log import (
     PreemptionCause,
     PreemptionLog,
     PreemptionRecord,
-    VictimRecord,
 )
-
-
-def preempts(
-    ask: str,
-    *victims: str,
-    queue: str = "root.a",
-    taken_from: str = "other",
-    time_ns: int = START_NS,
-    cause: PreemptionCause = PreemptionCause.GUARANTEE,
-) -> PreemptionRecord:
-    return PreemptionRecord(
-        time_ns=time_ns,
-        cause=cause,
-        queue_path=queue,
-        allocation_key=ask,
-        application_id="app",
-        reason="",
-        victims=tuple(
-            VictimRecord(
-                allocation_key=victim,
-                application_id=taken_from,
-                queue_path="root.b",
-                node_id="n1",
-                resource=TEN,
-                reason="",
-            )
-            for victim in victims
-        ),
-    )
 
 
 def never(_: PreemptionRecord) -> bool:
@@ -65,19 +36,25 @@ def last_of(records: list[PreemptionRecord], waits: Callable[[PreemptionRecord],
 
 NO_LOOPS = {
     # A queue takes what it is entitled to, ask by ask.
-    "one after the other, whose asks do not wait": (never, [preempts("a1", "b1"), preempts("a2", "b2")]),
+    "one after the other, whose asks do not wait": (
+        never,
+        [a_preemption("a1", "b1"), a_preemption("a2", "b2")],
+    ),
     # That is progress.
     "one that takes from another application": (
         always,
-        [preempts("a1", "b1"), preempts("a1", "c1", taken_from="third")],
+        [a_preemption("a1", "b1"), a_preemption("a1", "c1", taken_from="third")],
     ),
-    "one for another queue": (always, [preempts("a1", "b1"), preempts("c1", "b2", queue="root.c")]),
+    "one for another queue": (
+        always,
+        [a_preemption("a1", "b1"), a_preemption("c1", "b2", queue_path="root.c")],
+    ),
     "one for an ask whose first one is longer ago than the window": (
         always,
-        [preempts("a1", "b1"), preempts("a1", "b2", time_ns=START_NS + LOOP_WINDOW_NS + 1)],
+        [a_preemption("a1", "b1"), a_preemption("a1", "b2", time_ns=START_NS + LOOP_WINDOW_NS + 1)],
     ),
     # It is enforced once a change.
-    "one for a quota": (always, [preempts("", "b1", cause=PreemptionCause.QUOTA)] * 2),
+    "one for a quota": (always, [a_preemption("", "b1", cause=PreemptionCause.QUOTA)] * 2),
 }
 
 
@@ -92,9 +69,9 @@ def test_no_loop_is_made_by(
 def test_two_that_take_turns_are_a_loop() -> None:
     """What was placed for a victim was preempted for the victim's successor, which is preempted again."""
     turns = [
-        preempts("a1", "b1"),
-        preempts("b2", "a1", queue="root.b", taken_from="app"),
-        preempts("a2", "b2"),
+        a_preemption("a1", "b1"),
+        a_preemption("b2", "a1", queue_path="root.b", taken_from="app"),
+        a_preemption("a2", "b2"),
     ]
 
     assert "a1" in last_of(turns)
@@ -104,11 +81,11 @@ def test_two_that_take_turns_are_a_loop() -> None:
 def test_what_a_queue_below_takes_stays_with_the_queue_above() -> None:
     """The guarantee of root.a is served all the same; a name that only begins alike is another queue."""
     within = [
-        preempts("a1", "b1"),
-        preempts("x1", "a1", queue="root.a.x", taken_from="app"),
-        preempts("a2", "b2"),
+        a_preemption("a1", "b1"),
+        a_preemption("x1", "a1", queue_path="root.a.x", taken_from="app"),
+        a_preemption("a2", "b2"),
     ]
-    outside = [within[0], preempts("x1", "a1", queue="root.ax", taken_from="app"), within[2]]
+    outside = [within[0], a_preemption("x1", "a1", queue_path="root.ax", taken_from="app"), within[2]]
 
     assert last_of(within) == ""
     assert last_of(outside) != ""
@@ -116,7 +93,7 @@ def test_what_a_queue_below_takes_stays_with_the_queue_above() -> None:
 
 def test_an_ask_whose_room_was_given_away_makes_the_next_one_a_loop() -> None:
     """The victim was admitted again and the ask still waits."""
-    assert "given to somebody else" in last_of([preempts("a1", "b1"), preempts("a1", "b2")], always)
+    assert "given to somebody else" in last_of([a_preemption("a1", "b1"), a_preemption("a1", "b2")], always)
 
 
 def test_a_loop_waits_twice_as_long_each_time() -> None:
@@ -124,7 +101,7 @@ def test_a_loop_waits_twice_as_long_each_time() -> None:
     log, waits_seconds = PreemptionLog(), []
     time_ns = START_NS
     for number in range(7):
-        record = preempts("a1", f"b{number}", time_ns=time_ns)
+        record = a_preemption("a1", f"b{number}", time_ns=time_ns)
         repetition = repetition_of(record, log, always)
         if repetition is not None:
             record = replace(record, time_ns=repetition.until_ns, loop=repetition.why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
+from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource, the
 from support.model.entries import an_entry, facts_of
 
 from licorne.model.configuration.queue_properties import PriorityPolicy, SortPolicy
@@ -23,12 +23,6 @@ TEMPLATE = """
       guaranteed: {memory: 1}
       max: {memory: 10}
 """
-
-
-def the(tree: QueueTree, path: str) -> Queue:
-    queue = tree.find(path)
-    assert queue is not None, f"there is no queue {path}"
-    return queue
 
 
 def paths(tree: QueueTree) -> list[str]:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource
+from support.model.builders import TEN, a_configuration, a_queue_tree, a_resource, the
 from support.model.entries import an_entry, facts_of
 
-from licorne.model.queues.queue import Queue
 from licorne.model.queues.ranks import ranked_leaves
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.values.users import User
 
 BOB = User("bob", ("dev",))
-
-
-def the(tree: QueueTree, path: str) -> Queue:
-    queue = tree.find(path)
-    assert queue is not None, f"there is no queue {path}"
-    return queue
 
 
 # ---------------------------------------------------------------------------------------------- access

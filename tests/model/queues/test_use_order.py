@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import pytest
-from support.model.builders import a_configuration, memory
+from support.model.builders import a_configuration, memory, the
 from support.model.entries import an_entry, facts_of
 from support.model.harness import Harness
 
@@ -51,9 +51,7 @@ class Cluster:
         self.tree.refresh(leaf)
 
     def the(self, path: str) -> Queue:
-        queue = self.tree.find(f"root.{path}")
-        assert queue is not None, f"there is no queue {path}"
-        return queue
+        return the(self.tree, f"root.{path}")
 
     def use(self, path: str, quantity: int, hours: float | None = None) -> None:
         """Have a leaf use more, or by a negative quantity less, at some hour."""

@@ -6,7 +6,7 @@ import random
 from typing import Final, NamedTuple
 
 import pytest
-from support.model.builders import a_configuration, a_resource, an_application
+from support.model.builders import a_configuration, a_resource, an_application, the
 from support.model.entries import facts_of
 from support.model.harness import Harness
 
@@ -50,9 +50,7 @@ class Cluster:
         self.entries: dict[str, ApplicationEntry] = {}
 
     def the(self, path: str = "leaf") -> Queue:
-        queue = self.tree.find(f"root.{path}")
-        assert queue is not None, f"there is no queue {path}"
-        return queue
+        return the(self.tree, f"root.{path}")
 
     def users(self, path: str = "leaf") -> LeafUsers:
         users = self.the(path).entries.users

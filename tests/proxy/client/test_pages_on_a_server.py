@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
+from support.programs import run_python
 from support.proxy.processes import serving
 
 PAGES: Final = ("embedding.md", "explain.md")
@@ -38,14 +37,7 @@ def test_a_program_for_one_scheduler_runs_on_the_other(code: str, output: str | 
     with serving("--engine", made[1] or "actors") as server:
         remote = _MADE.sub(f'RemoteScheduler("{server.address}")', code, count=1)
         remote = f"from licorne import RemoteScheduler\n{remote}"
-        ran = subprocess.run(  # noqa: S603 - our own example, by our own interpreter
-            [sys.executable, "-W", "error", "-c", remote],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        ran = run_python("-W", "error", "-c", remote, folder=tmp_path)
 
     expected = ran.stdout if output is None else output
     assert (0, "", expected) == (ran.returncode, ran.stderr, ran.stdout)

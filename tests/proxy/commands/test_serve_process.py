@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Final
+
+from support.programs import run_python
 
 PROGRAM: Final = """
 import gc
@@ -18,8 +18,6 @@ application(["serve", "--address", "127.0.0.1:0", "--no-rest"])
 
 def test_garbage_is_looked_for_less_often() -> None:
     """A program that embeds the scheduler decides that by itself."""
-    ran = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = run_python("-c", PROGRAM)
 
     assert ("50000\n", 0) == (ran.stdout, ran.returncode), ran.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.programs import run_python
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 from support.proxy.processes import ServerProcess, start_server
@@ -99,15 +98,9 @@ def test_a_server_goes_on_without_a_file_that_it_refuses(tmp_path: Path) -> None
     assert pytest.approx(50, abs=1) == mean_in(file)
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "licorne", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
-
-
 def test_a_recorded_server_takes_no_usage_file(tmp_path: Path) -> None:
     """A replay of the recording would not have it."""
-    ran = run("serve", "--usage-file", str(tmp_path / "u"), "--record", str(tmp_path))
+    ran = run_python("-m", "licorne", "serve", "--usage-file", str(tmp_path / "u"), "--record", str(tmp_path))
 
     assert (2, True) == (ran.returncode, "--usage-file cannot be used with --record" in ran.stderr), (
         ran.stderr
@@ -133,7 +126,7 @@ def test_a_simulation_begins_with_what_was_used(tmp_path: Path) -> None:
     day.write_text(SCENARIO, encoding="utf-8")
     ended = []
     for options in ((), ("--usage", str(file))):
-        ran = run("simulate", str(day), "--jobs-csv", str(rows), *options)
+        ran = run_python("-m", "licorne", "simulate", str(day), "--jobs-csv", str(rows), *options)
         assert 0 == ran.returncode, ran.stderr
         jobs = csv.DictReader(rows.read_text(encoding="utf-8").splitlines())
         ended.append({row["queue"]: row["wait_ns"] for row in jobs})
@@ -146,7 +139,7 @@ def test_a_simulation_refuses_a_bad_file(tmp_path: Path) -> None:
     file, day = tmp_path / "usage.json", tmp_path / "day.jsonl"
     file.write_text("[]", encoding="utf-8")
     day.write_text(json.dumps({"register": {"rmID": "rm"}}) + "\n", encoding="utf-8")
-    ran = run("simulate", str(day), "--usage", str(file))
+    ran = run_python("-m", "licorne", "simulate", str(day), "--usage", str(file))
 
     assert (2, f"licorne simulate: {file}: is no usage file: its kind is not 'licorne usage'\n") == (
         ran.returncode,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+
+from support.programs import run_python
 
 _COUNT = """
 import gc, importlib, json, pkgutil, msgspec
@@ -21,8 +21,6 @@ print(json.dumps([len(structs), sorted(f"{each.__module__}.{each.__name__}" for 
 
 def test_every_struct_is_resolved_when_its_module_is_imported() -> None:
     """In a fresh process no struct of any module of this room waits for its first use."""
-    done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-c", _COUNT], capture_output=True, text=True, check=True
-    )
+    done = run_python("-c", _COUNT)
     count, unresolved = json.loads(done.stdout)
     assert (True, []) == (count > 60, unresolved)

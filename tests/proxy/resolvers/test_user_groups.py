@@ -21,16 +21,13 @@ from support.proxy.manager_requests import (
     node_request,
 )
 from support.proxy.resolver_fakes import CountingResolver, WaitingResolver
-from support.proxy.simulation_builders import written
+from support.proxy.simulation_builders import simulated, written
 from support.transcripts.transcript_witness import output_of
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.resolvers.partition_resolvers import OperatingSystemResolver
 from licorne.proxy.scheduler.scheduler import ENGINES, EngineName
 from licorne.proxy.si import si_pb2 as si
-from licorne.proxy.simulation.driver import NoProgress
-from licorne.proxy.simulation.scheduler_core import SchedulerCore
-from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.scenario import read_scenario
 
 ROOT = pwd.getpwuid(0).pw_name
@@ -293,13 +290,9 @@ applications:
   - {name: one, queue: root.leaf, user: §, tasks: [{resources: {vcore: 1}, duration: 1s}]}
   - {name: two, queue: root.leaf, user: zed, tasks: [{resources: {vcore: 1}, duration: 1s}]}
 """
-    report = simulate(
+    report = simulated(
         read_scenario(written(tmp_path / "day.yaml", scenario.replace("§", ROOT))),
-        SchedulerCore,
-        engine="direct",
         configuration=resolving_by("os"),
-        progress=NoProgress(),
-        stopwatch=iter(range(100)).__next__,
     )
 
     assert (1, 1) == (report.total.completed, report.total.rejected)

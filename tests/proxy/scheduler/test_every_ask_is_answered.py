@@ -7,6 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from support.proxy.wire_manager import amount
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.applications.state import ACTIVE_STATES, ApplicationState
@@ -46,7 +47,7 @@ class Manager(ResourceManager):
         self.state = ""
         self._to_confirm: list[si.AllocationRelease] = []
         self.scheduler.register("rm", self, configuration=CONFIGURATION)
-        node = {"nodeID": "n", "action": si.NodeInfo.CREATE, "schedulableResource": _room(100)}
+        node = {"nodeID": "n", "action": si.NodeInfo.CREATE, "schedulableResource": amount(100)}
         self.scheduler.update_node(si.NodeRequest(rmID="rm", nodes=[node]))
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
@@ -74,7 +75,7 @@ class Manager(ResourceManager):
         self.scheduler.deliver()
 
     def ask(self, key: str, vcore: int = 1, **more: Any) -> None:
-        ask = {"allocationKey": key, "applicationID": "app", "resourcePerAlloc": _room(vcore), **more}
+        ask = {"allocationKey": key, "applicationID": "app", "resourcePerAlloc": amount(vcore), **more}
         self.scheduler.update_allocation(si.AllocationRequest(rmID="rm", allocations=[ask]))
         self.scheduler.deliver()
 
@@ -120,17 +121,13 @@ class Manager(ResourceManager):
         return found
 
 
-def _room(vcore: int) -> dict[str, Any]:
-    return {"resources": {"vcore": {"value": vcore}}}
-
-
 # -------------------------------------------------------------------------------- the way to each state
 
 
 def _gang(manager: Manager, style: str) -> None:
     """One of two placeholders that were announced is placed."""
     gang: dict[str, Any] = {
-        "placeholderAsk": _room(2),
+        "placeholderAsk": amount(2),
         "executionTimeoutMilliSeconds": 60_000,
         "gangSchedulingStyle": style,
     }

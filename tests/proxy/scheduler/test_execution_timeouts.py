@@ -7,24 +7,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.proxy.simulation_builders import simulated
+from support.proxy.wire_manager import amount
 from support.transcripts.transcript_witness import output_of
 
 from licorne.proxy.scheduler.scheduler import EngineName
-from licorne.proxy.simulation.driver import NoProgress
-from licorne.proxy.simulation.scheduler_core import SchedulerCore
-from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 
 ENGINES: Final[tuple[EngineName, ...]] = ("direct", "actors")
 QUEUES: Final = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
 
 
-def resource(vcore: int) -> dict[str, Any]:
-    return {"resources": {"vcore": {"value": vcore}}}
-
-
 def an_older_ask(key: str, timeout_ms: int = 0, **more: object) -> dict[str, Any]:
-    ask = {"allocationKey": key, "applicationID": "app", "maxAllocations": 1, "resourceAsk": resource(1)}
+    ask = {"allocationKey": key, "applicationID": "app", "maxAllocations": 1, "resourceAsk": amount(1)}
     return ask | {"executionTimeoutMilliSeconds": timeout_ms, **more}
 
 
@@ -34,7 +29,7 @@ def asks(*bodies: dict[str, Any]) -> dict[str, Any]:
 
 def transcript(*lines: dict[str, Any], timeout_ms: int = 0) -> str:
     """Return a transcript with a node and an application; then come the lines."""
-    node = {"nodeID": "n", "action": "CREATE", "schedulableResource": resource(10)}
+    node = {"nodeID": "n", "action": "CREATE", "schedulableResource": amount(10)}
     application = {"applicationID": "app", "queueName": "root.q", "ugi": {"user": "u"}}
     start: list[dict[str, Any]] = [
         {"register": {"rmID": "rm", "config": QUEUES}},
@@ -79,7 +74,7 @@ def test_a_replayed_allocation_is_released_when_its_time_is_over() -> None:
 
 def test_a_key_that_is_twice_in_a_request_has_the_limit_of_the_ask_that_was_taken() -> None:
     """The other one is rejected, and its limit with it."""
-    bad = an_older_ask("k", 1_000) | {"resourceAsk": resource(-1)}
+    bad = an_older_ask("k", 1_000) | {"resourceAsk": amount(-1)}
     text = transcript(
         asks(an_older_ask("k", 5_000), bad), {"schedule": "all"}, {"advance": "4s"}, {"advance": "1s"}
     )
@@ -89,7 +84,7 @@ def test_a_key_that_is_twice_in_a_request_has_the_limit_of_the_ask_that_was_take
 
 def test_a_replayed_application_fails_when_its_time_is_over() -> None:
     """Its allocations are released, and what waits is given back."""
-    wide = an_older_ask("wide") | {"resourceAsk": resource(11)}
+    wide = an_older_ask("wide") | {"resourceAsk": amount(11)}
     text = transcript(asks(an_older_ask("k"), wide), {"schedule": "all"}, {"advance": "5s"}, timeout_ms=5_000)
 
     output = replayed(text)
@@ -129,7 +124,7 @@ def test_a_release_by_uuid_ends_the_allocation() -> None:
 
 def test_only_who_asks_in_the_older_generation_is_answered_in_it() -> None:
     """From the first such ask on; what was placed before has no second name."""
-    current = {"allocationKey": "c", "applicationID": "app", "resourcePerAlloc": resource(1)}
+    current = {"allocationKey": "c", "applicationID": "app", "resourcePerAlloc": amount(1)}
     text = transcript(
         {"allocation": {"rmID": "rm", "allocations": [current]}},
         {"schedule": "all"},
@@ -150,7 +145,7 @@ def test_the_limit_goes_to_the_partition_of_the_ask() -> None:
     )
     lines = [json.loads(line) for line in transcript().splitlines()]
     lines[0]["register"]["config"] = second
-    node = {"nodeID": "m", "action": "CREATE", "schedulableResource": resource(10)}
+    node = {"nodeID": "m", "action": "CREATE", "schedulableResource": amount(10)}
     there = {"attributes": {"si/node-partition": "second"}}
     application = {"applicationID": "other", "queueName": "root.q", "ugi": {"user": "u"}}
     lines += [
@@ -179,14 +174,7 @@ def test_a_simulated_transcript_has_its_limits(tmp_path: Path, engine: EngineNam
     path = tmp_path / "t.jsonl"
     path.write_text(text, encoding="utf-8")
 
-    report = simulate(
-        read_timed_transcript(path),
-        SchedulerCore,
-        engine=engine,
-        configuration=None,
-        progress=NoProgress(),
-        stopwatch=lambda: 0.0,
-    )
+    report = simulated(read_timed_transcript(path), engine=engine)
 
     total = report.total
     assert (2, 2, 0, 1) == (total.submitted, total.placed, total.completed, total.running)

@@ -20,9 +20,9 @@ from support.proxy.manager_requests import (
     release_request,
 )
 from support.proxy.recorded_traffic import Hearing, callbacks_in, recorded_lines, replayed
-from support.proxy.running_scheduler import placed_in
+from support.proxy.running_scheduler import placed_in, refused
 
-from licorne import RequestError, Scheduler
+from licorne import Scheduler
 from licorne.proxy.scheduler.engine_names import EngineName
 
 BEFORE: Final = """
@@ -82,13 +82,6 @@ def prepare(scheduler: Scheduler) -> None:
 
 def update(scheduler: Scheduler, text: str = AFTER) -> None:
     scheduler.update_configuration(configuration_request(text))
-
-
-def refused(act: Callable[[], object]) -> str:
-    """Return why an act is refused."""
-    with pytest.raises(RequestError) as caught:
-        act()
-    return str(caught.value)
 
 
 # ------------------------------------------------------------------------------- committed, abandoned

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 
 import pytest
+from support.programs import run_python
 from support.proxy.waiting import wait_until
 
 from licorne.proxy.server.core import DaemonPool
@@ -61,6 +60,5 @@ def test_what_has_not_begun_is_cancelled_on_request() -> None:
 
 def test_a_process_ends_while_a_task_is_stuck() -> None:
     """Threads of `concurrent.futures` would keep it."""
-    command = [sys.executable, "-c", STUCK]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603 - our own
-    assert "ends\n" == done.stdout
+    done = run_python("-c", STUCK)
+    assert (0, "ends\n") == (done.returncode, done.stdout)

@@ -27,10 +27,10 @@ from support.proxy.manager_requests import (
     node_request,
 )
 from support.proxy.processes import serving
-from support.proxy.running_scheduler import begin, running
+from support.proxy.running_scheduler import begin, refused, running
 from support.proxy.waiting import wait_until
 
-from licorne import ConnectionLostError, RemoteScheduler, RequestError, Scheduler
+from licorne import ConnectionLostError, RemoteScheduler, Scheduler
 from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import SchedulerConfig
 from licorne.model.values.manager_state import ManagerState
@@ -46,13 +46,6 @@ from .conftest import Served
 
 CHANGED: Final = TWO.replace("name: leaf", "name: changed")
 LATE: Final = "the configuration that was prepared for RM 'rm' cannot be committed: "
-
-
-def refused(act: Callable[[], object]) -> str:
-    """Return why an act is refused."""
-    with pytest.raises(RequestError) as caught:
-        act()
-    return str(caught.value)
 
 
 def prepare(scheduler: Scheduler | RemoteScheduler, text: str = CHANGED) -> PreparedConfiguration:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.programs import run_python
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.processes import serving, start_server
@@ -79,14 +80,7 @@ def test_options_that_cannot_be_used_end_it_with_status_2(
     arguments: list[str], said: str, tmp_path: Path
 ) -> None:
     """One line on standard error quotes the value; nothing is printed."""
-    ran = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "licorne", "serve", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=30,
-        check=False,
-    )
+    ran = run_python("-m", "licorne", "serve", *arguments, folder=tmp_path)
 
     assert (2, "") == (ran.returncode, ran.stdout)
     assert said in ran.stderr
@@ -96,13 +90,7 @@ def test_options_that_cannot_be_used_end_it_with_status_2(
 def test_a_second_server_on_one_port_is_an_error() -> None:
     """It does not share the port with the first one."""
     with serving() as server:
-        ran = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "licorne", "serve", "--no-rest", "--address", server.address],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        ran = run_python("-m", "licorne", "serve", "--no-rest", "--address", server.address)
     assert ran.returncode == 2
     assert f"cannot listen on {server.address}" in ran.stderr
 

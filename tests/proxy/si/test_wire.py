@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
-import sys
 from typing import Final
 
 import pytest
 from google.protobuf import message_factory
 from google.protobuf.internal import api_implementation
+from support.programs import run_python
 
 from licorne.proxy.si import si_pb2 as si
 
@@ -76,7 +75,6 @@ def test_a_message_survives_copying_and_pickling(name: str) -> None:
 )
 def test_another_copy_of_the_interface_in_the_process_does_no_harm() -> None:
     """A program with its own, different `si.v1` in the default descriptor pool can import ours."""
-    command = [sys.executable, "-W", "error", "-c", _ANOTHER_COPY]
-    outcome = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own text
+    outcome = run_python("-W", "error", "-c", _ANOTHER_COPY)
 
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "k\n", "")

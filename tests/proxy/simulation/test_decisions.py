@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from support.proxy.fake_core import FakeCore
-from support.proxy.simulation_builders import a_task, a_workload, an_application
+from support.proxy.simulation_builders import a_task, a_workload, an_application, simulated
 
 from licorne.proxy.simulation.accounts import Account, Owner
 from licorne.proxy.simulation.decisions import Decisions
-from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.record import AskEntry, SimulationRecord
-from licorne.proxy.simulation.simulation import simulate
 
 
 def test_what_a_simulation_decides_is_written_with_its_node() -> None:
@@ -20,15 +18,7 @@ def test_what_a_simulation_decides_is_written_with_its_node() -> None:
         an_application(a_task("t2", cores=8, at=1), name="b", queue="root.b", user="v", at=1),
     )
 
-    simulate(
-        work,
-        lambda _: FakeCore(),
-        engine="direct",
-        configuration=None,
-        progress=NoProgress(),
-        stopwatch=lambda: 0.0,
-        decisions=decisions,
-    )
+    simulated(work, lambda _: FakeCore(), decisions=decisions)
 
     assert [
         (0, "placed", "t1", "n1", "root.a"),

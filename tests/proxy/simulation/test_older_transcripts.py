@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.proxy.simulation_builders import written
+from support.proxy.simulation_builders import simulated, written
 from support.proxy.wire_manager import amount
 
-from licorne.proxy.simulation.driver import NoProgress
-from licorne.proxy.simulation.scheduler_core import SchedulerCore
-from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
@@ -51,14 +48,7 @@ def counted(folder: Path, *lines: dict[str, Any], **application: object) -> dict
         {"application": {"rmID": "rm", "new": [app]}},
     ]
     text = "".join(json.dumps(line) + "\n" for line in [*start, *lines])
-    report = simulate(
-        read_timed_transcript(written(folder / "t.jsonl", text)),
-        SchedulerCore,
-        engine="direct",
-        configuration=None,
-        progress=NoProgress(),
-        stopwatch=lambda: 0.0,
-    )
+    report = simulated(read_timed_transcript(written(folder / "t.jsonl", text)))
     names = ("submitted", "placed", "completed", "running", "waiting", "withdrawn", "rejected")
     return {name: getattr(report.total, name) for name in names if getattr(report.total, name)}
 

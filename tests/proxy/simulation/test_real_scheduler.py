@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from support.proxy.simulation_builders import SECOND, a_node, a_task, a_workload, an_application, shared_data
+from support.proxy.simulation_builders import (
+    SECOND,
+    a_node,
+    a_task,
+    a_workload,
+    an_application,
+    shared_data,
+    simulated,
+)
 
 from licorne.proxy.scheduler.scheduler import EngineName
 from licorne.proxy.simulation.driver import Driver, NoProgress
@@ -16,28 +24,16 @@ from licorne.proxy.simulation.record import SimulationRecord
 from licorne.proxy.simulation.report import JsonDocument, SimulationReport, document_of
 from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulated_rm import RM_ID, SimulatedRM
-from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.openb import OpenbMode, read_openb
 from licorne.proxy.simulation.workloads.scenario import read_scenario
 from licorne.proxy.simulation.workloads.swf import read_swf
-from licorne.proxy.simulation.workloads.transcript_input import Transcript, read_timed_transcript
+from licorne.proxy.simulation.workloads.transcript_input import read_timed_transcript
 from licorne.proxy.simulation.workloads.workload import GangStyle, NodeChange, NodeEvent, Workload
 
 _ROOT = Path(__file__).resolve().parents[3]
 _EXAMPLE = _ROOT / "examples" / "daily.yaml"
 _CONFORMANCE = _ROOT / "tests" / "conformance"
 _ONE_QUEUE = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
-
-
-def _simulated(work: Workload | Transcript, engine: EngineName = "direct") -> SimulationReport:
-    return simulate(
-        work,
-        SchedulerCore,
-        engine=engine,
-        configuration=None,
-        progress=NoProgress(),
-        stopwatch=time.perf_counter,
-    )
 
 
 def _figures(report: SimulationReport) -> JsonDocument:
@@ -57,7 +53,7 @@ def _in_the_scheduler(core: SchedulerCore) -> tuple[int, int]:
 
 def test_the_bundled_example_places_and_completes_everything() -> None:
     """It is what `make run` shows."""
-    report = _simulated(read_scenario(_EXAMPLE))
+    report = simulated(read_scenario(_EXAMPLE))
 
     assert report.total.submitted == report.total.placed == report.total.completed
     assert ((), ()) == (report.rejections, report.surprises)
@@ -69,7 +65,7 @@ def test_both_engines_make_the_same_decisions() -> None:
     """Every figure but the real time is equal."""
     workload = read_scenario(_EXAMPLE)
 
-    assert _figures(_simulated(workload)) == _figures(_simulated(workload, "actors"))
+    assert _figures(simulated(workload)) == _figures(simulated(workload, engine="actors"))
 
 
 def test_the_record_agrees_with_the_scheduler_in_the_end() -> None:
@@ -101,7 +97,7 @@ def test_a_gang_waits_until_all_of_it_has_room() -> None:
     gang = an_application(a_task("t", cores=5, pieces=2), name="gang", gang=GangStyle.SOFT)
     before = an_application(a_task("before", cores=6), name="before")
 
-    report = _simulated(replace(a_workload(before, gang), default_configuration=_ONE_QUEUE))
+    report = simulated(replace(a_workload(before, gang), default_configuration=_ONE_QUEUE))
 
     assert report.total.waits is not None
     assert (3, 60) == (report.total.completed, report.total.waits.max_ns // 10**9)
@@ -111,7 +107,7 @@ def test_a_gang_that_never_has_room_is_given_up_and_starts_what_fits() -> None:
     """The scheduler's timer for placeholders is part of the simulation."""
     gang = an_application(a_task("t", cores=6, pieces=2), name="gang", gang=GangStyle.SOFT)
 
-    report = _simulated(replace(a_workload(gang), default_configuration=_ONE_QUEUE))
+    report = simulated(replace(a_workload(gang), default_configuration=_ONE_QUEUE))
 
     assert (2, 2) == (report.total.submitted, report.total.completed)
 
@@ -119,7 +115,7 @@ def test_a_gang_that_never_has_room_is_given_up_and_starts_what_fits() -> None:
 def test_a_queue_that_does_not_exist_rejects_its_applications() -> None:
     """Every task is accounted for, and the reason is reported."""
     queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: other}]}]}]"
-    report = _simulated(replace(a_workload(an_application(a_task(pieces=4))), default_configuration=queues))
+    report = simulated(replace(a_workload(an_application(a_task(pieces=4))), default_configuration=queues))
 
     assert (4, 4) == (report.total.submitted, report.total.rejected)
     assert 4 == report.rejections[0].count
@@ -142,7 +138,7 @@ def test_work_counts_where_the_rules_put_it(engine: EngineName) -> None:
         an_application(a_task("t1"), name="a1"),
         replace(an_application(a_task("t2", pieces=2), name="a2"), user="v", groups=("g", "h")),
     )
-    report = _simulated(replace(a_workload(*applications), default_configuration=_BY_USER), engine)
+    report = simulated(replace(a_workload(*applications), default_configuration=_BY_USER), engine=engine)
 
     assert {"root.people.u": 1, "root.people.v": 2} == {
         name: tally.completed for name, tally in report.queues.items()
@@ -154,7 +150,7 @@ def test_work_counts_where_the_rules_put_it(engine: EngineName) -> None:
 
 def test_a_transcript_counts_where_the_rules_put_it() -> None:
     """It names no queue, and the scheduler is asked for it."""
-    report = _simulated(read_timed_transcript(_CONFORMANCE / "dynamic-queues" / "quota-tags.jsonl"))
+    report = simulated(read_timed_transcript(_CONFORMANCE / "dynamic-queues" / "quota-tags.jsonl"))
 
     assert ["root.p.dev"] == list(report.queues)
 
@@ -162,7 +158,7 @@ def test_a_transcript_counts_where_the_rules_put_it() -> None:
 @pytest.mark.parametrize("name", ["gang/replace", "nodes/grow", "preemption/basic", "mixes/mix-4"])
 def test_a_recorded_transcript_is_simulated(name: str) -> None:
     """Its lines are said, and every ask is somewhere in the end."""
-    total = _simulated(read_timed_transcript(_CONFORMANCE / f"{name}.jsonl")).total
+    total = simulated(read_timed_transcript(_CONFORMANCE / f"{name}.jsonl")).total
 
     assert total.submitted > 0
     assert total.submitted == (
@@ -175,7 +171,7 @@ def test_the_first_pods_of_openb_are_packed() -> None:
     nodes = shared_data("openb/openb_node_list_all_node.csv")
     workload = read_openb(nodes, shared_data("openb/openb_pod_list_default.csv"))
 
-    report = _simulated(replace(workload, applications=workload.applications[:400]))
+    report = simulated(replace(workload, applications=workload.applications[:400]))
 
     assert (1523, 400, 400) == (report.nodes, report.total.placed, report.total.running)
 
@@ -183,7 +179,7 @@ def test_the_first_pods_of_openb_are_packed() -> None:
 def test_the_first_jobs_of_wagap_run() -> None:
     """With their queues and users."""
     workload = read_swf(shared_data("swf/wagap-2013.swf"))
-    report = _simulated(replace(workload, applications=workload.applications[:300]))
+    report = simulated(replace(workload, applications=workload.applications[:300]))
 
     assert report.total.submitted == report.total.completed
     assert {"root.q_1d", "root.q_2w"} <= set(report.queues)
@@ -194,7 +190,7 @@ def test_the_first_jobs_of_wagap_run() -> None:
 def test_all_pods_of_openb(mode: OpenbMode) -> None:
     """8,152 pods on 1,523 nodes; packed in order, nearly all devices are in use."""
     nodes = shared_data("openb/openb_node_list_all_node.csv")
-    report = _simulated(read_openb(nodes, shared_data("openb/openb_pod_list_default.csv"), mode))
+    report = simulated(read_openb(nodes, shared_data("openb/openb_pod_list_default.csv"), mode))
 
     assert 8152 == report.total.submitted == report.total.placed + report.total.waiting
     assert () == report.surprises
@@ -207,7 +203,7 @@ def test_all_pods_of_openb(mode: OpenbMode) -> None:
 @pytest.mark.parametrize(("name", "tasks", "never"), [("hpc2n", 31_905, 0), ("wagap-2013", 19_194, 1)])
 def test_a_whole_log_runs_to_its_end(name: str, tasks: int, never: int) -> None:
     """Only what is larger than every node is left."""
-    report = _simulated(read_swf(shared_data(f"swf/{name}.swf")))
+    report = simulated(read_swf(shared_data(f"swf/{name}.swf")))
 
     assert (tasks, tasks - never, never) == (
         report.total.submitted,
@@ -237,15 +233,7 @@ def _with_events(*events: NodeEvent) -> SimulationReport:
         default_configuration=_ONE_QUEUE,
         node_events=events,
     )
-    return simulate(
-        workload,
-        SchedulerCore,
-        engine="direct",
-        configuration=None,
-        progress=NoProgress(),
-        stopwatch=time.perf_counter,
-        with_jobs=True,
-    )
+    return simulated(workload, with_jobs=True)
 
 
 @dataclass(frozen=True, slots=True)

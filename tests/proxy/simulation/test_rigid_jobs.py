@@ -6,7 +6,6 @@ import csv
 import hashlib
 import heapq
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,10 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.proxy.simulation_builders import SECOND, shared_data, written
+from support.proxy.simulation_builders import SECOND, shared_data, simulated, written
 
 from licorne.proxy.scheduler.engine_names import ENGINES, EngineName
-from licorne.proxy.simulation.driver import NoProgress
 from licorne.proxy.simulation.job_figures import JobReport
-from licorne.proxy.simulation.scheduler_core import SchedulerCore
-from licorne.proxy.simulation.simulation import simulate
 from licorne.proxy.simulation.workloads.swf import JobOptions, read_swf
 
 ONE_QUEUE = """\
@@ -84,14 +80,8 @@ def simulated_jobs(
 ) -> JobReport:
     """Simulate a log of rigid jobs on nodes of that many processors, and return the figures of its jobs."""
     machines = written(folder / "pool.machines", f"0 pool {nodes} {processors} 1\n")
-    report = simulate(
-        read_swf(log, machines, options),
-        SchedulerCore,
-        engine=engine,
-        configuration=configuration,
-        progress=NoProgress(),
-        stopwatch=time.perf_counter,
-        with_jobs=True,
+    report = simulated(
+        read_swf(log, machines, options), engine=engine, configuration=configuration, with_jobs=True
     )
     assert () == report.surprises
     assert report.jobs is not None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.programs import run_python
 from support.transcripts.simulated_transcripts import simulated_transcript
 from support.transcripts.transcript_witness import Witness
 
@@ -72,13 +72,8 @@ def test_a_seed_gives_the_same_transcript_every_time() -> None:
         "print(json.dumps([simulated_transcript(seed) for seed in range(8)]))\n"
     )
     environment = os.environ | {"PYTHONHASHSEED": "42", "LOGURU_LEVEL": "CRITICAL"}
-    elsewhere = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", program],
-        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, (str(TESTS), *sys.path)))},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    path = os.pathsep.join(filter(None, (str(TESTS), *sys.path)))
+    elsewhere = run_python("-c", program, environment=environment | {"PYTHONPATH": path})
 
     assert [simulated_transcript(seed) for seed in range(8)] == json.loads(elsewhere.stdout)
     assert simulated_transcript(7) != simulated_transcript(8)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import http.client
 import secrets
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -32,6 +31,7 @@ import trustme
 import yaml
 from support.kubernetes.api import Api
 from support.kubernetes.building import UnbuiltError, built_servers
+from support.proxy.directory_server import free_port
 
 __all__ = ["API_SERVER_ALONE", "EVERY_SERVER", "Cluster", "Programs", "installed_programs", "running"]
 
@@ -151,8 +151,8 @@ class Cluster:
             AssertionError: One did not start; the end of its log is in the message.
         """
         self._write_secrets()
-        self._start_on_a_free_port("etcd")
-        self._start_on_a_free_port("kube-apiserver")
+        self._start_on_afree_port("etcd")
+        self._start_on_afree_port("kube-apiserver")
         for server in servers:
             self._start(server, *self._flags_of(server))
 
@@ -167,10 +167,10 @@ class Cluster:
         authority.issue_cert("accounts").private_key_pem.write_to_path(self.folder / "accounts.key")
         (self.folder / "tokens.csv").write_text(f'{self.token},administrator,1,"system:masters"\n')
 
-    def _start_on_a_free_port(self, name: str) -> None:
+    def _start_on_afree_port(self, name: str) -> None:
         """Start etcd or the API server; who takes the port before it does causes another try."""
         for _ in range(_STARTS_MAX):
-            port = _free_port()
+            port = free_port()
             if name == "etcd":
                 self._etcd_port = port
                 self._start(name, *self._flags_of_etcd())
@@ -287,14 +287,6 @@ def running(folder: Path, servers: Sequence[str] = API_SERVER_ALONE) -> Iterator
         yield cluster
     finally:
         cluster.stop()
-
-
-def _free_port() -> int:
-    """Return a port that is free now; who comes first may take it."""
-    with closing(socket.socket()) as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from support.lockcheck.programs import run_python, written
+from support.programs import run_python, written
 
 __all__ = ["run_module", "run_pytest"]
 

@@ -14,6 +14,7 @@ from licorne.model.configuration.reader import load
 from licorne.model.configuration.schema import PartitionConfig
 from licorne.model.nodes.block import NodeEntry
 from licorne.model.nodes.node import Node
+from licorne.model.queues.queue import Queue
 from licorne.model.queues.tree import QueueTree
 from licorne.model.resources.resource import Resource
 from licorne.model.state.host import PartitionHost
@@ -49,6 +50,7 @@ __all__ = [
     "an_ask",
     "an_ask_submission",
     "memory",
+    "the",
 ]
 
 PARTITION: Final = "[rm]default"
@@ -256,6 +258,13 @@ def a_host(**changes: Any) -> PartitionHost:
 def a_queue_tree(queues: str = "- name: leaf", *, root: str = "") -> QueueTree:
     """Return the queues of a configuration, see `a_configuration`."""
     return QueueTree(a_configuration(queues, root=root).root)
+
+
+def the(tree: QueueTree, path: str) -> Queue:
+    """Return a queue that is there."""
+    queue = tree.find(path)
+    assert queue is not None, f"there is no queue {path}"
+    return queue
 
 
 @dataclass

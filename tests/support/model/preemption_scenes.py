@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from support.model.harness import Harness
 from licorne.model.preemption.victims import Victim
 from licorne.model.queues.application_entry import ApplicationEntry
 from licorne.model.resources.resource import Resource
-from licorne.model.state.preemption_log import PreemptionRecord
+from licorne.model.state.preemption_log import PreemptionCause, PreemptionRecord, VictimRecord
 from licorne.model.values.allocation import Allocation, Ask
 from licorne.model.values.messages import AllocationsReleased, Release, TerminationType
 
@@ -24,6 +24,7 @@ __all__ = [
     "Running",
     "Scene",
     "Situation",
+    "a_preemption",
     "a_victim",
     "memory",
 ]
@@ -200,3 +201,29 @@ def a_victim(
         required_node=required_node,
     )
     return Victim(Allocation(ask, "node", START_NS), _an_entry())
+
+
+def a_preemption(ask: str = "ask", *victims: str, taken_from: str = "other", **more: Any) -> PreemptionRecord:
+    """Return the record of a preemption for an ask of `root.a`, to which victims of `root.b` give way."""
+    ended = [
+        VictimRecord(
+            allocation_key=victim,
+            application_id=taken_from,
+            queue_path="root.b",
+            node_id="n1",
+            resource=TEN,
+            reason="it is the youngest",
+        )
+        for victim in victims
+    ]
+    record = PreemptionRecord(
+        time_ns=START_NS,
+        cause=PreemptionCause.GUARANTEE,
+        queue_path="root.a",
+        allocation_key=ask,
+        application_id="app",
+        node_id="n1",
+        reason=f"{ask} needs room",
+        victims=tuple(ended),
+    )
+    return replace(record, **more)

@@ -13,7 +13,7 @@ from typing import Final
 
 from ldap3 import NONE, Connection, Server
 
-__all__ = ["BASE", "Directory", "DirectoryServer", "serving", "slapd_path"]
+__all__ = ["BASE", "Directory", "DirectoryServer", "free_port", "serving", "slapd_path"]
 
 BASE: Final = "dc=example,dc=com"
 ADMINISTRATOR: Final = f"cn=admin,{BASE}"
@@ -77,7 +77,7 @@ def serving(folder: Path) -> Iterator[DirectoryServer]:
     configuration.write_text(_configuration(folder))
     (folder / "data").mkdir()
     for _ in range(_STARTS_MAX):
-        server = DirectoryServer(_free_port(), _free_port())
+        server = DirectoryServer(free_port(), free_port())
         urls = f"ldap://127.0.0.1:{server.port} ldaps://127.0.0.1:{server.secure_port}"
         process = subprocess.Popen([path, "-d", "0", "-f", str(configuration), "-h", urls])  # noqa: S603 - no shell
         try:
@@ -113,8 +113,8 @@ def _configuration(folder: Path) -> str:
     )
 
 
-def _free_port() -> int:
-    """Return a port that is free now; who comes first may take it, and then the server is started again."""
+def free_port() -> int:
+    """Return a port that is free now; who comes first may take it."""
     with closing(socket.socket()) as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

@@ -11,12 +11,21 @@ import pytest
 from support.proxy.listening import WAIT_SECONDS, Listener
 from support.proxy.manager_requests import ONE, TWO, application_request, node_request
 
-from licorne import Scheduler
+from licorne import RequestError, Scheduler
 from licorne.actors.engines.engine import ActorsEngine
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.scheduler.scheduler import EngineName
 
-__all__ = ["actors_of", "begin", "in_threads", "placed_in", "reserved_in", "running", "threads_of_ours"]
+__all__ = [
+    "actors_of",
+    "begin",
+    "in_threads",
+    "placed_in",
+    "refused",
+    "reserved_in",
+    "running",
+    "threads_of_ours",
+]
 
 
 def begin(
@@ -102,3 +111,10 @@ def in_threads(*bodies: Callable[[], object]) -> None:
     assert not any(thread.is_alive() for thread in threads), "a caller hangs"
     for error in errors:
         raise error
+
+
+def refused(act: Callable[[], object]) -> str:
+    """Return why an act is refused."""
+    with pytest.raises(RequestError) as caught:
+        act()
+    return str(caught.value)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,7 +13,11 @@ from licorne.proxy.simulation.accounts import Tally
 from licorne.proxy.simulation.core import Traffic
 from licorne.proxy.simulation.driver import Driver, NoProgress, RunResult
 from licorne.proxy.simulation.record import SimulationRecord
+from licorne.proxy.simulation.report import SimulationReport
+from licorne.proxy.simulation.scheduler_core import SchedulerCore
 from licorne.proxy.simulation.simulated_rm import SimulatedRM
+from licorne.proxy.simulation.simulation import CoreFactory, simulate
+from licorne.proxy.simulation.workloads.transcript_input import Transcript
 from licorne.proxy.simulation.workloads.workload import (
     GangStyle,
     SimulatedApplication,
@@ -34,6 +39,7 @@ __all__ = [
     "drive",
     "run",
     "shared_data",
+    "simulated",
     "tally_of",
     "written",
 ]
@@ -107,6 +113,14 @@ def run(
     workload = a_workload(*applications, nodes=nodes)
     drive(core, SimulatedRM(workload, core, record, workload.default_configuration), record)
     return record
+
+
+def simulated(
+    work: Workload | Transcript, core: CoreFactory = SchedulerCore, **settings: Any
+) -> SimulationReport:
+    """Simulate work, by default on the scheduler itself; settings are those of `simulate`."""
+    usual: dict[str, Any] = {"engine": "direct", "configuration": None, "progress": NoProgress()}
+    return simulate(work, core, **{**usual, "stopwatch": time.perf_counter, **settings})
 
 
 def tally_of(record: SimulationRecord, queue: str = "root.q") -> Tally:
