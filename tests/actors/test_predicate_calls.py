@@ -122,7 +122,7 @@ def test_a_call_is_slow_when_it_has_not_returned_for_a_while() -> None:
 
 
 def test_more_questions_may_be_open_the_more_are_refused_in_a_row() -> None:
-    """So that thousands of asks that the RM refuses take few cycles; one that is allowed is asked about alone."""
+    """So that thousands of asks that the RM refuses take few cycles; after another answer it is one again."""
     scene = Scene(n1="no")
     seen = []
     for node_id in (*["n1"] * 8, "n2"):
