@@ -54,5 +54,9 @@ def place_first_of(state: PartitionState, entry: ApplicationEntry, user_room: Re
     search = checks.first_allowed(ask, state.nodes)
     if search.node is None:
         return False
+    taken = state.notes.taken
     report_refusals(state, entry.application, ask, search.refusals)
-    return commit(state, entry, ask, search.node)
+    if commit(state, entry, ask, search.node):
+        return True
+    state.notes.drop_beyond(taken)  # A visit notes the same.
+    return False

@@ -18,9 +18,19 @@ from starlette.routing import Route
 
 from ..documents.operations import Operation
 from ..page.application import Page
-from . import applications, clusters, configurations, debugging, events, monitoring, nodes, questions, queues
 from .cross_origin import SHARED, CrossOrigin
 from .description import description_of
+from .handlers import (
+    applications,
+    clusters,
+    configurations,
+    debugging,
+    events,
+    monitoring,
+    nodes,
+    questions,
+    queues,
+)
 from .requests import pace_of
 from .unrouted import allowed_methods
 

@@ -22,7 +22,7 @@ from ...documents.monitoring import OpenStreamDocument
 from ...documents.times import time_text
 from ...events.log import TooManyStreamsError
 from ...rest.event_texts import EventTextStream, TextBatch
-from ...rest.events import event_batch, event_stream, server_sent_events
+from ...rest.handlers.events import event_batch, event_stream, server_sent_events
 from .reading import DoorReader
 from .worker_client import WorkerClient, WorkerSilentError
 

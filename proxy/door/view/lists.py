@@ -14,9 +14,9 @@ from ....model.configuration.reader import load
 from ....model.configuration.schema import SchedulerConfig
 from ....model.values.manager_state import ManagerState
 from ...documents.monitoring import ManagerDocument
-from ...rest.configurations import config_response
 from ...rest.errors import RestError
-from ...rest.questions import parameters_of
+from ...rest.handlers.configurations import config_response
+from ...rest.handlers.questions import parameters_of
 from ...rest.responses import json_response
 from ..places import PartitionPlace
 from .merging import (

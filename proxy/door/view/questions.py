@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...rest.errors import RestError
-from ...rest.questions import parameters_of
+from ...rest.handlers.questions import parameters_of
 from ...rest.responses import json_response
 from ..places import PartitionPlace
 from .passing import passed, target_of

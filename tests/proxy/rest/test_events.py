@@ -14,7 +14,7 @@ from support.proxy.manager_requests import ONE, node_request
 from support.proxy.rest_clients import Reader, scope_of
 
 from licorne import ResourceManager, Scheduler
-from licorne.proxy.rest import event_streams
+from licorne.proxy.rest.handlers import event_streams
 
 DATA: Final = Path(__file__).parents[2] / "conformance" / "rest"
 

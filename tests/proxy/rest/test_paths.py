@@ -31,7 +31,7 @@ from licorne.model.views.shown import ShownNode, holders
 from licorne.proxy.documents.nodes import utilizations_document
 from licorne.proxy.documents.paging import ROWS_MAX
 from licorne.proxy.documents.times import time_text
-from licorne.proxy.rest import configurations
+from licorne.proxy.rest.handlers import configurations
 from licorne.proxy.scheduler.answering import views
 
 BELOW = "/ws/v1/partition/default"

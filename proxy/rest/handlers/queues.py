@@ -9,18 +9,18 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...model.configuration.names import is_group_name, is_user_name
-from ...model.limits.limits import HolderKind
-from ...model.limits.usage_tree import UsageView
-from ...model.values.messages import short_partition_name
-from ..documents.operations import JSON, Operation, Parameter
-from ..documents.queues import QueueDocument, queue_document
-from ..documents.rules import RuleDocument, rule_document
-from ..documents.usages import GroupUsageDocument, UserUsageDocument, group_document, user_document
-from ..scheduler.answering.views import UnknownPartitionError
-from .errors import RestError
-from .requests import partition_of, queue_path_of, unescaped, views_of
-from .responses import json_response
+from ....model.configuration.names import is_group_name, is_user_name
+from ....model.limits.limits import HolderKind
+from ....model.limits.usage_tree import UsageView
+from ....model.values.messages import short_partition_name
+from ...documents.operations import JSON, Operation, Parameter
+from ...documents.queues import QueueDocument, queue_document
+from ...documents.rules import RuleDocument, rule_document
+from ...documents.usages import GroupUsageDocument, UserUsageDocument, group_document, user_document
+from ...scheduler.answering.views import UnknownPartitionError
+from ..errors import RestError
+from ..requests import partition_of, queue_path_of, unescaped, views_of
+from ..responses import json_response
 
 __all__ = ["OPERATIONS"]
 

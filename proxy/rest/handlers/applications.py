@@ -8,13 +8,13 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...model.views.shown import ListedApplication
-from ..documents.applications import ApplicationDocument, application_document
-from ..documents.operations import JSON, Operation, Parameter
-from .errors import RestError
+from ....model.views.shown import ListedApplication
+from ...documents.applications import ApplicationDocument, application_document
+from ...documents.operations import JSON, Operation, Parameter
+from ..errors import RestError
+from ..requests import partition_of, queue_path_of, views_of
+from ..responses import json_response
 from .pages import paged_response
-from .requests import partition_of, queue_path_of, views_of
-from .responses import json_response
 
 __all__ = ["OPERATIONS"]
 

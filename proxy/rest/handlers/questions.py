@@ -10,31 +10,31 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...model.configuration.positions import Position
-from ...model.configuration.words import did_you_mean
-from ...model.errors import LicorneError, RequestError
-from ...model.explanation.next_asks import NEXT_ASKS_MAX
-from ...model.values.documents import Json
-from ..documents.explanations import (
+from ....model.configuration.positions import Position
+from ....model.configuration.words import did_you_mean
+from ....model.errors import LicorneError, RequestError
+from ....model.explanation.next_asks import NEXT_ASKS_MAX
+from ....model.values.documents import Json
+from ...documents.explanations import (
     DryRunDocument,
     DryRunRequestDocument,
     ExplanationDocument,
     NextAsksDocument,
 )
-from ..documents.monitoring import LocksDocument
-from ..documents.operations import JSON, Operation, numbered, text
-from ..documents.sentences import SentencesDocument
-from ..explanation.documents import document_of, next_asks_document, prospect_document
-from ..explanation.dry_run import dry_run_document
-from ..files.json_text import JsonError, parse_json
-from ..page.answers import ConfigurationLines, explanation_document
-from ..scheduler.answering.asking import NotKnownError, StoppedError
-from ..scheduler.scheduler import Scheduler
-from ..si import si_pb2 as si
-from ..transcripts.json_messages import MessageError, read_message
-from .errors import RestError
-from .requests import pace_of, scheduler_of
-from .responses import json_response
+from ...documents.monitoring import LocksDocument
+from ...documents.operations import JSON, Operation, numbered, text
+from ...documents.sentences import SentencesDocument
+from ...explanation.documents import document_of, next_asks_document, prospect_document
+from ...explanation.dry_run import dry_run_document
+from ...files.json_text import JsonError, parse_json
+from ...page.answers import ConfigurationLines, explanation_document
+from ...scheduler.answering.asking import NotKnownError, StoppedError
+from ...scheduler.scheduler import Scheduler
+from ...si import si_pb2 as si
+from ...transcripts.json_messages import MessageError, read_message
+from ..errors import RestError
+from ..requests import pace_of, scheduler_of
+from ..responses import json_response
 
 __all__ = ["OPERATIONS", "parameters_of"]
 
@@ -161,7 +161,7 @@ def _nowhere(_: Position) -> str:
 
 def _locks(request: Request) -> Response:
     """Return the graph of the locks."""
-    from ..page.locks import locks_document  # noqa: PLC0415 - loads the reports of lockcheck
+    from ...page.locks import locks_document  # noqa: PLC0415 - loads the reports of lockcheck
 
     parameters_of(request)
     engine = scheduler_of(request).engine_name

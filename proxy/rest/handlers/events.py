@@ -9,14 +9,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..documents.events import EventBatchDocument, EventDocument, EventStreamDocument
-from ..documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
-from ..events.log import TooManyStreamsError
-from .errors import RestError
+from ...documents.events import EventBatchDocument, EventDocument, EventStreamDocument
+from ...documents.operations import JSON, UINT64_MAX, Operation, Parameter, numbered
+from ...events.log import TooManyStreamsError
+from ..errors import RestError
+from ..event_texts import EventTexts, EventTextStream
+from ..requests import events_of, pace_of
+from ..responses import JSON_TYPE, json_bytes
 from .event_streams import EventStreamResponse, line_of, message_of
-from .event_texts import EventTexts, EventTextStream
-from .requests import events_of, pace_of
-from .responses import JSON_TYPE, json_bytes
 
 __all__ = ["OPERATIONS", "event_batch", "event_stream", "server_sent_events"]
 

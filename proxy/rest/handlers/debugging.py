@@ -10,9 +10,9 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from ..documents.operations import Operation
-from .errors import error_response
-from .unrouted import redirect
+from ...documents.operations import Operation
+from ..errors import error_response
+from ..unrouted import redirect
 
 __all__ = ["OPERATIONS"]
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from .pacing import Pace
-from .requests import pace_of
-from .responses import JSON_TYPE, json_bytes, json_response
+from ..pacing import Pace
+from ..requests import pace_of
+from ..responses import JSON_TYPE, json_bytes, json_response
 
 __all__ = ["paged_response"]
 

@@ -9,10 +9,10 @@ from typing import Final, final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..events.streams import LOOK_INTERVAL_SECONDS
-from .event_texts import EventTextStream
-from .pacing import Pace
-from .responses import json_bytes
+from ...events.streams import LOOK_INTERVAL_SECONDS
+from ..event_texts import EventTextStream
+from ..pacing import Pace
+from ..responses import json_bytes
 
 __all__ = ["EventStreamResponse", "line_of", "message_of"]
 

@@ -7,13 +7,13 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...model.values.messages import short_partition_name
-from ..documents.nodes import NodeDocument, UtilizationsDocument, node_document, utilizations_document
-from ..documents.operations import JSON, Operation
-from .errors import RestError
+from ....model.values.messages import short_partition_name
+from ...documents.nodes import NodeDocument, UtilizationsDocument, node_document, utilizations_document
+from ...documents.operations import JSON, Operation
+from ..errors import RestError
+from ..requests import partition_of, views_of
+from ..responses import json_response
 from .pages import paged_response
-from .requests import partition_of, views_of
-from .responses import json_response
 
 __all__ = ["OPERATIONS"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..documents.clusters import (
+from ...documents.clusters import (
     ClusterDocument,
     PartitionDocument,
     WorkerDocument,
     cluster_document,
     partition_document,
 )
-from ..documents.operations import JSON, Operation
-from .requests import views_of
-from .responses import json_response
+from ...documents.operations import JSON, Operation
+from ..requests import views_of
+from ..responses import json_response
 
 __all__ = ["OPERATIONS"]
 

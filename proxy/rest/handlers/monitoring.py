@@ -11,23 +11,23 @@ from typing import IO, Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ...model.values.manager_state import ManagerState
-from ...model.values.messages import short_partition_name
-from ...model.views.figures import PartitionFigures
-from ..documents.monitoring import (
+from ....model.values.manager_state import ManagerState
+from ....model.values.messages import short_partition_name
+from ....model.views.figures import PartitionFigures
+from ...documents.monitoring import (
     ApplicationCountDocument,
     ContainerCountDocument,
     HealthDocument,
     ManagerDocument,
     StateDumpDocument,
 )
-from ..documents.operations import JSON, Operation
-from ..dumps.state_dump import state_dump_file
-from ..health.report import health_document
-from ..scheduler.managers.manager_life import ManagerStatus
-from .errors import RestError
-from .requests import scheduler_of
-from .responses import JSON_TYPE, json_response
+from ...documents.operations import JSON, Operation
+from ...dumps.state_dump import state_dump_file
+from ...health.report import health_document
+from ...scheduler.managers.manager_life import ManagerStatus
+from ..errors import RestError
+from ..requests import scheduler_of
+from ..responses import JSON_TYPE, json_response
 
 __all__ = ["OPERATIONS"]
 
@@ -36,7 +36,7 @@ _PIECE: Final = 2**16
 
 
 def _metrics(request: Request) -> Response:
-    from ..metrics.exporter import exposition  # noqa: PLC0415 - loads `prometheus_client`
+    from ...metrics.exporter import exposition  # noqa: PLC0415 - loads `prometheus_client`
 
     body, content_type = exposition(scheduler_of(request))
     return Response(body, media_type=None, headers={"Content-Type": content_type})
