@@ -6,7 +6,7 @@ writing, also those that only read: they see the partition as it is at one momen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast, final
@@ -17,6 +17,7 @@ from ...model.partition import Partition
 from ...model.scheduling.concurrent_placing import ConcurrentOutcome
 from ...model.scheduling.cycle import CycleOutcome
 from ...model.state.quarantine import BrokenKind
+from ...model.values.messages import AllocationSubmission, NodeUpdate
 from ..engines.error_origin import note_origin
 from .guards import Guard
 from .predicate_calls import CycleInvalidatedError, PredicateCalls, UnlockedPredicates
@@ -50,6 +51,7 @@ class GuardedPartition(Guard):
         "_predicate_calls",
         "_shares",
         "_turn",
+        "_unlocked",
         "ended",
         "name",
         "rm_id",
@@ -72,8 +74,10 @@ class GuardedPartition(Guard):
         self._shares = shares
         channel = partition.host.question_channel
         self._predicate_calls = channel if isinstance(channel, PredicateCalls) else None
-        if isinstance(partition.host.predicates, UnlockedPredicates):
-            partition.host.predicates.without_lock = self._without_lock
+        predicates = partition.host.predicates
+        self._unlocked = predicates if isinstance(predicates, UnlockedPredicates) else None
+        if self._unlocked is not None:
+            self._unlocked.without_lock = self._without_lock
         self.name = partition.name
         self.rm_id = partition.rm_id
         self.ended = False
@@ -121,21 +125,15 @@ class GuardedPartition(Guard):
             yield self._partition
 
     @requires("lock")
-    def _without_lock(self, call: Callable[[], T]) -> T:
-        """Call the RM without the lock.
-
-        Raises:
-            CycleInvalidatedError: Another thread has had the lock meanwhile.
-        """
+    def _without_lock(self, call: Callable[[], T]) -> tuple[T, bool]:
+        """Call the RM without the lock; return the answer, and whether others have had the lock meanwhile."""
         turn = self._turn
         self.lock.release_write()
         try:
             answer = call()
         finally:
             self.lock.acquire_write()
-        if turn != self._turn:
-            raise CycleInvalidatedError
-        return answer
+        return answer, turn != self._turn
 
     def _call_for_help(self) -> None:
         """Call another thread to work for the partition as well, if one is free."""
@@ -152,13 +150,44 @@ class GuardedPartition(Guard):
         """Have the announcements delivered to the RM; no lock is held."""
         self._partition.host.flush()
 
+    def update_nodes(self, updates: Sequence[NodeUpdate]) -> None:
+        """Carry out a request; answers of a cycle about nodes that are created with it are dropped.
+
+        Answers about nodes that only change are kept: otherwise an RM that updates a node all the time would
+        never have answered.
+        """
+        with self.holding() as partition:
+            self._forget(node_ids=[update.node_id for update in updates if update.action.creates])
+            partition.update_nodes(updates)
+
+    def update_allocations(self, submissions: Sequence[AllocationSubmission], *others: Any) -> None:
+        """Carry out a request; answers of a cycle about asks with these keys are dropped."""
+        with self.holding() as partition:
+            self._forget(keys=[entry.allocation_key for entry in submissions])
+            partition.update_allocations(submissions, *others)
+
+    def reconsider(self, *named: Collection[str]) -> None:
+        """Try again what the RM refused; all answers of a cycle are dropped."""
+        with self.holding() as partition:
+            if self._unlocked is not None:
+                self._unlocked.forget()
+            partition.reconsider(*named)
+
+    def _forget(self, *, keys: Sequence[str] = (), node_ids: Sequence[str] = ()) -> None:
+        if self._unlocked is not None and (keys or node_ids):
+            self._unlocked.forget(keys, node_ids)
+
     def cycle(self) -> CycleOutcome:
         """Run one cycle; where nothing changes for want of the RM's answers, call the RM and run it again."""
+        again = False
         while True:
             try:
                 with self.holding() as partition:
+                    if self._unlocked is not None:
+                        self._unlocked.begin(again=again)
                     outcome = partition.cycle()
             except CycleInvalidatedError:
+                again = True
                 continue
             if outcome is not CycleOutcome.NOTHING or not self._call_predicates():
                 return outcome

@@ -5,17 +5,18 @@ cycle passes over the asks whose answers are pending. The thread that ran it the
 next cycle with the answers. If the RM is slow, other threads make calls and run cycles meanwhile.
 
 In a stepped scheduler one cycle runs at a time. It calls the RM between its steps, and goes on with the
-answer; if a request came meanwhile, it is invalidated and begins again.
+answer; if others had the lock meanwhile, it is invalidated and begins again with the answers that it has.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, Final, cast, final
+from typing import Final, TypeAlias, cast, final
 
 from ...model.predicates.interfaces import QUESTIONS_MAX, Predicates
+from ...model.values.part_keys import ask_key_of
 from ...model.values.predicate_questions import (
     NodesAnswer,
     NumberedQuestion,
@@ -32,6 +33,10 @@ SLOW_NS: Final = 200_000
 takes about a tenth of this time: for quick calls it would cost more than it gains."""
 CALL_TIMEOUT_NS: Final = 365 * 86_400 * 1_000_000_000
 """A partition waits a year for a call to return: whatever an RM takes for it, the answer counts."""
+
+_Question: TypeAlias = "tuple[str, str, bool] | tuple[str, str, tuple[str, ...], int]"
+"""A question to the RM; it begins with the key of an ask and the id of a node."""
+_Answer: TypeAlias = "str | int | None"
 
 
 @final
@@ -122,7 +127,7 @@ class PredicateCalls:
 
 @final
 class CycleInvalidatedError(BaseException):
-    """A request changed the partition while the RM was asked: the cycle must begin again.
+    """Others had the partition while the RM was asked: the cycle must begin again.
 
     It is no `Exception`, so that handlers of errors between here and the engine do not catch it.
     """
@@ -132,14 +137,38 @@ class CycleInvalidatedError(BaseException):
 class UnlockedPredicates:
     """The predicates of a partition that is stepped, each called with the lock of the partition released.
 
+    A cycle that begins again uses the answers that it has, so that it ends whatever a predicate does.
+
     Args:
         predicates: The RM's own.
     """
 
     def __init__(self, predicates: Predicates) -> None:
         self._predicates = predicates
-        self.without_lock: Callable[[Callable[[], Any]], Any] = _call
-        """Makes a call with the lock released, or raises if the cycle must begin again; the guard sets it."""
+        self.without_lock: Callable[[Callable[[], _Answer]], tuple[_Answer, bool]] = _undisturbed
+        """Makes a call with the lock released, and returns whether others had it too; the guard sets it."""
+        self._earlier: dict[_Question, _Answer] = {}
+        """The answers before the cycle began again; in one run the RM may be asked a question twice."""
+        self._answers: dict[_Question, _Answer] = {}
+        self._pending: _Question | None = None
+
+    def begin(self, *, again: bool) -> None:
+        """Begin a cycle, or the same one again."""
+        self._earlier = {**self._earlier, **self._answers} if again else {}
+        self._answers = {}
+
+    def forget(self, keys: Collection[str] = (), node_ids: Collection[str] = ()) -> None:
+        """Drop the answers about asks that come or change, and nodes that come; all if none is named."""
+
+        def is_kept(question: _Question) -> bool:
+            key, node_id = question[0], question[1]
+            named = key in keys or ask_key_of(key) in keys or node_id in node_ids
+            return bool(keys or node_ids) and not named
+
+        self._earlier = {each: answer for each, answer in self._earlier.items() if is_kept(each)}
+        self._answers = {each: answer for each, answer in self._answers.items() if is_kept(each)}
+        if self._pending is not None and not is_kept(self._pending):
+            self._pending = None
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return why the node is refused, `None` if it is not.
@@ -148,7 +177,7 @@ class UnlockedPredicates:
             CycleInvalidatedError: The cycle must begin again.
         """
         call = partial(self._predicates.refuse, allocation_key, node_id, allocate=allocate)
-        return cast("str | None", self.without_lock(call))
+        return cast("str | None", self._ask((allocation_key, node_id, allocate), call))
 
     def preemption_index(
         self, allocation_key: str, node_id: str, victim_keys: tuple[str, ...], start_index: int
@@ -158,10 +187,20 @@ class UnlockedPredicates:
         Raises:
             CycleInvalidatedError: The cycle must begin again.
         """
-        index = self._predicates.preemption_index
-        call = partial(index, allocation_key, node_id, victim_keys, start_index)
-        return cast("int | None", self.without_lock(call))
+        question = allocation_key, node_id, victim_keys, start_index
+        return cast("int | None", self._ask(question, partial(self._predicates.preemption_index, *question)))
+
+    def _ask(self, question: _Question, call: Callable[[], _Answer]) -> _Answer:
+        if question in self._earlier:
+            return self._earlier[question]
+        self._pending = question
+        answer, is_disturbed = self.without_lock(call)
+        if self._pending == question:
+            self._answers[question] = answer
+        if is_disturbed:
+            raise CycleInvalidatedError
+        return answer
 
 
-def _call(question: Callable[[], Any]) -> Any:
-    return question()
+def _undisturbed(call: Callable[[], _Answer]) -> tuple[_Answer, bool]:
+    return call(), False
