@@ -145,7 +145,7 @@ class LeafVisit:
             placed=self.state.placed.allocations if waiting.preempting() or failed else None,
             failed_attempts=failed,
         )
-        return outcome
+        return None
 
     def _run(self) -> bool | None:
         state = self.state
