@@ -170,11 +170,11 @@ class GuardedPartition(Guard):
         """Try again what the RM refused; all answers of a cycle are dropped."""
         with self.holding() as partition:
             if self._unlocked is not None:
-                self._unlocked.forget()
+                self._unlocked.forget_all()
             partition.reconsider(*named)
 
     def _forget(self, *, keys: Sequence[str] = (), node_ids: Sequence[str] = ()) -> None:
-        if self._unlocked is not None and (keys or node_ids):
+        if self._unlocked is not None:
             self._unlocked.forget(keys, node_ids)
 
     def cycle(self) -> CycleOutcome:

@@ -157,18 +157,21 @@ class UnlockedPredicates:
         self._earlier = {**self._earlier, **self._answers} if again else {}
         self._answers = {}
 
-    def forget(self, keys: Collection[str] = (), node_ids: Collection[str] = ()) -> None:
-        """Drop the answers about asks that come or change, and nodes that come; all if none is named."""
+    def forget(self, keys: Collection[str], node_ids: Collection[str]) -> None:
+        """Drop the answers about asks that come or change, and nodes that come, also one under way."""
 
         def is_kept(question: _Question) -> bool:
             key, node_id = question[0], question[1]
-            named = key in keys or ask_key_of(key) in keys or node_id in node_ids
-            return bool(keys or node_ids) and not named
+            return key not in keys and ask_key_of(key) not in keys and node_id not in node_ids
 
         self._earlier = {each: answer for each, answer in self._earlier.items() if is_kept(each)}
         self._answers = {each: answer for each, answer in self._answers.items() if is_kept(each)}
         if self._pending is not None and not is_kept(self._pending):
             self._pending = None
+
+    def forget_all(self) -> None:
+        """Drop all answers, also one under way."""
+        self._earlier, self._answers, self._pending = {}, {}, None
 
     def refuse(self, allocation_key: str, node_id: str, *, allocate: bool) -> str | None:
         """Return why the node is refused, `None` if it is not.

@@ -92,7 +92,7 @@ class AskWalk:
         "headroom_below_root",
         "is_first_try",
         "is_whole",
-        "keys_of_others",
+        "keys_to_skip",
         "notes",
         "now_ns",
         "passed_over",
@@ -121,7 +121,7 @@ class AskWalk:
         preemption: bool,
         backoff_count: int,
         reservations_on: bool = True,
-        keys_of_others: Collection[str] = (),
+        keys_to_skip: Collection[str] = (),
         keeps_notes: bool = False,
         preempts_at_limits: bool = False,
     ) -> None:
@@ -137,7 +137,7 @@ class AskWalk:
         """Asks that the limits of the user or the group have no room for may preempt."""
         self.backoff_count = backoff_count
         self.reservations_on = reservations_on
-        self.keys_of_others = keys_of_others
+        self.keys_to_skip = keys_to_skip
         """The keys of asks about which the RM is being asked: they are skipped. They may become more."""
         self.passed_over = False
         self.notes: list[tuple[str, str]] | None = [] if keeps_notes else None
@@ -201,7 +201,7 @@ def next_candidate(
         first = asks.first_group()
         walk.first = first
         walk.entries = [] if first is None else [(first.order, None, first, None)]
-        if walk.keys_of_others:
+        if walk.keys_to_skip:
             _add_other_groups(walk, asks)
     elif walk.current is not None:
         if not walk.is_whole:
@@ -239,7 +239,7 @@ def _next_entry(walk: AskWalk, task_groups: TaskGroups, reservations: Reservatio
         record = group.find(order)
         if record is None:
             continue
-        if walk.keys_of_others and record.ask.allocation_key in walk.keys_of_others:
+        if walk.keys_to_skip and record.ask.allocation_key in walk.keys_to_skip:
             _pass_over(walk, record, group, kind, refused_to_ns)
             continue
         if kind is None:

@@ -38,7 +38,7 @@ from ..values.predicate_questions import (
     PreemptionQuestion,
     VictimsAnswer,
 )
-from .interfaces import QuestionChannel, may_overtake
+from .interfaces import QuestionChannel, many_questions
 from .kept_answers import KeptAnswers, KeptRefusals, refused_by
 from .node_checks import CLASSES_MAX, PENDING_SEARCH, NodeSearch, Pending
 from .open_questions import OpenQuestions
@@ -79,7 +79,7 @@ class DeferredChecks:
     answers_later: Final = True
 
     def __init__(
-        self, channel: QuestionChannel, timeout_ns: int, open_max: Callable[[], int] = may_overtake
+        self, channel: QuestionChannel, timeout_ns: int, open_max: Callable[[], int] = many_questions
     ) -> None:
         self._channel = channel
         self._open_max = open_max

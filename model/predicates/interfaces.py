@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from ..values.predicate_questions import NumberedQuestion, PredicateAnswer
 
-__all__ = ["QUESTIONS_MAX", "Predicates", "QuestionChannel", "in_order", "may_overtake"]
+__all__ = ["QUESTIONS_MAX", "Predicates", "QuestionChannel", "many_questions", "one_question"]
 
 QUESTIONS_MAX: Final = 128
 """How many questions of a partition are open at most."""
@@ -46,11 +46,11 @@ class QuestionChannel(Protocol):
         """
 
 
-def may_overtake() -> int:
-    """Return as how many open questions a cycle asks: asks are placed while earlier ones are pending."""
+def many_questions() -> int:
+    """Return how many questions may be open where an ask may be placed while earlier ones are pending."""
     return QUESTIONS_MAX
 
 
-def in_order() -> int:
-    """Return one: a cycle goes no further until the first question is answered."""
+def one_question() -> int:
+    """Return how many questions may be open where asks are placed in their order."""
     return 1

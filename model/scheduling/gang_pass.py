@@ -64,7 +64,7 @@ def place_gang(
     if not members:
         refusal = Refusal(reason=RefusalReason.GANG_INCOMPLETE, subject=entry.application_id)
         return GangRefused(refusal, _rest(gang=NO_GANG))
-    if any(ask.allocation_key in walk.keys_of_others for ask in members):
+    if any(ask.allocation_key in walk.keys_to_skip for ask in members):
         return GangTry.LATER
     sizes = GangSizes.of(members)
     total, first = sizes.total, members[0].allocation_key

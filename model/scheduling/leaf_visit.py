@@ -207,7 +207,7 @@ class LeafVisit:
             preemption=self.may_preempt,
             backoff_count=settings.backoff_count,
             reservations_on=state.host.reservations_on,
-            keys_of_others=self.keys_to_skip,
+            keys_to_skip=self.keys_to_skip,
             keeps_notes=state.notes.kept,
             preempts_at_limits=self.may_preempt and lets_end_inside(self.leaf),
         )

@@ -371,7 +371,7 @@ class PlannedWalk:
             user_headroom=user_headroom(state, entry),
             preemption=False,
             backoff_count=0,
-            keys_of_others=() if checks is None else checks.keys_to_skip(),
+            keys_to_skip=() if checks is None else checks.keys_to_skip(),
         )
         tried = place_gang(state, entry, walk, start)
         if isinstance(tried, GangRefused):

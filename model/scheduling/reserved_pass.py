@@ -282,7 +282,7 @@ class _Visit:
     def _commit(self, entry: ApplicationEntry, ask: Ask, node: NodeEntry) -> bool:
         """Place an ask in what its claim holds, if it has one.
 
-        The claim is lifted for this step alone: while the RM is asked other threads may run cycles.
+        The claim is lifted for this step alone: while the RM is asked others may look at the partition.
         """
         with self._state.claims.lifted(ask.allocation_key):
             return commit(self._state, entry, ask, node)

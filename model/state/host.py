@@ -15,7 +15,7 @@ from ..applications.handle import ApplicationHandle
 from ..applications.views import ApplicationSummary
 from ..nodes.handle import NodeHandle
 from ..nodes.node import Node
-from ..predicates.interfaces import Predicates, QuestionChannel, may_overtake
+from ..predicates.interfaces import Predicates, QuestionChannel, many_questions
 from ..queues.use_order import NO_KEPT_USE, KeptUse
 from ..values.facts import FactSink
 from ..values.messages import Announcement
@@ -137,7 +137,7 @@ class PartitionHost:
     """What its queues and users have used before a restart."""
     answer_timeout_ns: int = ANSWER_TIMEOUT_NS
     """How long the RM has for an answer through the `question_channel`: then it counts as a refusal."""
-    open_questions_max: Callable[[], int] = may_overtake
+    open_questions_max: Callable[[], int] = many_questions
     """With how many open questions through the `question_channel` a cycle goes no further. With one no ask is
     placed while an answer about an earlier one is pending: the decisions are those of answers at once."""
     adopt_node: Callable[[Node], NodeHandle]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, final
 from ...model.configuration.schema import PartitionConfig
 from ...model.errors import LicorneError
 from ...model.partition import Partition
-from ...model.predicates.interfaces import in_order, may_overtake
+from ...model.predicates.interfaces import many_questions, one_question
 from ...model.state.host import PartitionHost
 from ...model.values.predicate_questions import NumberedQuestion, PredicateAnswer
 from ...model.values.refusals import PlacementHalt, RefusalReason
@@ -168,7 +168,7 @@ class ReplayedAnswers(Unobserved):
                 host,
                 question_channel=self,
                 answer_timeout_ns=asked.timeout_ns,
-                open_questions_max=may_overtake if asked.may_overtake else in_order,
+                open_questions_max=many_questions if asked.may_overtake else one_question,
             )
         return Partition(name, rm_id, config, host)
 

@@ -12,10 +12,9 @@ from starlette.responses import Response
 
 from ....model.configuration.reader import load
 from ....model.configuration.schema import SchedulerConfig
-from ....model.values.manager_state import ManagerState
-from ...documents.monitoring import ManagerDocument
 from ...rest.errors import RestError
 from ...rest.handlers.configurations import config_response
+from ...rest.handlers.monitoring import managers_document
 from ...rest.handlers.questions import parameters_of
 from ...rest.responses import json_response
 from ..places import PartitionPlace
@@ -95,29 +94,17 @@ def _all_missing(reader: DoorReader, error: RestError) -> list[tuple[PartitionPl
 
 
 async def _managers(request: Request) -> Response:
-    """Show all RMs as the door knows them: those that have not stopped first, by id."""
+    """Show all RMs as the door knows them."""
     reader = reader_of(request)
     try:
         found, answers = await reader.documents(b"/licorne/v1/managers")
     except RestError as error:
         found, answers = [], WorkerAnswers((), _all_missing(reader, error))
-    documents: list[ManagerDocument] = []
-    known = reader.door.resource_managers()
-    for status in sorted(known, key=lambda each: each.state is ManagerState.STOPPED):
-        build, partitions = managed_partitions(status.rm_id, found)
-        documents.append(
-            {
-                "rmID": status.rm_id,
-                "state": status.state.value,
-                "since": status.since_ns,
-                "reason": status.reason,
-                "lost": status.is_lost,
-                "connection": status.connection or "in this process",
-                "buildInformation": build,
-                "callbacksWaiting": reader.door.callbacks_waiting(status.rm_id),
-                "partitions": partitions,  # type: ignore[typeddict-item] # entries of the same documents
-            }
-        )
+    documents = managers_document(
+        reader.door.resource_managers(),
+        reader.door.callbacks_waiting,
+        lambda rm_id: managed_partitions(rm_id, found),
+    )
     return noted(json_response(documents), answers)
 
 

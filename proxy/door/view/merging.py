@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from ...documents.clusters import WorkerDocument
+from ...documents.monitoring import ManagedPartitionDocument
 from ...health.history import HISTORY_MAX
 from ..places import PartitionPlace
 from .reading import AskedWorker, full_name
@@ -141,7 +142,7 @@ def _check(kind: tuple[str, str], found: Sequence[tuple[AskedWorker, Json]]) -> 
 
 def managed_partitions(
     rm_id: str, found: Sequence[tuple[AskedWorker, Sequence[Json]]]
-) -> tuple[dict[str, str], list[Json]]:
+) -> tuple[dict[str, str], list[ManagedPartitionDocument]]:
     """Return what a resource manager has said of its program, and what its partitions have, by name."""
     own = [each for _, document in found for each in document if each["rmID"] == rm_id]
     build: dict[str, str] = next((each["buildInformation"] for each in own if each["buildInformation"]), {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from http import HTTPStatus
 from typing import IO, Final
@@ -13,11 +13,11 @@ from starlette.responses import Response, StreamingResponse
 
 from ....model.values.manager_state import ManagerState
 from ....model.values.messages import short_partition_name
-from ....model.views.figures import PartitionFigures
 from ...documents.monitoring import (
     ApplicationCountDocument,
     ContainerCountDocument,
     HealthDocument,
+    ManagedPartitionDocument,
     ManagerDocument,
     StateDumpDocument,
 )
@@ -29,7 +29,7 @@ from ..errors import RestError
 from ..requests import scheduler_of
 from ..responses import JSON_TYPE, json_response
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "managers_document"]
 
 _PIECE: Final = 2**16
 """How many bytes of a state dump are sent at once."""
@@ -60,55 +60,56 @@ def _health(request: Request) -> Response:
     return json_response(health_document(report))
 
 
-def _manager_document(
-    status: ManagerStatus, build: Mapping[str, str], waiting: int, partitions: Sequence[PartitionFigures]
-) -> ManagerDocument:
-    """Return the document of one resource manager.
+def managers_document(
+    known: Iterable[ManagerStatus],
+    callbacks_waiting: Callable[[str], int],
+    about: Callable[[str], tuple[Mapping[str, str], Sequence[ManagedPartitionDocument]]],
+) -> list[ManagerDocument]:
+    """Return the document of all resource managers: those that have not stopped first, by id.
 
     Args:
-        status: Its state.
-        build: What it has said of its program.
-        waiting: How many callbacks wait for it.
-        partitions: The figures of its partitions.
+        known: Their states, sorted by id.
+        callbacks_waiting: Returns how many callbacks of the one of an id wait.
+        about: Returns what the one of an id has said of its program, and the documents of its partitions.
     """
-    return {
-        "rmID": status.rm_id,
-        "state": status.state.value,
-        "since": status.since_ns,
-        "reason": status.reason,
-        "lost": status.is_lost,
-        "connection": status.connection or "in this process",
-        "buildInformation": dict(build),
-        "callbacksWaiting": waiting,
-        "partitions": [
+    documents: list[ManagerDocument] = []
+    for status in sorted(known, key=lambda each: each.state is ManagerState.STOPPED):
+        build, partitions = about(status.rm_id)
+        documents.append(
             {
-                "name": short_partition_name(each.name),
-                "nodes": len(each.nodes),
-                "applications": sum(each.active.values()),
-                "allocations": each.allocations,
+                "rmID": status.rm_id,
+                "state": status.state.value,
+                "since": status.since_ns,
+                "reason": status.reason,
+                "lost": status.is_lost,
+                "connection": status.connection or "in this process",
+                "buildInformation": dict(build),
+                "callbacksWaiting": callbacks_waiting(status.rm_id),
+                "partitions": [*partitions],
             }
-            for each in partitions
-        ],
-    }
+        )
+    return documents
 
 
 def _managers(request: Request) -> Response:
-    """Show all RMs: those that have not stopped first, by id."""
+    """Show all RMs."""
     scheduler = scheduler_of(request)
-    partitions: defaultdict[str, list[PartitionFigures]] = defaultdict(list)
+    partitions: defaultdict[str, list[ManagedPartitionDocument]] = defaultdict(list)
     for figures in scheduler.monitoring.figures().partitions:
-        partitions[figures.rm_id].append(figures)
-    builds = {build.rm_id: build.information for build in scheduler.views.builds()}
-    known = sorted(scheduler.resource_managers(), key=lambda each: each.state is ManagerState.STOPPED)
-    documents = [
-        _manager_document(
-            status,
-            builds.get(status.rm_id, {}),
-            scheduler.callbacks_waiting(status.rm_id),
-            partitions[status.rm_id],
+        partitions[figures.rm_id].append(
+            {
+                "name": short_partition_name(figures.name),
+                "nodes": len(figures.nodes),
+                "applications": sum(figures.active.values()),
+                "allocations": figures.allocations,
+            }
         )
-        for status in known
-    ]
+    builds = {build.rm_id: build.information for build in scheduler.views.builds()}
+    documents = managers_document(
+        scheduler.resource_managers(),
+        scheduler.callbacks_waiting,
+        lambda rm_id: (builds.get(rm_id, {}), partitions[rm_id]),
+    )
     return json_response(documents)
 
 

@@ -17,7 +17,7 @@ from ....lockcheck import excludes
 from ....model.configuration.schema import PartitionConfig
 from ....model.errors import RequestError
 from ....model.partition import Partition
-from ....model.predicates.interfaces import Predicates, in_order, may_overtake
+from ....model.predicates.interfaces import Predicates, many_questions, one_question
 from ....model.queues.use_order import NO_KEPT_USE, KeptUse
 from ....model.state.host import PartitionHost, RetryAsks, TimerAction, TimerKey
 from ....model.values.events import EventRecord
@@ -365,7 +365,7 @@ class Managers:
             question_channel=channel,
             answer_timeout_ns=self._answer_timeout_ns,
             kept_use=self._kept_use_of(name),
-            open_questions_max=may_overtake if self._answer_wait is None else in_order,
+            open_questions_max=many_questions if self._answer_wait is None else one_question,
             adopt_node=self._engine.adopt_node,
             adopt_application=self._engine.adopt_application,
             release=self._engine.release,

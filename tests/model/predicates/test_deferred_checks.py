@@ -17,7 +17,7 @@ from licorne.model.predicates.deferred_checks import (
     ROUNDS_MAX,
     DeferredChecks,
 )
-from licorne.model.predicates.interfaces import QUESTIONS_MAX, in_order, may_overtake
+from licorne.model.predicates.interfaces import QUESTIONS_MAX, many_questions, one_question
 from licorne.model.predicates.kept_answers import AGAIN_MAX
 from licorne.model.predicates.node_checks import Pending
 from licorne.model.values.predicate_questions import NodesAnswer, PredicateQuestion
@@ -28,7 +28,7 @@ ONE = a_resource(memory=1)
 class Checks:
     """Checks on nodes, and the RM that is asked; each `cycle` takes what was answered and sends the rest."""
 
-    def __init__(self, nodes: int = 4, *, open_max: Callable[[], int] = may_overtake) -> None:
+    def __init__(self, nodes: int = 4, *, open_max: Callable[[], int] = many_questions) -> None:
         self.channel = FakeChannel()
         self.checks = DeferredChecks(self.channel, 2_000_000_000, open_max=open_max)
         self.nodes = NodeOrder(NodeSortPolicy.FAIR, {})
@@ -276,7 +276,7 @@ def test_refused_asks_are_asked_about_again_in_turn() -> None:
     assert max(again.count(key) for key in again) <= 2
 
 
-@pytest.mark.parametrize("open_max", [in_order, may_overtake])
+@pytest.mark.parametrize("open_max", [one_question, many_questions])
 def test_the_refusals_of_more_asks_hold_than_answers_are_kept_for(*, open_max: Callable[[], int]) -> None:
     """Otherwise the first ones would be asked about for ever, and the last ones never."""
     scene = Checks(1, open_max=open_max)
@@ -316,7 +316,7 @@ def test_the_refusals_for_one_node_hold_as_well() -> None:
     assert {"it has a taint"} == {scene.checks.refuse(an_ask(key), "n000", allocate=True) for key in keys}
 
 
-@pytest.mark.parametrize("open_max", [in_order, may_overtake])
+@pytest.mark.parametrize("open_max", [one_question, many_questions])
 def test_an_idle_partition_asks_about_refused_asks_again(*, open_max: Callable[[], int]) -> None:
     """The RM may have changed its mind."""
     scene = Checks(open_max=open_max)

@@ -104,7 +104,7 @@ def test_one_thread_asks_one_question_at_a_time() -> None:
 
 
 def test_passing_over_leaves_nothing_behind() -> None:
-    """The ask that is judged elsewhere is neither refused nor backed off, and placed when it is judged."""
+    """The ask whose answer is pending is neither refused nor backed off, and placed with the answer."""
     predicate_listener, gate = PredicateListener(), Gate("asked to place slow")
     predicate_listener.react = gate.hold
     with running("threads", threads=2) as scheduler:

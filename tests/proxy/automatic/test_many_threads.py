@@ -114,7 +114,7 @@ def test_invariants_hold_while_eight_threads_submit_and_kill(
 
 @pytest.mark.parametrize(("seeds", "rounds", "interval"), RUNS)
 def test_invariants_hold_while_predicates_run(seeds: range, rounds: int, interval: float | None) -> None:
-    """The partition changes while the RM is asked, and the cycle begins anew."""
+    """The partition changes while the RM is asked."""
     with switching_every(interval):
         for seed in seeds:
             assert stress(rounds, seed, judged=True) > 2
@@ -124,7 +124,7 @@ def test_invariants_hold_while_predicates_run(seeds: range, rounds: int, interva
 def test_invariants_hold_while_threads_run_predicates_in_one_partition(
     seeds: range, rounds: int, interval: float | None
 ) -> None:
-    """Several cycles are under way at once, and each passes over what is another one's."""
+    """Several calls are under way at once, and cycles pass over the asks that they are about."""
     with switching_every(interval):
         for seed in seeds:
             assert stress_of_one_partition(rounds, seed) > 1
