@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import pytest
 from support.lockcheck import pykka_clerks
-from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, found
+from support.lockcheck.deadlocked import LEAVE_ALONE, deadlocks, found
 from support.lockcheck.lock_corpus import RECORD
 from support.programs import run_python
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.runtime.actor import PooledActor
 from licorne.actors.runtime.dispatcher import Dispatcher
@@ -45,7 +46,7 @@ class Clerk(PooledActor):
 
     def take_one_by_one(self, first: ExclusiveLock, second: ExclusiveLock, met: threading.Barrier) -> None:
         with first:
-            met.wait(WAIT_SECONDS_MAX)
+            met.wait(WAIT_SECONDS)
             with second:
                 pass
 
@@ -221,7 +222,7 @@ def cycle_of_asks(dispatcher: Dispatcher) -> tuple[PooledRef[Clerk], type[BaseEx
     clerk, lock, begun = dispatcher.start(Clerk), Lock("books"), threading.Event()
     with lock:
         clerk.send(Clerk.take, lock, begun)
-        assert begun.wait(WAIT_SECONDS_MAX)
+        assert begun.wait(WAIT_SECONDS)
         try:
             return clerk, clerk.call(Clerk.answer)
         except DeadlockError:
@@ -260,7 +261,7 @@ def test_actors_on_workers_that_wait_for_each_others_locks_are_broken(level: str
         books, desk, met = Lock("books"), Lock("desk"), threading.Barrier(3)
         for locks in ((books, desk), (desk, books)):
             pooled.start(Clerk).send(Clerk.take_one_by_one, *locks, met)
-        met.wait(WAIT_SECONDS_MAX)
+        met.wait(WAIT_SECONDS)
 
     (finding,) = deadlocks(opened)
     assert ["Clerk", "Clerk"] == [edge.execution.partition(" ")[0] for edge in finding.edges]

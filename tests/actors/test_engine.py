@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from pykka import ActorDeadError
 from support.model.builders import PARTITION, TEN, a_configuration, a_host, a_node, a_resource, an_application
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.engines import partition_actor
 from licorne.actors.engines.engine import ActorsEngine, DirectEngine, Engine
@@ -30,8 +31,6 @@ from licorne.model.values.messages import (
     NodeUpdate,
 )
 from licorne.model.values.refusals import PlacementHalt, RefusalReason
-
-WAIT_SECONDS: Final = 10
 
 
 class Site:

@@ -20,6 +20,7 @@ from support.model.builders import (
     an_application,
     an_ask,
 )
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.engines.handles import PARTS, RANKS, EntityActor, adopt, message_function, reference_of
 from licorne.actors.runtime.dispatcher import Dispatcher
@@ -33,8 +34,6 @@ from licorne.model.marks import marked_methods
 from licorne.model.nodes.node import Node
 from licorne.model.partition import Partition
 from licorne.model.values.messages import Registration
-
-WAIT_SECONDS: Final = 10
 
 IDENTITY: Final[dict[type, dict[str, object]]] = {
     Cluster: {},

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
 
 import pytest
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.runtime import inflow
 from licorne.actors.runtime.inflow import ENTRIES_MAX, Inflow, entries_of
-
-WAIT_SECONDS: Final = 10
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from types import FrameType
-from typing import Final
 
 import pytest
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.services.interrupts import Uninterrupted, run_uninterrupted, start_thread
 
-WAIT_SECONDS: Final = 10
 VALUE: ContextVar[str] = ContextVar("VALUE", default="none")
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.actors.runtime.pool import WorkerPool, asleep
 from licorne.actors.services.log import Log

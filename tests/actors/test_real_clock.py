@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.services import real_clock
 from licorne.actors.services.real_clock import RealClock
@@ -17,7 +18,6 @@ from licorne.model.state.host import Inspection, QueueCleaning, RetryAsks, Timer
 if TYPE_CHECKING:
     from loguru import Record
 
-WAIT_SECONDS: Final = 10
 DAY_NS: Final = 24 * 3600 * 1_000_000_000
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final
 
 import pytest
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.services import rm_link
 from licorne.actors.services.rm_link import RmLink
 from licorne.model.values.messages import Announcement, NodesAnswered
-
-WAIT_SECONDS: Final = 10
 
 
 class Manager:

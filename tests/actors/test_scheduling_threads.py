@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from support.proxy.listening import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.locks.scheduling_threads import SchedulingThreads
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS
 
 from licorne.actors.locks.deferred import DeferredActions
 from licorne.actors.locks.threads_engine import SteppingThreads

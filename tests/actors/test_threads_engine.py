@@ -20,8 +20,8 @@ from support.proxy.manager_requests import (
     node_request,
 )
 from support.proxy.running_scheduler import begin, reserved_in, running
-from support.proxy.waiting import wait_until
 from support.transcripts.transcript_witness import make_replay
+from support.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.actors.engines.engine import ActorsEngine

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from locks import costs_json, threads_table
-from support.proxy.listening import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS
 from thread_pace import PREDICATE_SECONDS, ThreadPace, measure_predicate_pace, measure_shared_pace
 
 from licorne.model.build_kind import is_compiled

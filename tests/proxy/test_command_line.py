@@ -11,8 +11,8 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from support.proxy.command_runs import run
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
+from support.waiting import WAIT_SECONDS
 from typer.main import get_group
 
 from licorne.proxy.command_line import application

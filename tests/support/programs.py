@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["RUN_SECONDS_MAX", "run_lockcheck", "run_python", "written"]
+from support.waiting import WAIT_SECONDS
 
-RUN_SECONDS_MAX = 60
+__all__ = ["run_lockcheck", "run_python", "written"]
 
 
 def written(folder: Path, text: str, name: str = "program.py") -> str:
@@ -29,7 +29,7 @@ def run_python(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=RUN_SECONDS_MAX,
+        timeout=WAIT_SECONDS,
         check=False,
     )
 

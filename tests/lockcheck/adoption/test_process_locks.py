@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 import pytest
 from support.lockcheck.deadlocked import run_all
 from support.lockcheck.lock_corpus import nest
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
@@ -22,7 +23,6 @@ pytestmark = [
 ]
 """Sessions are opened here."""
 
-SECONDS_MAX = 10
 FORK = multiprocessing.get_context("fork")
 
 
@@ -129,7 +129,7 @@ def test_a_child_waits_for_what_its_parent_holds(watched: Session) -> None:
         child.start()
         child.join(0.2)
         assert child.is_alive()
-    child.join(SECONDS_MAX)
+    child.join(WAIT_SECONDS)
     assert child.exitcode == 0
     assert not watched.findings
 
@@ -142,7 +142,7 @@ def test_a_condition_waits(watched: Session) -> None:
     def work() -> None:
         with condition:
             came.append(1)
-            condition.wait(SECONDS_MAX)
+            condition.wait(WAIT_SECONDS)
             with lock:
                 came.append(2)
 
@@ -153,7 +153,7 @@ def test_a_condition_waits(watched: Session) -> None:
         pass
     with condition:
         condition.notify()
-    thread.join(SECONDS_MAX)
+    thread.join(WAIT_SECONDS)
     assert came == [1, 2]
     assert not watched.findings
     nest("two", lock, condition)
@@ -169,7 +169,7 @@ def test_events_barriers_and_queues_have_no_locks_of_the_program(watched: Sessio
     child = FORK.Process(target=lambda: queue.put(event.is_set()))
     child.start()
     assert [queue.get(), queue.get()] == [1, True]
-    child.join(SECONDS_MAX)
+    child.join(WAIT_SECONDS)
     assert not watched.findings
 
 

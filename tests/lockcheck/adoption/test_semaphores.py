@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, run_all, until
+from support.lockcheck.deadlocked import run_all, until
 from support.lockcheck.lock_corpus import nest
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
@@ -235,7 +236,7 @@ def test_who_waits_for_a_permit_that_another_thread_gives_is_not_stuck(watched: 
         done.append(True)
 
     def give() -> None:
-        waits.wait(WAIT_SECONDS_MAX)
+        waits.wait(WAIT_SECONDS)
         until(lambda: any(execution.wait for execution in runtime.all_executions()))
         time.sleep(0.05)  # so that who waits looks whether it is stuck
         sem.release()

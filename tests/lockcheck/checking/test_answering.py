@@ -5,8 +5,8 @@ from __future__ import annotations
 import _thread
 import threading
 
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
 from support.lockcheck.lock_corpus import RECORD
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Kind, Lock, session
 from licorne.lockcheck.checking.answering import Answerer
@@ -30,7 +30,7 @@ def test_an_ask_on_a_thread_of_nothing_but_its_runtime_is_checked() -> None:
     with session(on=RECORD) as opened:
         lock, clerk = Lock("books"), Answerer("clerk", RUNTIMES)
         _thread.start_new_thread(ask_under_a_lock, ())
-        assert over.wait(WAIT_SECONDS_MAX)
+        assert over.wait(WAIT_SECONDS)
 
     (finding,) = opened.findings
     assert Kind.BLOCKING is finding.kind

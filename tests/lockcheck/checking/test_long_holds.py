@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, heard
+from support.lockcheck.deadlocked import heard
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.pytest_runs import run_module
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import (
     Finding,
@@ -44,7 +45,7 @@ def long_holds(opened: Session) -> list[Finding]:
 
 def is_slow(reported: threading.Event) -> None:
     """Go on when it has been reported."""
-    assert reported.wait(WAIT_SECONDS_MAX)
+    assert reported.wait(WAIT_SECONDS)
 
 
 @EITHER_WAY
@@ -133,7 +134,7 @@ def hold_too_long() -> None:
 
 def until_reported(opened: Session, times: int) -> None:
     """Go on when so many long holds were reported."""
-    pause, limit = threading.Event(), time.monotonic() + WAIT_SECONDS_MAX
+    pause, limit = threading.Event(), time.monotonic() + WAIT_SECONDS
     while sum(one.count for one in long_holds(opened)) < times and time.monotonic() < limit:
         pause.wait(0.001)
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
-from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, run_all, until
+from support.lockcheck.deadlocked import LEAVE_ALONE, run_all, until
 from support.lockcheck.lock_corpus import Guard
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
 from licorne.lockcheck.checking import waiting
@@ -31,7 +32,7 @@ def gave_way_in(paths: Sequence[tuple[Guard, Guard]]) -> dict[str, DeadlockError
     def take_both(name: str, first: Guard, second: Guard) -> None:
         try:
             with first:
-                all_hold.wait(WAIT_SECONDS_MAX)
+                all_hold.wait(WAIT_SECONDS)
                 with second:
                     pass
         except DeadlockError as error:
@@ -90,7 +91,7 @@ def test_a_reader_waits_for_a_writer_that_waits() -> None:
 
         def take(first: Guard, second: Guard, awaited: PlainRWLock | None = None) -> None:
             with first:
-                all_hold.wait(WAIT_SECONDS_MAX)
+                all_hold.wait(WAIT_SECONDS)
                 until(lambda: awaited is None or bool(awaited.queued()))
                 with second:
                     pass
@@ -202,13 +203,13 @@ def test_a_wait_that_ends_by_itself_is_no_deadlock() -> None:
 
         def patient() -> None:
             with one:
-                both.wait(WAIT_SECONDS_MAX)
+                both.wait(WAIT_SECONDS)
                 with two:
                     pass
 
         def hasty() -> None:
             with two:
-                both.wait(WAIT_SECONDS_MAX)
+                both.wait(WAIT_SECONDS)
                 assert not one.acquire(timeout=0.1)
 
         run_all(patient=patient, hasty=hasty)
@@ -225,11 +226,11 @@ def test_a_wait_longer_than_the_session_allows_is_reported_once() -> None:
         def hold_it() -> None:
             with lock:
                 taken.set()
-                go_on.wait(WAIT_SECONDS_MAX)
+                go_on.wait(WAIT_SECONDS)
 
         holder = threading.Thread(target=hold_it, name="holder")
         holder.start()
-        taken.wait(WAIT_SECONDS_MAX)
+        taken.wait(WAIT_SECONDS)
         assert not lock.acquire(timeout=0.2)
         go_on.set()
         holder.join()

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
+from support.lockcheck.deadlocked import LEAVE_ALONE, deadlocks, run_all
 from support.lockcheck.lock_corpus import Guard
 from support.lockcheck.pykka_clerks import clerks
 from support.lockcheck.pytest_runs import run_module
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, RWLock, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
@@ -158,7 +159,7 @@ def test_a_deadlock_that_happened_can_be_replayed(
     """In a run in which nobody waits for anybody, so that as a rule nothing would happen."""
     all_there = threading.Barrier(number)
     with session(on=LEAVE_ALONE, witnesses=tmp_path) as opened:
-        run_all(**works(lambda: all_there.wait(WAIT_SECONDS_MAX)))
+        run_all(**works(lambda: all_there.wait(WAIT_SECONDS)))
     (happened,) = deadlocks(opened)
     assert happened.replay is not None
     witness = read_witness(tmp_path / f"{happened.fingerprint}.json")
@@ -181,7 +182,7 @@ def two_joins() -> None:
 
     def joins(other: str) -> None:
         threads[threading.current_thread().name] = threading.current_thread()
-        both.wait(WAIT_SECONDS_MAX)
+        both.wait(WAIT_SECONDS)
         threads[other].join()
 
     run_all(one=lambda: joins("two"), two=lambda: joins("one"))
@@ -209,7 +210,7 @@ def test_the_level_order_leaves_no_file(tmp_path: Path) -> None:
     """It does not know where locks were taken."""
     both = threading.Barrier(2)
     with session(level="order", on=LEAVE_ALONE, witnesses=tmp_path) as opened:
-        run_all(**two_locks(lambda: both.wait(WAIT_SECONDS_MAX)))
+        run_all(**two_locks(lambda: both.wait(WAIT_SECONDS)))
 
     assert [None] == [one.replay for one in deadlocks(opened)]
     assert [] == list(tmp_path.iterdir())
@@ -222,8 +223,8 @@ def test_a_deadlock_is_broken_whatever_its_locks_are_called(tmp_path: Path) -> N
     with session(on=unlogged, witnesses=tmp_path) as opened:
         one, other = Lock("one", key="\udc80"), Lock("other")
         gave_way = run_all(
-            one=lambda: nested(one, lambda: both.wait(WAIT_SECONDS_MAX), other),
-            two=lambda: nested(other, lambda: both.wait(WAIT_SECONDS_MAX), one),
+            one=lambda: nested(one, lambda: both.wait(WAIT_SECONDS), other),
+            two=lambda: nested(other, lambda: both.wait(WAIT_SECONDS), one),
         )
 
     (happened,) = deadlocks(opened)
@@ -238,7 +239,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_deadlock_is_broken(tmp_pa
     folder.write_text("no folder")
     both = threading.Barrier(2)
     with session(on=LEAVE_ALONE, witnesses=folder) as opened:
-        gave_way = run_all(**two_locks(lambda: both.wait(WAIT_SECONDS_MAX)))
+        gave_way = run_all(**two_locks(lambda: both.wait(WAIT_SECONDS)))
 
     (happened,) = deadlocks(opened)
     witness = witness_of(happened)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from order_bugs import ORDER_BUGS
-from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX
+from support.lockcheck.deadlocked import LEAVE_ALONE
 from support.lockcheck.lock_corpus import Guard, hold
 from support.lockcheck.lock_oracle import deadlocks
 from support.lockcheck.lock_programs import Program, random_programs
@@ -30,7 +30,6 @@ from support.lockcheck.steered_threads import (
     works_of_program,
 )
 from support.lockcheck.waiting_programs import (
-    SECONDS_MAX,
     answer,
     each_result,
     end_of_a_pool,
@@ -44,6 +43,7 @@ from support.lockcheck.waiting_programs import (
     two_results,
     under,
 )
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
@@ -132,7 +132,7 @@ def test_what_was_confirmed_is_confirmed_again_from_its_file(tmp_path: Path) -> 
 def pause_for(seconds: float) -> None:
     """Have each further pause of a steered run last so long."""
     if runtime.steering is not None:
-        vars(runtime.steering).update(_pause_seconds=seconds, _left=4 * WAIT_SECONDS_MAX)
+        vars(runtime.steering).update(_pause_seconds=seconds, _left=4 * WAIT_SECONDS)
 
 
 def at_the_third_pass() -> Mapping[str, Callable[[], object]]:
@@ -146,12 +146,12 @@ def at_the_third_pass() -> Mapping[str, Callable[[], object]]:
         pause_for(0)
         hold(a, b)
         hold(a, b)
-        pause_for(WAIT_SECONDS_MAX)
+        pause_for(WAIT_SECONDS)
         twice.set()
         hold(a, b)
 
     def two() -> None:
-        assert twice.wait(WAIT_SECONDS_MAX)
+        assert twice.wait(WAIT_SECONDS)
         hold(b, a)
 
     return {"one": one, "two": two}
@@ -169,7 +169,7 @@ def holds_while_it_joins(*, inner_first: bool = False) -> Mapping[str, Callable[
     def outer() -> None:
         inner = threading.Thread(target=work, name="inner", daemon=True)
         inner.start()
-        assert not inner_first or over.acquire(timeout=WAIT_SECONDS_MAX)
+        assert not inner_first or over.acquire(timeout=WAIT_SECONDS)
         with a:
             inner.join()
 
@@ -211,7 +211,7 @@ def test_a_thread_is_paused_no_sooner_than_at_the_pass_that_the_witness_names() 
     (witness,) = witnesses(at_the_third_pass)
     points = [replace(point, occurrence=3 if point.role == "one" else 1) for point in witness.points]
     known = replace(witness, points=tuple(points))
-    with steered(known, pause_seconds=WAIT_SECONDS_MAX) as (_, steering):
+    with steered(known, pause_seconds=WAIT_SECONDS) as (_, steering):
         together(at_the_third_pass)
 
     assert {1, 3} == {one.times for one in steering.stuck}
@@ -278,7 +278,7 @@ def test_threads_that_come_one_after_the_other_are_not_waited_for(monkeypatch: p
             both[1].start()
             both[1].join()
 
-    outcome = confirm(witness, run, pause_seconds=WAIT_SECONDS_MAX)
+    outcome = confirm(witness, run, pause_seconds=WAIT_SECONDS)
 
     assert outcome.finding is None
     assert any("all waited for paused ones" in one for one in outcome.reasons)
@@ -413,7 +413,7 @@ def wait_until_both_wait(done: threading.Event) -> None:
     """Set an event as soon as a thread waits for it and another one for the lock of that."""
     pause = _thread.allocate_lock()
     pause.acquire()
-    for _ in range(SECONDS_MAX * 1000):
+    for _ in range(WAIT_SECONDS * 1000):
         if sum(execution.wait is not None for execution in runtime.all_executions()) > 1:
             break
         pause.acquire(timeout=0.001)
@@ -482,7 +482,7 @@ def test_a_wait_that_something_else_ends_is_no_deadlock(tmp_path: Path) -> None:
             thread.start()
         in_turn(under(lock, done.set), under(lock, done.wait))
         for thread in others:
-            thread.join(SECONDS_MAX)
+            thread.join(WAIT_SECONDS)
 
     outcome = confirm(witness, program, pause_seconds=0.05)
 

@@ -16,8 +16,9 @@ from typing import TypeVar
 
 import pykka
 import pytest
-from support.lockcheck.deadlocked import LEAVE_ALONE, WAIT_SECONDS_MAX, deadlocks, run_all
+from support.lockcheck.deadlocked import LEAVE_ALONE, deadlocks, run_all
 from support.lockcheck.lock_corpus import RECORD, hold, nest
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Kind, Lock, Order, Rung, RWLock, key, session, tree
 from licorne.lockcheck.checking.scheduling_points import witness_of
@@ -44,7 +45,7 @@ def held_by_the_checker() -> list[str]:
 
     def look() -> None:
         for name, lock in locks.items():
-            if lock.acquire(timeout=WAIT_SECONDS_MAX / 10):
+            if lock.acquire(timeout=WAIT_SECONDS / 10):
                 lock.release()
             else:
                 held.append(name)
@@ -122,7 +123,7 @@ def stuck(probe: Probe) -> None:
 
     def take(first: object, second: object) -> None:
         with first:  # type: ignore[attr-defined] # a lock
-            both.wait(WAIT_SECONDS_MAX)
+            both.wait(WAIT_SECONDS)
             with second:  # type: ignore[attr-defined] # likewise
                 pass
 
@@ -298,7 +299,7 @@ def test_a_key_that_cannot_be_shown_hides_nothing(tmp_path: Path) -> None:
 
         def take(first: int) -> None:
             with locks[first]:
-                both.wait(WAIT_SECONDS_MAX)
+                both.wait(WAIT_SECONDS)
                 with locks[1 - first]:
                     pass
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.programs import run_lockcheck, written
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.holding.interpreter import Interpreter, this_thread
@@ -17,7 +18,6 @@ from licorne.lockcheck.holding.interpreter import Interpreter, this_thread
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
 
-SECONDS_MAX = 60
 HEARD_ENDS = """
 import _thread, threading
 lock = threading.Lock()
@@ -68,7 +68,7 @@ def test_a_wait_with_a_limit_ends_where_the_clock_stands_still(monkeypatch: pyte
                         target=lambda held=held, took=took: took.append(held.acquire(timeout=0.05))
                     )
                     thread.start()
-                    thread.join(SECONDS_MAX)
+                    thread.join(WAIT_SECONDS)
                     assert took == [False]
 
 

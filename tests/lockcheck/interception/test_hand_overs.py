@@ -14,13 +14,12 @@ from typing import Final
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, Crossed
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Finding, Rung, session
 from licorne.lockcheck.prediction.predicted_findings import findings_of
 from licorne.lockcheck.sessions.recording import recording
 from licorne.lockcheck.traces.file import read_trace
-
-SECONDS_MAX = 10
 
 
 def nothing() -> None:
@@ -43,7 +42,7 @@ def run_all(*works: Callable[[], object]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(SECONDS_MAX)
+        thread.join(WAIT_SECONDS)
         assert not thread.is_alive()
 
 
@@ -84,7 +83,7 @@ def a_callback_after_the_end(locks: Crossed) -> None:
         task, over = pool.submit(locks.down), threading.Lock()
         over.acquire()
         pool.submit(over.release)
-        assert over.acquire(timeout=SECONDS_MAX)
+        assert over.acquire(timeout=WAIT_SECONDS)
         while task.running():
             time.sleep(0.001)
         task.add_done_callback(lambda _: locks.up())
@@ -200,7 +199,7 @@ def in_turn(*works: Callable[[], object]) -> None:
         turn.acquire()
 
     def work_in_turn(number: int) -> None:
-        assert turns[number].acquire(timeout=SECONDS_MAX)
+        assert turns[number].acquire(timeout=WAIT_SECONDS)
         works[number]()
         if number + 1 < len(turns):
             turns[number + 1].release()
@@ -225,7 +224,7 @@ def an_event_that_is_cleared(locks: Crossed) -> None:
 def an_event_within_a_limit(locks: Crossed) -> None:
     """The wait may end without it."""
     event = threading.Event()
-    in_turn(in_a_row(locks.down, event.set), in_a_row(partial(event.wait, SECONDS_MAX), locks.up))
+    in_turn(in_a_row(locks.down, event.set), in_a_row(partial(event.wait, WAIT_SECONDS), locks.up))
 
 
 def an_item_of_two(locks: Crossed) -> None:
@@ -258,7 +257,7 @@ def the_first_of_a_wait(locks: Crossed) -> None:
         first, second = pool.submit(nothing), pool.submit(locks.down)
         second.add_done_callback(lambda _: finished.release())
         concurrent.futures.wait([first, second], return_when=concurrent.futures.FIRST_COMPLETED)
-        assert finished.acquire(timeout=SECONDS_MAX)
+        assert finished.acquire(timeout=WAIT_SECONDS)
         locks.up()
 
 

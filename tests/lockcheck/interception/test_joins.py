@@ -10,7 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, run_all
+from support.lockcheck.deadlocked import checked, deadlocks, run_all
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Lock, unit
 from licorne.lockcheck.holding.chains import Execution, ExecutionWait
@@ -27,7 +28,7 @@ def joins_under_its_lock(lock: ExclusiveLock) -> list[str]:
 
     def wants_it() -> None:
         try:
-            held.wait(WAIT_SECONDS_MAX)
+            held.wait(WAIT_SECONDS)
             with lock:
                 pass
         except DeadlockError:
@@ -42,7 +43,7 @@ def joins_under_its_lock(lock: ExclusiveLock) -> list[str]:
             worker.join()
 
     gave_way += run_all(joiner=joins)
-    worker.join(WAIT_SECONDS_MAX)
+    worker.join(WAIT_SECONDS)
     assert not worker.is_alive()
     return gave_way
 
@@ -79,7 +80,7 @@ def test_threads_that_join_each_other_are_broken() -> None:
 
     def joins(name: str) -> None:
         threads[threading.current_thread().name] = threading.current_thread()
-        both.wait(WAIT_SECONDS_MAX)
+        both.wait(WAIT_SECONDS)
         threads[name].join()
 
     with checked() as opened:
@@ -94,7 +95,7 @@ def test_what_runs_as_another_unit_on_the_joined_thread_counts() -> None:
     lock, held = Lock("shared"), threading.Event()
 
     def wants_it() -> None:
-        held.wait(WAIT_SECONDS_MAX)
+        held.wait(WAIT_SECONDS)
         with unit("inner"), pytest.raises(DeadlockError), lock:
             pass
 
@@ -152,7 +153,7 @@ def test_a_future_awaited_under_the_lock_that_its_task_wants_is_broken(
         lock, held = Lock("shared"), threading.Event()
 
         def task() -> None:
-            held.wait(WAIT_SECONDS_MAX)
+            held.wait(WAIT_SECONDS)
             with lock:
                 pass
 
@@ -176,7 +177,7 @@ def test_a_pool_whose_workers_all_wait_for_tasks_that_nobody_runs_is_broken(work
         ready = threading.Barrier(workers)
 
         def task(pool: ThreadPoolExecutor) -> int:
-            ready.wait(WAIT_SECONDS_MAX)
+            ready.wait(WAIT_SECONDS)
             return pool.submit(int).result()
 
         with ThreadPoolExecutor(workers) as pool:
@@ -196,7 +197,7 @@ def test_tasks_that_wait_for_each_other_are_broken() -> None:
         known = threading.Event()
 
         def task(other: int) -> object:
-            known.wait(WAIT_SECONDS_MAX)
+            known.wait(WAIT_SECONDS)
             return futures[other].result()
 
         futures += [pool.submit(task, 1), pool.submit(task, 0)]
@@ -210,7 +211,7 @@ def test_tasks_that_wait_for_each_other_are_broken() -> None:
 def slow_task(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
     """Wait for a task that is queued behind one which takes its time, and holds a lock meanwhile."""
     go_on = threading.Event()
-    busy = pool.submit(go_on.wait, WAIT_SECONDS_MAX)
+    busy = pool.submit(go_on.wait, WAIT_SECONDS)
     with lock:
         queued = pool.submit(int)
         threading.Timer(0.06, go_on.set).start()
@@ -253,7 +254,7 @@ def for_a_while(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
 def cancelled(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
     """A task that was never run is cancelled while somebody waits for it."""
     go_on = threading.Event()
-    busy = pool.submit(go_on.wait, WAIT_SECONDS_MAX)
+    busy = pool.submit(go_on.wait, WAIT_SECONDS)
     queued = pool.submit(int)
     threading.Timer(0.06, queued.cancel).start()
     with lock, pytest.raises(concurrent.futures.CancelledError):
@@ -292,7 +293,7 @@ def test_a_wait_for_the_first_result_needs_nobody_once_there_is_one() -> None:
             promise.set_result(7)
 
             assert [] == wait.needs(execution_of_waiter)
-            waiter.join(WAIT_SECONDS_MAX)
+            waiter.join(WAIT_SECONDS)
     assert not deadlocks(opened)
 
 
@@ -303,7 +304,7 @@ def _take_and_release(lock: ExclusiveLock) -> None:
 
 def wait_of(name: str) -> tuple[ExecutionWait, Execution]:
     """Wait until a thread waits; return for what."""
-    limit = time.monotonic() + WAIT_SECONDS_MAX
+    limit = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < limit:
         for one in runtime.all_executions():
             if one.name == name and one.wait is not None:

@@ -10,9 +10,10 @@ from typing import Final
 import pykka
 import pytest
 from support.lockcheck import lock_corpus
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, found, run_all
+from support.lockcheck.deadlocked import found, run_all
 from support.lockcheck.lock_corpus import RECORD, hold
 from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Kind, Lock, LockOrderError, Order, Rung, session
 from licorne.lockcheck.checking.policy import FindingAction
@@ -30,7 +31,7 @@ def asks_and_gets(clerk: Ref) -> None:
 
 
 def asks_for_a_while(clerk: Ref) -> None:
-    clerk.ask("a word", timeout=WAIT_SECONDS_MAX)
+    clerk.ask("a word", timeout=WAIT_SECONDS)
 
 
 def calls_by_proxy(clerk: Ref) -> None:
@@ -234,7 +235,7 @@ def test_who_gets_the_last_answer_at_once_comes_after_all_that_the_actor_did(
 
     def gives_and_lingers(self: pykka.ThreadingFuture[object], value: object = None) -> None:
         gives(self, value)
-        assert value == "a word" or got.wait(WAIT_SECONDS_MAX)
+        assert value == "a word" or got.wait(WAIT_SECONDS)
 
     def takes_both() -> str:
         hold(desk, books)
@@ -267,7 +268,7 @@ def an_answer_comes_late(clerk: Ref, takes: Callable[[], None]) -> None:
 
     answer = clerk.ask(takes, block=False)
     threading.Thread(target=stop).start()
-    assert stopped.wait(WAIT_SECONDS_MAX)
+    assert stopped.wait(WAIT_SECONDS)
     answer.get()
 
 

@@ -13,17 +13,10 @@ from typing import Any, Final
 
 import pykka
 import pytest
-from support.lockcheck.deadlocked import (
-    LEAVE_ALONE,
-    WAIT_SECONDS_MAX,
-    checked,
-    deadlocks,
-    found,
-    run_all,
-    until,
-)
+from support.lockcheck.deadlocked import LEAVE_ALONE, checked, deadlocks, found, run_all, until
 from support.lockcheck.lock_corpus import hold
 from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
 from licorne.lockcheck.checking import waiting
@@ -130,7 +123,7 @@ def test_of_two_that_ask_each_other_at_the_same_time_one_gets_the_error() -> Non
     with checked() as opened, clerks(2) as (one, two):
 
         def meets(other: Ref) -> object:
-            both.wait(WAIT_SECONDS_MAX)
+            both.wait(WAIT_SECONDS)
             try:
                 return other.ask("a word")
             except DeadlockError:
@@ -158,7 +151,7 @@ def test_a_lock_and_an_ask_that_wait_for_each_other_are_broken(level: str) -> No
         with clerks() as (clerk,):
             with lock:
                 took = clerk.ask(takes, block=False)
-                assert begun.wait(WAIT_SECONDS_MAX)
+                assert begun.wait(WAIT_SECONDS)
                 with pytest.raises(DeadlockError):
                     clerk.ask("a word")
             assert "took it" == took.get()
@@ -191,7 +184,7 @@ def test_a_join_and_an_ask_that_wait_for_each_other_are_broken() -> None:
 
         thread = threading.Thread(target=asks_it, daemon=True)
         assert "joined" == clerk.ask(joins)
-        thread.join(WAIT_SECONDS_MAX)
+        thread.join(WAIT_SECONDS)
 
     assert 1 == len(gave_way)
     assert 1 == len(deadlocks(opened))
@@ -229,7 +222,7 @@ def test_who_has_an_answer_waits_for_nobody() -> None:
             door.rung = threading.Event()
             answer = clerk.ask("a word", block=False)
             clerk.tell(lambda: porter.ask("another"))
-            assert door.rung.wait(WAIT_SECONDS_MAX)
+            assert door.rung.wait(WAIT_SECONDS)
             return answer.get()
 
         assert "a word" == porter.ask(checks_late)
@@ -313,7 +306,7 @@ def test_a_stopped_actor_answers_as_ever() -> None:
     with checked() as opened:
         clerk = Clerk.start()
         go_on = threading.Event()
-        busy = clerk.ask(lambda: go_on.wait(WAIT_SECONDS_MAX), block=False)
+        busy = clerk.ask(lambda: go_on.wait(WAIT_SECONDS), block=False)
         stopped, left = clerk.stop(block=False), clerk.ask("too late", block=False)
         go_on.set()
 

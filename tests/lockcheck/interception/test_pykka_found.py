@@ -9,10 +9,11 @@ from typing import Any
 
 import pykka
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks
+from support.lockcheck.deadlocked import checked, deadlocks
 from support.lockcheck.pykka_clerks import Clerk
 from support.lockcheck.pytest_runs import run_module
 from support.programs import run_lockcheck, run_python, written
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, Lock
 from licorne.lockcheck.findings.exit_codes import CLEAN
@@ -145,7 +146,7 @@ def test_a_stopped_actor_is_dropped_although_references_stay() -> None:
             thread: Any = clerk.ask(threading.current_thread)
             assert "a word" == clerk.ask("a word", block=False).get()
             clerk.stop()
-            thread.join(WAIT_SECONDS_MAX)
+            thread.join(WAIT_SECONDS)
 
             assert clerk._actor_weakref() is None
     finally:
@@ -156,7 +157,7 @@ def test_a_stopped_actor_is_dropped_although_references_stay() -> None:
 def test_a_future_of_before_the_session_is_awaited_as_ever() -> None:
     """Nobody knows who is to answer it."""
     clerk, go_on = Clerk.start(), threading.Event()
-    future = clerk.ask(lambda: go_on.wait(WAIT_SECONDS_MAX), block=False)
+    future = clerk.ask(lambda: go_on.wait(WAIT_SECONDS), block=False)
     with checked() as opened, Lock("books"):
         go_on.set()
         assert future.get()
@@ -179,7 +180,7 @@ def test_a_recorded_answer_orders_what_follows(tmp_path: Path) -> None:
 
         future = clerk.ask(takes_both, block=False)
         clerk.tell(later.release)
-        assert later.acquire(timeout=WAIT_SECONDS_MAX)
+        assert later.acquire(timeout=WAIT_SECONDS)
         future.get()
         with desk, books:
             pass

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import CodeType
 
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
 from support.lockcheck.lock_corpus import RECORD
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Condition, Kind, LockOrderError, Rung, session
 from licorne.lockcheck.checking.wait_in_loop import what_follows
@@ -79,7 +79,7 @@ class Shelf:
 
     def for_a_while(self) -> int:
         with self.changed:
-            self.changed.wait(WAIT_SECONDS_MAX)
+            self.changed.wait(WAIT_SECONDS)
             return self.things.pop()
 
     def once(self) -> int:

@@ -9,11 +9,10 @@ from functools import partial
 
 import pytest
 from support.lockcheck.deadlocked import until
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.locks.rwlock import PlainRWLock
-
-WAIT_SECONDS_MAX = 10.0
 
 
 def take(lock: PlainRWLock, mode: str, seconds: float = -1.0) -> bool:
@@ -34,7 +33,7 @@ def started(work: Callable[[], object]) -> threading.Thread:
 def ended(*threads: threading.Thread) -> None:
     """Wait until threads have ended."""
     for thread in threads:
-        thread.join(WAIT_SECONDS_MAX)
+        thread.join(WAIT_SECONDS)
         assert not thread.is_alive()
 
 
@@ -56,8 +55,8 @@ def test_readers_share_and_writers_do_not() -> None:
 
     def read() -> None:
         with lock.read():
-            both_in.wait(WAIT_SECONDS_MAX)
-            leave.wait(WAIT_SECONDS_MAX)
+            both_in.wait(WAIT_SECONDS)
+            leave.wait(WAIT_SECONDS)
             order.append("reader")
 
     def write() -> None:
@@ -65,7 +64,7 @@ def test_readers_share_and_writers_do_not() -> None:
             order.append("writer")
 
     readers = [started(read), started(read)]
-    both_in.wait(WAIT_SECONDS_MAX)
+    both_in.wait(WAIT_SECONDS)
     writer = started(write)
     until(lambda: len(lock.queued()) == 1)
     leave.set()

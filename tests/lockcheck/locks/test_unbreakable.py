@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX, checked, deadlocks, heard, run_all
+from support.lockcheck.deadlocked import checked, deadlocks, heard, run_all
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Condition, Lock
 
@@ -23,7 +24,7 @@ def waits_for_a_change(
 
 def changes(condition: threading.Condition, other: threading.Lock, waiting: threading.Event) -> None:
     """Notify, and want the other lock."""
-    waiting.wait(WAIT_SECONDS_MAX)
+    waiting.wait(WAIT_SECONDS)
     with condition:
         condition.notify()
         with other:
@@ -53,11 +54,11 @@ def test_where_nobody_can_give_way_the_deadlock_is_only_reported() -> None:
 
         def takes_back(mine: int) -> None:
             locks[mine].acquire()
-            both.wait(WAIT_SECONDS_MAX)
+            both.wait(WAIT_SECONDS)
             Condition(locks[1 - mine])._acquire_restore(1)  # type: ignore[attr-defined] # as `wait` does
 
         def ends_it() -> None:
-            assert reported.wait(WAIT_SECONDS_MAX)
+            assert reported.wait(WAIT_SECONDS)
             locks[0].release()
             locks[1].release()
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from support.lockcheck.waiting_programs import (
-    SECONDS_MAX,
     all_results,
     each_result,
     end_of_a_pool,
@@ -26,6 +25,7 @@ from support.lockcheck.waiting_programs import (
     through_a_third,
     under,
 )
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Lock
 from licorne.lockcheck.prediction.predicted_findings import findings_of
@@ -64,7 +64,7 @@ def test_each_of_some_results_is_waited_for_from_the_beginning_on(tmp_path: Path
 def limited() -> None:
     """It ends by itself."""
     lock, done = Lock("lock"), threading.Event()
-    in_turn(under(lock, done.set), under(lock, lambda: done.wait(SECONDS_MAX)))
+    in_turn(under(lock, done.set), under(lock, lambda: done.wait(WAIT_SECONDS)))
 
 
 def looked_at() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from support.lockcheck.lock_reports import summary_of_a_cycle
 from support.proxy.browsing import chromium
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck.reports.page import BYTES_MAX, to_html
 from licorne.lockcheck.reports.page_graph import lines_of
 from licorne.lockcheck.sessions.summaries import Summary
 
 BROWSER = shutil.which("chromium")
-BROWSER_SECONDS_MAX = 60
 
 
 class Parts(HTMLParser):
@@ -117,7 +117,7 @@ def shown(address: str, folder: Path) -> str:
         ],
         capture_output=True,
         text=True,
-        timeout=BROWSER_SECONDS_MAX,
+        timeout=WAIT_SECONDS,
         check=True,
     )
     return ran.stdout

@@ -6,9 +6,10 @@ import threading
 from asyncio import CancelledError
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
+from support.proxy.listening import Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ask_request, keys, release_request
 from support.proxy.running_scheduler import begin
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 

@@ -8,7 +8,7 @@ from functools import partial
 from queue import SimpleQueue
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
+from support.proxy.listening import Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import (
     ONE,
     TWO,
@@ -22,6 +22,7 @@ from support.proxy.manager_requests import (
     release_request,
 )
 from support.proxy.running_scheduler import begin, threads_of_ours
+from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.scheduler.scheduler import EngineName

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
+from support.proxy.listening import Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import (
     application_request,
     ask_request,
@@ -18,6 +18,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.running_scheduler import begin, in_threads, running
 from support.proxy.threads_stress import node_end
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener
+from support.proxy.listening import Gate, Listener
 from support.proxy.manager_requests import TWO, application_request, ask_request, keys
 from support.proxy.running_scheduler import begin, placed_in
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 from licorne.actors.services import rm_link

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
+from support.proxy.listening import Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ask_request, keys, node_request
 from support.proxy.running_scheduler import begin, running
+from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, Scheduler
 from licorne.actors.engines import partition_actor

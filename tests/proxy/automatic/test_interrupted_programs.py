@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener
+from support.proxy.listening import Gate, Listener, PredicateListener
 from support.proxy.manager_requests import TWO, ask_request, configuration_request
 from support.proxy.running_scheduler import begin
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 

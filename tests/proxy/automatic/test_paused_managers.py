@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener, PredicateListener, once
+from support.proxy.listening import Gate, Listener, PredicateListener, once
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
 from support.proxy.running_scheduler import begin, in_threads, placed_in, threads_of_ours
+from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, Scheduler
 from licorne.model.values.manager_state import ManagerState

@@ -6,8 +6,8 @@ import threading
 from functools import partial
 
 from support.proxy.knowing_manager import KnowingManager, a_node, an_allocation, an_application
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.running_scheduler import in_threads, placed_in
+from support.waiting import WAIT_SECONDS
 
 from licorne import Recovery, Scheduler
 from licorne.proxy.client.recovery_states import RecoveryState

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener
+from support.proxy.listening import Gate, Listener
 from support.proxy.manager_requests import (
     BROKEN,
     ONE,
@@ -21,6 +21,7 @@ from support.proxy.manager_requests import (
     placeholder_request,
 )
 from support.proxy.running_scheduler import actors_of, begin, in_threads, placed_in, running, threads_of_ours
+from support.waiting import WAIT_SECONDS
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si

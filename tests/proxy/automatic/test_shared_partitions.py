@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Listener, PredicateListener
+from support.proxy.listening import Listener, PredicateListener
 from support.proxy.manager_requests import (
     application_request,
     ask_request,
@@ -19,6 +19,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.running_scheduler import in_threads, running
 from support.proxy.threads_stress import application_end, node_end, switching_every
+from support.waiting import WAIT_SECONDS
 
 from licorne import LicorneError, Scheduler
 from licorne.actors.locks.guarded_partition import GuardedPartition

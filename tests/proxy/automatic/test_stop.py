@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Gate, Listener
+from support.proxy.listening import Gate, Listener
 from support.proxy.manager_requests import (
     ONE,
     TWO,
@@ -20,6 +20,7 @@ from support.proxy.manager_requests import (
     node_request,
 )
 from support.proxy.running_scheduler import begin, placed_in
+from support.waiting import WAIT_SECONDS
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.model.values.messages import ApplicationSubmission

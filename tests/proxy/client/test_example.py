@@ -10,9 +10,9 @@ import threading
 from pathlib import Path
 
 from support.proxy.processes import serving, start_server
+from support.waiting import WAIT_SECONDS
 
 ROOT = Path(__file__).parents[3]
-SECONDS = 20
 
 
 class Program:
@@ -37,14 +37,14 @@ class Program:
     def end(self) -> int:
         """Press Ctrl-C, and return the exit status."""
         self.process.send_signal(signal.SIGINT)
-        status = self.process.wait(SECONDS)
+        status = self.process.wait(WAIT_SECONDS)
         self._reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
         return status
 
     def next(self, count: int) -> list[str]:
-        return [self._lines.get(timeout=SECONDS) for _ in range(count)]
+        return [self._lines.get(timeout=WAIT_SECONDS) for _ in range(count)]
 
 
 def test_it_places_its_tasks_and_recovers_them_on_a_new_server() -> None:

@@ -17,7 +17,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.processes import serving, start_server
 from support.proxy.served import served
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import CallbackFailure, ConnectionLostError, RemoteScheduler, RequestError, Scheduler
 from licorne.proxy.client.callbacks import WAITING_MAX

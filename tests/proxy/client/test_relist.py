@@ -10,9 +10,8 @@ from typing import Any, Final, cast
 
 import pytest
 from support.proxy.knowing_manager import CONFIGURATION, KnowingManager, a_node, an_allocation, an_application
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.noting_scheduler import Noting, begun, schedulable
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, Recovery, RequestError, Scheduler
 from licorne.proxy.client.recovery import OnRejection

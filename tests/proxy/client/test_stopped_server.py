@@ -13,7 +13,7 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, node_request
 from support.proxy.processes import ServerProcess, serving
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError, NotSentError, RemoteScheduler
 from licorne.proxy.si import si_pb2 as si

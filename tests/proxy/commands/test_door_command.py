@@ -13,7 +13,7 @@ from support.proxy.command_runs import run
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
 from support.proxy.processes import children, start_server
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import RemoteScheduler
 

@@ -11,7 +11,7 @@ from loguru import logger
 from support.proxy.command_runs import run
 from support.proxy.listening import Listener
 from support.proxy.processes import serving
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import RemoteScheduler
 from licorne.actors.services.log import Log

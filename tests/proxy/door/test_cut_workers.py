@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.door.cluster_round import SECONDS, Round
 from support.proxy.cutting_proxy import BOTH_WAYS, TO_CLIENT, TO_SERVER
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.door.places import LinkState

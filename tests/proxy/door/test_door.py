@@ -19,7 +19,7 @@ from support.proxy.manager_requests import (
     older_ask_request,
     release_request,
 )
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.model.build_kind import is_compiled

@@ -14,7 +14,7 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 from support.proxy.processes import ServerProcess, children, start_server
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError, RemoteScheduler
 from licorne.model.queues.use_order import KeptUse

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from support.door.fake_sessions import FakeSession, LinkBench
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import (
     ONE,
     application_request,
@@ -18,7 +17,7 @@ from support.proxy.manager_requests import (
     placeholder_request,
     release_request,
 )
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.model.values.allocation import REQUIRED_NODE_TAG
 from licorne.proxy.door.link import PartitionLink

@@ -14,7 +14,7 @@ from support.door.cluster_layout import run_by
 from support.door.cluster_program import books_of
 from support.door.cluster_round import SECONDS, ClusterProcess, end
 from support.proxy.processes import ServerProcess, start_server
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError, RemoteScheduler
 

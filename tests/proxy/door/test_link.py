@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from support.door.fake_sessions import FakeSession, LinkBench
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import (
     ONE,
     application_request,
@@ -16,7 +15,7 @@ from support.proxy.manager_requests import (
     node_request,
     release_request,
 )
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.proxy.door.link import PartitionLink
 from licorne.proxy.door.places import LinkState

@@ -9,9 +9,9 @@ from typing import final
 
 import pytest
 from support.door.thread_workers import ThreadWorkers
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, configuration_request
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import RequestError
 from licorne.model.errors import LicorneError

@@ -17,9 +17,8 @@ from support.door.cluster_layout import applications, configuration, nodes
 from support.door.cluster_round import SECONDS, Round
 from support.door.fake_sessions import LinkBench
 from support.door.watched_workers import WatchedWorkers
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import ResourceManager
 from licorne.model.build_kind import is_compiled

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.proxy.processes import serving
 from support.proxy.rest_scenario import rest_scenario
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError
 from licorne.proxy.dumps.periodic import DUMPS_KEPT, PeriodicDumps

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.rest_scenario import RECORDED, rest_scenario
+from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.actors.services.log import Log

@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 
 import httpx
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import ask_request
 from support.proxy.running_scheduler import begin, running
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.rest.running import RestServer
 

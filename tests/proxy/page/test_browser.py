@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from support.proxy.browsing import SCREENSHOTS, Visit, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, fill, node, serving_page, submit
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.proxy.page.feed import LiveFeed

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from support.proxy.browsing import Visit, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import fill, serving, serving_page
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import Scheduler, rest_app
 

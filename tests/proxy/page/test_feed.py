@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, node_request
-from support.proxy.waiting import on_a_loop
+from support.waiting import WAIT_SECONDS, on_a_loop
 
 from licorne import Scheduler
 from licorne.proxy.page import feed as feed_module

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, node, submit
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.model.explanation import Explanation

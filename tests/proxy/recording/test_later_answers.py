@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import pytest
 from support.proxy.deferring import DeferringListener
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import (
     ONE,
     application_request,
@@ -20,6 +19,7 @@ from support.proxy.manager_requests import (
 from support.proxy.recorded_traffic import Hearing, LaterHearing, callbacks_in, recorded_lines, replayed
 from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
+from support.waiting import WAIT_SECONDS
 
 from licorne import LicorneError, Recording, Scheduler
 from licorne.model.values.predicate_questions import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer

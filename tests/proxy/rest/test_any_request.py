@@ -21,12 +21,12 @@ from schemathesis.checks import load_all_checks
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from support.proxy.described import described, operations, undescribed
 from support.proxy.rest_scenario import rest_scenario
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.rest import pacing
 from licorne.proxy.rest.running import RestServer
 
 EXAMPLES: Final = 8
-WAIT_SECONDS: Final = 20
 KNOWN: Final = {
     "partition": ["default", "[rm]default"],
     "queue": ["root", "root.a", "ROOT.b.static", "root.b"],

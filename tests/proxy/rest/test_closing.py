@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.proxy.waiting import on_a_loop
+from support.waiting import on_a_loop
 
 from licorne.proxy.rest.closing import ClosingTransport, ConnectionTimes
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from loguru import logger
 from support.proxy.certificates import Certificates
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.rest_servers import connected, received, rest, sent
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.rest.closing import ConnectionTimes
 from licorne.proxy.rest.limits import LimitsSettings

@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 from support.proxy.processes import serving
 from support.proxy.running_scheduler import running
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer

@@ -15,7 +15,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE
 from support.proxy.page_cluster import GIB, ask, fetch, fill, submit
 from support.proxy.rest_scenario import rest_scenario
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import Scheduler
 from licorne.proxy.rest.running import RestServer

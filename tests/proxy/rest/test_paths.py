@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import (
     ONE,
     TWO,
@@ -20,6 +19,7 @@ from support.proxy.manager_requests import (
     node_request,
 )
 from support.proxy.rest_clients import Reader, reader
+from support.waiting import WAIT_SECONDS
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.reader import CONFIGURATION_BYTES_MAX, DEFAULT_CONFIGURATION

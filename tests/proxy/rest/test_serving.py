@@ -25,7 +25,7 @@ from support.proxy.listening import Listener
 from support.proxy.processes import serving, start_server
 from support.proxy.rest_clients import reader
 from support.proxy.running_scheduler import begin, running
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer, RestSettings

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.scheduler.stopping import Stopping
-
-SECONDS_MAX = 10
 
 
 @pytest.mark.parametrize("on_thread", [True, False])
@@ -36,17 +35,17 @@ def test_no_lock_is_held_while_it_ends(*, on_thread: bool) -> None:
 
     def halt() -> None:
         begun.set()
-        assert go_on.wait(SECONDS_MAX)
+        assert go_on.wait(WAIT_SECONDS)
 
     stopping = Stopping(halt, lambda: None, on_thread=on_thread)
     first = threading.Thread(target=stopping.wait, kwargs={"inside_callback": False})
     first.start()
-    assert begun.wait(SECONDS_MAX)
-    assert stopping._lock.acquire(timeout=SECONDS_MAX)
+    assert begun.wait(WAIT_SECONDS)
+    assert stopping._lock.acquire(timeout=WAIT_SECONDS)
     stopping._lock.release()
     other = threading.Thread(target=stopping.wait, kwargs={"inside_callback": False})
     other.start()
     go_on.set()
     for thread in (first, other):
-        thread.join(SECONDS_MAX)
+        thread.join(WAIT_SECONDS)
         assert not thread.is_alive()

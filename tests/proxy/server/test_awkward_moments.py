@@ -10,7 +10,6 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.message import Message
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ask_request, node_request
 from support.proxy.served import (
     Call,
@@ -22,8 +21,8 @@ from support.proxy.served import (
     registration,
     served,
 )
-from support.proxy.waiting import wait_until
 from support.proxy.wire_client import refusal_of
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.actors.services.rm_link import BACKLOG_MAX
 from licorne.proxy.si import licorne_v1_pb2 as v1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from support.proxy.waiting import on_a_loop, wait_until
+from support.waiting import on_a_loop, wait_until
 
 from licorne.proxy.server.buffers import Inbox, Outgoing
 

@@ -14,8 +14,8 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, configuration_request
 from support.proxy.processes import serving
-from support.proxy.waiting import wait_until
 from support.proxy.wire_client import WireClient
+from support.waiting import wait_until
 
 from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.model.configuration.extra import LogLevel

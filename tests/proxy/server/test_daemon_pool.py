@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from support.programs import run_python
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.proxy.server.core import DaemonPool
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, node_request
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import RemoteScheduler
 from licorne.proxy.events import delivery

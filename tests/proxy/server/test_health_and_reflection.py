@@ -14,9 +14,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import BROKEN, ONE
 from support.proxy.wire_client import WireClient, refusal_of
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 from licorne.proxy.server.access import AccessRules

@@ -13,7 +13,6 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 from support.proxy.cutting_proxy import CuttingProxy
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import application_request, ask_request, node_request
 from support.proxy.served import (
     OPEN,
@@ -25,8 +24,8 @@ from support.proxy.served import (
     registration,
     served,
 )
-from support.proxy.waiting import wait_until
 from support.proxy.wire_client import refusal_of
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.actors.services.rm_link import BACKLOG_MAX
 from licorne.proxy.server.buffers import Outgoing

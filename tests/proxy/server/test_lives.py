@@ -9,9 +9,9 @@ import grpc
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request
-from support.proxy.waiting import wait_until
 from support.proxy.wire_client import WireClient, refusal_of
 from support.proxy.wire_streams import WireStream, WireStreams
+from support.waiting import wait_until
 
 from licorne import RemoteScheduler, RequestError
 from licorne.model.values.manager_state import ManagerState

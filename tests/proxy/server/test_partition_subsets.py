@@ -17,7 +17,7 @@ from support.proxy.manager_requests import (
     configuration_request,
     node_request,
 )
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.model.configuration.checksum import checksum

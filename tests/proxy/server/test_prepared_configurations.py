@@ -28,7 +28,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.processes import serving
 from support.proxy.running_scheduler import begin, refused, running
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import ConnectionLostError, RemoteScheduler, Scheduler
 from licorne.model.configuration.reader import load

@@ -10,6 +10,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
 from support.proxy.wire_client import WireClient
 from support.proxy.wire_streams import WireStreams
+from support.waiting import WAIT_SECONDS
 
 from licorne import LicorneError, RemoteScheduler
 from licorne.proxy.si import licorne_v1_pb2 as v1
@@ -17,8 +18,6 @@ from licorne.proxy.si import si_pb2 as si
 
 if TYPE_CHECKING:
     from .conftest import Served
-
-SECONDS = 20
 
 
 class Picky(Listener):
@@ -60,7 +59,9 @@ def test_the_reason_of_a_refusal_is_explained(served: Served) -> None:
         scheduler.update_node(node_request("n2"))
         scheduler.update_application(application_request("app"))
         scheduler.update_allocation(ask_request("task"))
-        assert picky.hears(lambda: picky.asked > 0 and "n2 is even" in str(scheduler.explain("app")), SECONDS)
+        assert picky.hears(
+            lambda: picky.asked > 0 and "n2 is even" in str(scheduler.explain("app")), WAIT_SECONDS
+        )
 
 
 class Silent(Listener):
@@ -71,7 +72,7 @@ class Silent(Listener):
         self.go_on = threading.Event()
 
     def predicates(self, args: si.PredicatesArgs) -> None:  # noqa: ARG002 - whatever is asked
-        self.go_on.wait(SECONDS)
+        self.go_on.wait(WAIT_SECONDS)
 
 
 def test_an_rm_that_does_not_answer_holds_up_nobody_else(served: Served) -> None:
@@ -90,7 +91,9 @@ def test_an_rm_that_does_not_answer_holds_up_nobody_else(served: Served) -> None
         second.update_allocation(asks)
         other.wait_for("placed task")
 
-        told = silent.hears(lambda: "gave no answer" in str(scheduler.explain("app", rm_id="rm")), SECONDS)
+        told = silent.hears(
+            lambda: "gave no answer" in str(scheduler.explain("app", rm_id="rm")), WAIT_SECONDS
+        )
         silent.go_on.set()
         assert told
         silent.wait_for("placed task")

@@ -10,6 +10,7 @@ import pytest
 from support.proxy.cutting_proxy import CuttingProxy
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
+from support.waiting import WAIT_SECONDS
 
 from licorne import RemoteScheduler
 from licorne.proxy.client import callbacks
@@ -20,8 +21,6 @@ from licorne.proxy.si.api import StateDumpPlugin
 
 if TYPE_CHECKING:
     from .conftest import Served
-
-SECONDS = 20
 
 
 class Diagnosed(Listener):
@@ -79,7 +78,7 @@ def test_a_manager_that_is_slow_holds_up_nobody(
     go_on, ended = threading.Event(), threading.Event()
 
     def waits() -> str:
-        go_on.wait(SECONDS)
+        go_on.wait(WAIT_SECONDS)
         ended.set()
         return "{}"
 
@@ -93,7 +92,7 @@ def test_a_manager_that_is_slow_holds_up_nobody(
         scheduler.update_application(application_request("app"))
         scheduler.update_allocation(ask_request("task"))
         slow.wait_for("placed task")
-        monkeypatch.setattr(later_answers, "ANSWER_SECONDS", SECONDS)
+        monkeypatch.setattr(later_answers, "ANSWER_SECONDS", WAIT_SECONDS)
         assert diagnostics(served) == {"Error": "RM 'rm' still works on an earlier state dump"}
         assert not ended.is_set()
         go_on.set()
@@ -103,14 +102,14 @@ def test_a_lost_connection_is_an_answer(
     serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, while the RM still works."""
-    monkeypatch.setattr(later_answers, "ANSWER_SECONDS", 10 * SECONDS)
+    monkeypatch.setattr(later_answers, "ANSWER_SECONDS", 10 * WAIT_SECONDS)
     served = serve()
     go_on = threading.Event()
     with CuttingProxy(int(served.address.rpartition(":")[2])) as proxy:
 
         def loses() -> str:
             proxy.cut()
-            go_on.wait(SECONDS)
+            go_on.wait(WAIT_SECONDS)
             return "{}"
 
         with RemoteScheduler(proxy.address) as scheduler:

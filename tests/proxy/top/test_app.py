@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import JSONResponse
 from support.proxy.document_server import DocumentServer
 from support.proxy.top_pilot import in_terminal
-from support.proxy.waiting import on_a_loop
+from support.waiting import on_a_loop
 
 from licorne.proxy.top.screen_state import ScreenState
 from licorne.proxy.top.views import View

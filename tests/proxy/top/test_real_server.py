@@ -10,7 +10,7 @@ from support.proxy.page_cluster import GIB, ask, node, serving, submit
 from support.proxy.processes import start_server
 from support.proxy.rest_scenario import rest_scenario
 from support.proxy.top_pilot import in_terminal
-from support.proxy.waiting import on_a_loop
+from support.waiting import on_a_loop
 
 from licorne import Scheduler, rest_app
 from licorne.proxy.rest.running import RestServer

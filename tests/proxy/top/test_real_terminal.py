@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 from support.proxy.document_server import DocumentServer
-
-PATIENCE_SECONDS = 60
+from support.waiting import WAIT_SECONDS
 
 
 def test_keys_that_are_typed_at_once_are_the_filter_and_errors_have_their_file(tmp_path: Path) -> None:
@@ -40,7 +39,7 @@ def test_keys_that_are_typed_at_once_are_the_filter_and_errors_have_their_file(t
 
 def _drawn_until(terminal: int, wanted: bytes, program: subprocess.Popen[bytes]) -> bytes:
     drawn = b""
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + WAIT_SECONDS
     while wanted not in drawn and program.poll() is None and time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:
             drawn += os.read(terminal, 65_536)

@@ -16,7 +16,7 @@ from typing import Any, Final, final
 from support.door.cluster_layout import RM_ID, beyond_maximum, configuration, run_by, tasks
 from support.door.cluster_program import books_of
 from support.door.watched_workers import WatchedWorkers
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import LicorneError
 from licorne.proxy.door.door import Door

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, cast, final
 
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
+from support.waiting import WAIT_SECONDS
 
 from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.model.values.documents import Document

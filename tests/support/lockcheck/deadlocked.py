@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from support.waiting import WAIT_SECONDS
+
 from licorne.lockcheck import DeadlockError, Finding, Kind, Rung, session
 from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.sessions.session import Session
 
-__all__ = ["LEAVE_ALONE", "WAIT_SECONDS_MAX", "checked", "deadlocks", "found", "heard", "run_all", "until"]
+__all__ = ["LEAVE_ALONE", "checked", "deadlocks", "found", "heard", "run_all", "until"]
 
-WAIT_SECONDS_MAX: Final = 20.0
 LEAVE_ALONE: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
 
@@ -40,7 +41,7 @@ def found(opened: Session, *rungs: Rung) -> list[tuple[Rung, Kind]]:
 
 def until(reached: Callable[[], bool]) -> None:
     """Wait until other threads have got somewhere."""
-    limit = time.monotonic() + WAIT_SECONDS_MAX
+    limit = time.monotonic() + WAIT_SECONDS
     while not reached():
         assert time.monotonic() < limit
         time.sleep(0)
@@ -80,6 +81,6 @@ def run_all(**works: Callable[[], object]) -> list[str]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(WAIT_SECONDS_MAX)
+        thread.join(WAIT_SECONDS)
         assert not thread.is_alive(), f"{thread.name} never ends"
     return gave_way

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pykka
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
+from support.waiting import WAIT_SECONDS
 
 __all__ = ["Clerk", "Ref", "clerks"]
 
@@ -43,4 +43,4 @@ def clerks(number: int = 1) -> Iterator[Sequence[Ref]]:
         yield refs
     finally:
         for ref in refs:
-            ref.stop(timeout=WAIT_SECONDS_MAX)
+            ref.stop(timeout=WAIT_SECONDS)

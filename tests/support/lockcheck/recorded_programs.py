@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from support.lockcheck.deadlocked import WAIT_SECONDS_MAX
 from support.lockcheck.lock_oracle import in_order
 from support.lockcheck.lock_programs import Act, Program, Take
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import DeadlockError, RWLock
 from licorne.lockcheck.findings.evidence import RWPolicy
@@ -85,13 +85,13 @@ class RunningProgram:
         for thread in self._threads.values():
             thread.start()
         for thread in self._threads.values():
-            thread.join(WAIT_SECONDS_MAX)
+            thread.join(WAIT_SECONDS)
             assert not thread.is_alive(), f"{thread.name} never ends"
 
     def _work(self, number: int) -> None:
         before = self._before[number]
         if self._one_by_one and before is not None:
-            assert self._over[before].acquire(timeout=WAIT_SECONDS_MAX)
+            assert self._over[before].acquire(timeout=WAIT_SECONDS)
         with suppress(DeadlockError):
             for part in self._program.threads[number]:
                 self._act((part,) if isinstance(part, int) else part)

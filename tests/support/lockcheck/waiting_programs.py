@@ -12,13 +12,13 @@ from contextlib import suppress
 
 from support.lockcheck.deadlocked import until
 from support.lockcheck.pykka_clerks import clerks
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Condition, DeadlockError, Lock
 from licorne.lockcheck.holding.runtime import runtime
 from licorne.lockcheck.locks.exclusive import ExclusiveLock
 
 __all__ = [
-    "SECONDS_MAX",
     "all_results",
     "answer",
     "each_result",
@@ -35,8 +35,6 @@ __all__ = [
     "under",
 ]
 
-SECONDS_MAX = 10
-
 
 def in_turn(first: Callable[[], object], second: Callable[[], object]) -> None:
     """Run two in threads, the second one when the first is over, without anything that is recorded."""
@@ -52,7 +50,7 @@ def in_turn(first: Callable[[], object], second: Callable[[], object]) -> None:
 
     def run_second() -> None:
         if runtime.steering is None:
-            assert over.acquire(timeout=SECONDS_MAX)
+            assert over.acquire(timeout=WAIT_SECONDS)
         with suppress(DeadlockError):
             second()
 
@@ -65,7 +63,7 @@ def run_both(*works: Callable[[], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(SECONDS_MAX)
+        thread.join(WAIT_SECONDS)
         assert not thread.is_alive()
 
 
@@ -103,7 +101,7 @@ def of_a_task(awaits: Callable[[ThreadPoolExecutor, Future[None]], Callable[[], 
     with ThreadPoolExecutor(2) as pool:
         future = pool.submit(task)
         if runtime.steering is None:
-            assert over.acquire(timeout=SECONDS_MAX)
+            assert over.acquire(timeout=WAIT_SECONDS)
         with suppress(DeadlockError):
             under(lock, awaits(pool, future))()
 
@@ -129,7 +127,7 @@ def all_results() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         futures: list[Future[object]] = [pool.submit(object), pool.submit(task)]
-        assert over.acquire(timeout=SECONDS_MAX)
+        assert over.acquire(timeout=WAIT_SECONDS)
         under(lock, lambda: concurrent.futures.wait(futures))()
 
 
@@ -141,7 +139,7 @@ def each_result() -> None:
     with ThreadPoolExecutor(1) as pool:
         futures: list[Future[object]] = [pool.submit(under(lock, int)), pool.submit(over.release)]
         if runtime.steering is None:
-            assert over.acquire(timeout=SECONDS_MAX)
+            assert over.acquire(timeout=WAIT_SECONDS)
         with suppress(DeadlockError):
             under(lock, lambda: list(concurrent.futures.as_completed(futures)))()
 
@@ -203,14 +201,14 @@ def notification() -> None:
     def notify() -> None:
         with suppress(DeadlockError):
             under(lock, passed.release)()
-        assert waits.acquire(timeout=SECONDS_MAX)
+        assert waits.acquire(timeout=WAIT_SECONDS)
         with changed:
             ready.append(1)
             changed.notify()
 
     def wait_for_it() -> None:
         if runtime.steering is None:
-            assert passed.acquire(timeout=SECONDS_MAX)
+            assert passed.acquire(timeout=WAIT_SECONDS)
         with suppress(DeadlockError), lock, changed:
             waits.release()
             while not ready:

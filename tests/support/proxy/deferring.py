@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
+from support.waiting import WAIT_SECONDS
 
 from licorne.model.values.predicate_questions import PredicateQuestion, PreemptionQuestion
 from licorne.proxy.scheduler.managers.callback_failures import text_of

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import httpx
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import ResourceManager, Scheduler
 from licorne.model.configuration.extra import ExtraConfig

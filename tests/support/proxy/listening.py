@@ -6,13 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from support.waiting import WAIT_SECONDS
+
 from licorne import ResourceManager
 from licorne.proxy.si import si_pb2 as si
 
-__all__ = ["WAIT_SECONDS", "Gate", "Listener", "MeetingPredicateListener", "PredicateListener", "once"]
-
-WAIT_SECONDS: Final = 10
-"""How long a test waits for what is to happen; nothing that works comes near it."""
+__all__ = ["Gate", "Listener", "MeetingPredicateListener", "PredicateListener", "once"]
 
 
 _MOMENT_SECONDS: Final = 0.002

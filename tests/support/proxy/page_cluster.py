@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import ASGIApp
-from support.proxy.listening import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.rest.application import rest_app

@@ -21,7 +21,7 @@ from typing import Final
 from playwright.sync_api import CDPSession, Page
 from support.proxy.browsing import chromium
 from support.proxy.page_cluster import GIB, QUEUES, ask, node, serving_page, submit
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import ResourceManager, Scheduler
 from licorne.proxy.si import si_pb2 as si

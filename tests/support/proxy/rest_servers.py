@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.running_scheduler import running
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.rest.running import RestServer, RestSettings
 

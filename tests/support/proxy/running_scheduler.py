@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, TWO, application_request, node_request
+from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, Scheduler
 from licorne.actors.engines.engine import ActorsEngine

@@ -11,9 +11,8 @@ from operator import le
 from typing import Any, Final, Self
 
 import grpc
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import Scheduler
 from licorne.proxy.server.running import ServerThread

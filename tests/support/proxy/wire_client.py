@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final, final
 
 import grpc
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.si import licorne_v1_pb2 as v1
 from licorne.proxy.si import si_pb2 as si
 
-from .listening import WAIT_SECONDS
 from .manager_requests import ONE
 
 __all__ = ["WireClient", "refusal_of"]

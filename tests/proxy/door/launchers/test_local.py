@@ -16,8 +16,8 @@ from typing import Final
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
-from support.proxy.waiting import wait_until
 from support.proxy.worker_processes import is_alive
+from support.waiting import wait_until
 
 from licorne import LicorneError, RemoteScheduler
 from licorne.proxy.door.launchers.local import LocalLauncher

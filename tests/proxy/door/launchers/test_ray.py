@@ -15,8 +15,8 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import TWO
 from support.proxy.ray_cluster import RayCluster, children_of, ray_cluster
-from support.proxy.waiting import wait_until
 from support.proxy.worker_processes import is_alive, pid_listening_at, public_workers
+from support.waiting import wait_until
 
 from licorne import LicorneError, RemoteScheduler
 from licorne.proxy.door.launchers.ray import RayLauncher

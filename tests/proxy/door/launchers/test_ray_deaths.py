@@ -12,8 +12,8 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from support.proxy.ray_cluster import RayCluster, ray_cluster
-from support.proxy.waiting import wait_until
 from support.proxy.worker_processes import pid_listening_at
+from support.waiting import wait_until
 
 from licorne import LicorneError
 from licorne.proxy.door.door import Door

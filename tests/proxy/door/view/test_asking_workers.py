@@ -15,9 +15,9 @@ import httpx
 import pytest
 from support.proxy.certificates import Certificates
 from support.proxy.door_views import StandingDoor, filled, place_at, viewed
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import TWO
 from support.proxy.processes import serving
+from support.waiting import WAIT_SECONDS
 
 from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.proxy.door.view.application import OWN_PATHS, DoorRest, door_operations

@@ -10,9 +10,8 @@ from typing import Any
 import httpx
 import pytest
 from support.proxy.door_views import LiveWorkers, viewed
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import node_request
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.proxy.door.places import LinkState
 from licorne.proxy.door.view.application import DoorRest

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 from support.proxy.door_views import Both, StandingDoor, place_at, viewed
-from support.proxy.listening import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 from licorne.proxy.door.places import LinkState

@@ -22,7 +22,7 @@ from support.kubernetes.webhooks import (
     registration,
     trusting,
 )
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.actors.services.log import Log
 from licorne.model.errors import LicorneError

@@ -13,7 +13,7 @@ import pytest
 from support.kubernetes.stub_clients import PODS, a_pod, client_of, credentials_of
 from support.kubernetes.stub_server import StubApiServer
 from support.proxy.certificates import Certificates
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.proxy.kubernetes.client.api_client import ApiClient, backoff_seconds
 from licorne.proxy.kubernetes.client.credentials import Credentials

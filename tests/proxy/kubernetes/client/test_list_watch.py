@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from support.kubernetes.stub_clients import PODS, a_pod
 from support.kubernetes.stub_server import StubApiServer
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.proxy.kubernetes.client.api_client import ApiClient
 from licorne.proxy.kubernetes.client.errors import ApiUnreachable

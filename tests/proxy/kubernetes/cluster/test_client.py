@@ -11,7 +11,7 @@ import pytest
 from support.kubernetes.api import Api
 from support.kubernetes.cluster import Cluster
 from support.kubernetes.manifests import pod
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
 from licorne.proxy.kubernetes.client.api_client import ApiClient

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 from support.kubernetes.stub_clients import PODS, a_pod, client_of
 from support.kubernetes.stub_server import StubApiServer
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
 from licorne.proxy.kubernetes.running import service as module
 from licorne.proxy.kubernetes.running.service import ROLE_LABEL, OwnPod, PodRole
-
-SECONDS = 10
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def labels_of(stub: StubApiServer) -> object:
 def wait_for(pod: OwnPod) -> bool:
     """Wait until the label is written; return whether it is."""
     pause = threading.Event()
-    return any(pod.is_marked or pause.wait(0.01) for _ in range(SECONDS * 100))
+    return any(pod.is_marked or pause.wait(0.01) for _ in range(WAIT_SECONDS * 100))
 
 
 def test_a_process_begins_by_taking_the_label_of_an_earlier_one_back(

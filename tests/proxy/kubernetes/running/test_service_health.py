@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 from support.kubernetes.stub_clients import PODS, a_pod, client_of
 from support.kubernetes.stub_server import StubApiServer
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 from licorne.proxy.kubernetes.running import service as module
@@ -16,7 +17,6 @@ from licorne.proxy.kubernetes.running.coordinator import Coordinator, PodSchedul
 from licorne.proxy.kubernetes.running.leader_election import LeaderElection
 from licorne.proxy.kubernetes.running.service import PodService
 
-SECONDS = 10
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
@@ -45,7 +45,7 @@ def start(stub: StubApiServer) -> Iterator[Callable[..., PodService]]:
 def becomes(condition: Callable[[], bool]) -> bool:
     """Wait until a condition is true; return whether it is."""
     pause = threading.Event()
-    return any(condition() or pause.wait(0.02) for _ in range(SECONDS * 50))
+    return any(condition() or pause.wait(0.02) for _ in range(WAIT_SECONDS * 50))
 
 
 def test_a_process_that_schedules_is_ready_and_works(start: Callable[..., PodService]) -> None:
@@ -97,7 +97,7 @@ def test_a_process_that_hangs_is_stuck(
     """Its one thread carries nothing out."""
     goes_on = threading.Event()
     monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.1)
-    monkeypatch.setattr(Coordinator, "flush", lambda _: goes_on.wait(SECONDS))
+    monkeypatch.setattr(Coordinator, "flush", lambda _: goes_on.wait(WAIT_SECONDS))
 
     service = start()
 

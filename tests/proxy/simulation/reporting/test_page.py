@@ -15,6 +15,7 @@ import pytest
 from support.proxy.fake_core import FakeCore
 from support.proxy.figure_runs import simulated_figures
 from support.proxy.simulation_builders import a_task, an_application
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.simulation.reporting.figures import RunFigures
 from licorne.proxy.simulation.reporting.page import to_html
@@ -22,7 +23,6 @@ from licorne.proxy.simulation.reporting.page_text import amount, change_of
 from licorne.proxy.simulation.reporting.run_series import QueueBounds
 
 BROWSER: Final = shutil.which("chromium")
-BROWSER_SECONDS_MAX: Final = 60
 _EMPTY_TAGS: Final = {"meta", "br"}
 
 
@@ -205,6 +205,6 @@ def _shown(path: Path, width: int, folder: Path, what: str) -> subprocess.Comple
         ],
         capture_output=True,
         text=True,
-        timeout=BROWSER_SECONDS_MAX,
+        timeout=WAIT_SECONDS,
         check=True,
     )

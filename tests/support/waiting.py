@@ -1,0 +1,58 @@
+"""Waits of tests: for what has to come, however slow the machine, and for time where only time shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
+
+__all__ = ["WAIT_SECONDS", "let_time_pass", "on_a_loop", "wait_until"]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+WAIT_SECONDS: Final = 60
+"""How long a test waits for what has to come; a slow machine does not come near it."""
+
+_LOOK_SECONDS: Final = 0.005
+
+
+def wait_until(
+    happened: Callable[[], _Result], what: object = "what the test waits for", seconds: float = WAIT_SECONDS
+) -> _Result:
+    """Wait until something has happened, and return what tells so.
+
+    Raises:
+        AssertionError: It did not, in time.
+    """
+    ends = time.monotonic() + seconds
+    while not (result := happened()):
+        assert time.monotonic() < ends, f"not within {seconds:g} s: {what() if callable(what) else what}"
+        time.sleep(_LOOK_SECONDS)
+    return result
+
+
+def let_time_pass(seconds: float) -> None:
+    """Do nothing for a while: only where what is tested is time itself, or where a fault needs time to show.
+
+    A test passes whether the machine takes these seconds or a hundred times as many.
+    """
+    time.sleep(seconds)
+
+
+def on_a_loop(
+    test: Callable[_Parameters, Coroutine[object, object, None]],
+) -> Callable[_Parameters, None]:
+    """Run a test that is a coroutine; one that hangs fails."""
+
+    @wraps(test)
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(2 * WAIT_SECONDS):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+
+    return run
