@@ -26,9 +26,8 @@ _PROGRAM: Final = pytest.StashKey[subprocess.Popen[bytes]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a run be repeated with the seed of another."""
-    parser.addoption(
-        "--slow-seed", type=int, default=random.randrange(10_000), help="the seed of the slow clock"
-    )
+    seed = int.from_bytes(os.urandom(2))
+    parser.addoption("--slow-seed", type=int, default=seed, help="the seed of the slow clock")
 
 
 def pytest_configure(config: pytest.Config) -> None:
