@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, stays
 
 from licorne.actors.runtime import inflow
 from licorne.actors.runtime.inflow import ENTRIES_MAX, Inflow, entries_of
@@ -55,8 +55,7 @@ def test_who_waits_goes_on_when_half_is_carried_out_or_the_partition_ends(
     thread = waiting(flow)
     flow.remove(ENTRIES_MAX // 2 - 1)
     flow.add(ENTRIES_MAX // 2 - 1)
-    thread.join(0.01)
-    waits = thread.is_alive()
+    waits = stays(thread.is_alive)
     relief(flow)
 
     assert (True, True) == (waits, goes_on(thread))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.actors.runtime.pool import WorkerPool, asleep
 from licorne.actors.services.log import Log
@@ -137,7 +137,7 @@ def test_work_for_each_worker_wakes_each() -> None:
     together = threading.Barrier(3)
 
     def meet() -> None:
-        together.wait(10)
+        together.wait(WAIT_SECONDS)
 
     all_work = [Work(meet) for _ in range(3)]
     for work in all_work:

@@ -8,13 +8,16 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["WAIT_SECONDS", "let_time_pass", "on_a_loop", "wait_until"]
+__all__ = ["EXPIRING_SECONDS", "WAIT_SECONDS", "let_time_pass", "on_a_loop", "stays", "wait_until"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 WAIT_SECONDS: Final = 60
 """How long a test waits for what has to come; a slow machine does not come near it."""
+
+EXPIRING_SECONDS: Final = 0.01
+"""The limit of a wait for what never comes: a slow machine only makes it longer."""
 
 _LOOK_SECONDS: Final = 0.005
 
@@ -40,6 +43,12 @@ def let_time_pass(seconds: float) -> None:
     A test passes whether the machine takes these seconds or a hundred times as many.
     """
     time.sleep(seconds)
+
+
+def stays(so: Callable[[], object], seconds: float = EXPIRING_SECONDS) -> bool:
+    """Return whether something is so after a while as well; a slow machine cannot end what stays so."""
+    let_time_pass(seconds)
+    return bool(so())
 
 
 def on_a_loop(

@@ -12,6 +12,7 @@ import pytest
 from readerwriterlock import rwlock
 from support.lockcheck.broken_parts import broken
 from support.lockcheck.deadlocked import checked, found, run_all
+from support.waiting import WAIT_SECONDS
 
 from licorne import lockcheck
 from licorne.lockcheck import Kind, LockUsageError, Rung
@@ -80,14 +81,14 @@ def test_a_first_reader_in_and_another_last_reader_out_are_no_finding(kind: type
         def first() -> None:
             with table.gen_rlock():
                 first_is_in.set()
-                second_is_in.wait(10)
+                second_is_in.wait(WAIT_SECONDS)
             first_is_out.set()
 
         def second() -> None:
-            first_is_in.wait(10)
+            first_is_in.wait(WAIT_SECONDS)
             with table.gen_rlock():
                 second_is_in.set()
-                first_is_out.wait(10)
+                first_is_out.wait(WAIT_SECONDS)
 
         assert [] == run_all(first=first, second=second)
         with table.gen_wlock():
@@ -171,7 +172,6 @@ def test_a_lock_that_was_made_before_has_the_name_of_its_class() -> None:
         lock.leave()
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("level", LEVELS[1:])
 def test_a_deadlock_is_broken_by_the_thread_that_would_complete_it(level: str) -> None:
     """One thread waits in a library already: the other one does not begin to wait."""

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.lockcheck.deadlocked import until
 from support.lockcheck.pytest_runs import run_module
 from support.programs import run_lockcheck, written
+from support.waiting import EXPIRING_SECONDS, wait_until
 
 from licorne.lockcheck import Kind, LockUsageError, Rung, adopt, session, unit
 from licorne.lockcheck.adoption import naming
@@ -269,7 +269,7 @@ def test_a_lock_that_another_thread_releases_is_a_signal() -> None:
         helper = threading.Thread(target=done.release)
         helper.start()
         done.acquire()
-        until(lambda: not helper.is_alive())  # To join it may be a finding: a wait under the lock.
+        wait_until(lambda: not helper.is_alive())  # To join it may be a finding: a wait under the lock.
         done.release()
         with unit("one"), threading.Lock():
             pass
@@ -284,12 +284,12 @@ def test_who_waits_for_a_signal_within_a_limit_may_take_it_more_than_once() -> N
         job, own = threading.Lock(), threading.Lock()
 
         def work() -> None:
-            while job.acquire(timeout=0.01):
+            while job.acquire(timeout=EXPIRING_SECONDS):
                 pass
 
         def mistaken() -> None:
             own.acquire()
-            own.acquire(timeout=0.01)
+            own.acquire(timeout=EXPIRING_SECONDS)
             own.release()
 
         for target in (work, mistaken):
@@ -427,7 +427,7 @@ def test_what_confirm_runs_ends_with_it(tmp_path: Path) -> None:
     number = tmp_path / "number"
     command = (sys.executable, "-m", "licorne.lockcheck", "confirm", shop(tmp_path, text))
     with subprocess.Popen(command, cwd=tmp_path) as confirming:  # noqa: S603 - our own interpreter
-        until(lambda: number.exists() and bool(number.read_text("utf-8")))
+        wait_until(lambda: number.exists() and bool(number.read_text("utf-8")))
         confirming.kill()
 
-    until(lambda: not Path("/proc", number.read_text("utf-8")).exists())
+    wait_until(lambda: not Path("/proc", number.read_text("utf-8")).exists())

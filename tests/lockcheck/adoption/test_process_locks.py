@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 import pytest
 from support.lockcheck.deadlocked import run_all
 from support.lockcheck.lock_corpus import nest
-from support.waiting import WAIT_SECONDS
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, stays
 
 from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
@@ -81,7 +81,7 @@ def test_a_lock_that_is_wanted_again(watched: Session) -> None:
     """What is taken by `with` is released by the same thread, so to want it again is an error."""
     lock = multiprocessing.Lock()
     with lock:
-        assert not lock.acquire(timeout=0.01)
+        assert not lock.acquire(timeout=EXPIRING_SECONDS)
     assert [finding.kind for finding in watched.findings] == [Kind.RECURSION]
 
 
@@ -127,8 +127,7 @@ def test_a_child_waits_for_what_its_parent_holds(watched: Session) -> None:
     with lock:
         child = FORK.Process(target=work)
         child.start()
-        child.join(0.2)
-        assert child.is_alive()
+        assert stays(child.is_alive, 0.2)
     child.join(WAIT_SECONDS)
     assert child.exitcode == 0
     assert not watched.findings

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from support.lockcheck.deadlocked import run_all, until
+from support.lockcheck.deadlocked import run_all
 from support.lockcheck.lock_corpus import nest
-from support.waiting import WAIT_SECONDS
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, let_time_pass, wait_until
 
 from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
@@ -110,7 +109,7 @@ def slept_on() -> None:
     """Sleep with a permit, which is what it is for."""
     sem = threading.Semaphore(1)
     with sem:
-        time.sleep(0.001)
+        let_time_pass(0.001)
 
 
 def acquired(semaphore: threading.Semaphore) -> AbstractContextManager[object]:
@@ -237,8 +236,8 @@ def test_who_waits_for_a_permit_that_another_thread_gives_is_not_stuck(watched: 
 
     def give() -> None:
         waits.wait(WAIT_SECONDS)
-        until(lambda: any(execution.wait for execution in runtime.all_executions()))
-        time.sleep(0.05)  # so that who waits looks whether it is stuck
+        wait_until(lambda: any(execution.wait for execution in runtime.all_executions()))
+        let_time_pass(0.05)  # so that who waits looks whether it is stuck
         sem.release()
 
     gave_way = run_all(takes=take, gives=give)
@@ -251,8 +250,8 @@ def test_a_semaphore_behaves_as_without_lockcheck(watched: Session) -> None:
     """What it refuses it refuses, and what it returns it returns."""
     sem = threading.BoundedSemaphore(2)
 
-    assert sem.acquire() is sem.acquire(timeout=1) is True
-    assert sem.acquire(False) is sem.acquire(timeout=0) is sem.acquire(timeout=0.001) is False
+    assert sem.acquire() is sem.acquire(timeout=WAIT_SECONDS) is True
+    assert sem.acquire(False) is sem.acquire(timeout=0) is sem.acquire(timeout=EXPIRING_SECONDS) is False
     with pytest.raises(ValueError, match="timeout"):
         sem.acquire(False, 1)
     with pytest.raises(ValueError, match="n must be one or more"):

@@ -5,39 +5,61 @@ from __future__ import annotations
 import concurrent.futures
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import pytest
-from support.lockcheck.deadlocked import until
 from support.lockcheck.lock_corpus import RECORD, Guard, hold
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Lock, Rung, Session, adopt, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
 from licorne.lockcheck.checking.taken import TAKEN_MAX
 from licorne.lockcheck.confirming.confirmation import confirm
+from licorne.lockcheck.holding.runtime import runtime
 
 pytestmark = pytest.mark.lockcheck(off=True)
 """Sessions are opened here."""
 
-PAUSE_SECONDS: Final = 0.05
+
+@contextmanager
+def beside(work: Callable[..., object], *given: object, name: str = "worker") -> Iterator[threading.Thread]:
+    """Run some work in a thread, which is joined after what follows."""
+    thread = threading.Thread(target=work, args=given, name=name)
+    thread.start()
+    yield thread
+    thread.join()
 
 
 @contextmanager
-def beside(
-    work: Callable[..., object], *given: object, name: str = "worker", pause_seconds: float = 0
-) -> Iterator[threading.Thread]:
-    """Run some work in a thread, which begins some time before what follows and is joined after it."""
-    thread = threading.Thread(target=work, args=given, name=name)
-    thread.start()
-    time.sleep(pause_seconds)
-    yield thread
-    thread.join()
+def before(work: Callable[..., object], *given: object, name: str = "worker") -> Iterator[threading.Thread]:
+    """Run some work in a thread, all of it before what follows."""
+    done = Done(work)
+    with beside(done.run, *given, name=name) as thread:
+        done.settle()
+        yield thread
+
+
+class Done:
+    """Some work, and how often it was done: known in a way that orders nothing."""
+
+    def __init__(self, work: Callable[..., object]) -> None:
+        self._work = work
+        self._times: list[int] = []
+
+    def run(self, *given: object) -> None:
+        """Do it."""
+        try:
+            self._work(*given)
+        finally:
+            self._times.append(1)
+
+    def settle(self, times: int = 1) -> None:
+        """Wait until it was done so often; where threads are steered, it may wait for what follows."""
+        wait_until(lambda: len(self._times) >= times or runtime.steering is not None)
 
 
 def hold_then(lock: Guard, signal: Callable[[], object]) -> None:
@@ -66,9 +88,10 @@ class Changes:
         with self.condition:
             self.condition.wait_for(lambda: self.count >= count)
 
-
-before = partial(beside, pause_seconds=PAUSE_SECONDS)
-"""The thread has done all that it can do before what follows."""
+    def make_for_a_waiter(self) -> None:
+        """Make a change as soon as a thread waits for it."""
+        wait_until(lambda: self.condition._waiters)  # type: ignore[attr-defined] # nobody else tells who waits
+        self.make()
 
 
 def cycles(program: Callable[[], object]) -> list[str]:
@@ -108,8 +131,8 @@ def result() -> None:
     """The same with the result of a task."""
     lock = Lock("lock")
     with ThreadPoolExecutor(2) as pool:
-        future = pool.submit(hold, lock)
-        time.sleep(PAUSE_SECONDS)
+        future = pool.submit((holding := Done(hold)).run, lock)
+        holding.settle()
         with lock:
             future.result()
 
@@ -123,8 +146,8 @@ def failure() -> None:
         raise KeyError
 
     with ThreadPoolExecutor(2) as pool:
-        future = pool.submit(work)
-        time.sleep(PAUSE_SECONDS)
+        future = pool.submit((working := Done(work)).run)
+        working.settle()
         with lock:
             assert isinstance(future.exception(), KeyError)
 
@@ -133,8 +156,9 @@ def two_tasks(waits: Callable[[list[Future[None]]], object]) -> None:
     """The same with two tasks, which are awaited together."""
     lock = Lock("lock")
     with ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(hold, lock), pool.submit(hold, lock)]
-        time.sleep(PAUSE_SECONDS)
+        holding = Done(hold)
+        futures = [pool.submit(holding.run, lock), pool.submit(holding.run, lock)]
+        holding.settle(2)
         with lock:
             waits(futures)
 
@@ -153,8 +177,8 @@ def mapped() -> None:
     """The same with `Executor.map`."""
     lock = Lock("lock")
     with ThreadPoolExecutor(2) as pool:
-        results = pool.map(hold, [lock])
-        time.sleep(PAUSE_SECONDS)
+        results = pool.map((holding := Done(hold)).run, [lock])
+        holding.settle()
         with lock:
             assert len(list(results)) == 1
 
@@ -205,8 +229,8 @@ def end_of_pool() -> None:
     """The same with the end of a pool, of whose task none has the result."""
     lock = Lock("lock")
     pool = ThreadPoolExecutor(2)
-    pool.submit(hold, lock)
-    time.sleep(PAUSE_SECONDS)
+    pool.submit((holding := Done(hold)).run, lock)
+    holding.settle()
     with lock:
         pool.shutdown()
 
@@ -220,8 +244,8 @@ def end_of_pool_of_tasks_of_tasks() -> None:
         with lock:
             pool.submit(int)
 
-    pool.submit(work)
-    time.sleep(PAUSE_SECONDS)
+    pool.submit((working := Done(work)).run)
+    working.settle()
     with lock:
         pool.shutdown()
 
@@ -230,22 +254,24 @@ def end_of_pool_of_one() -> None:
     """The same with a pool of one thread, and by leaving it."""
     lock = Lock("lock")
     with ExitStack() as under, ThreadPoolExecutor(1) as pool:
-        pool.submit(hold, lock)
-        time.sleep(PAUSE_SECONDS)
+        pool.submit((holding := Done(hold)).run, lock)
+        holding.settle()
         under.enter_context(lock)
 
 
 def notification() -> None:
     """The same with a notification, which one thread alone makes."""
-    lock, changes = Lock("lock"), Changes()
+    lock, changes, held = Lock("lock"), Changes(), Done(int)
 
     def change() -> None:
-        time.sleep(2 * PAUSE_SECONDS)
-        changes.make()
+        held.run()
+        changes.make_for_a_waiter()
 
-    with before(hold_then, lock, change), lock, changes.condition:
-        while not changes.count:
-            changes.condition.wait()
+    with beside(hold_then, lock, change):
+        held.settle()
+        with lock, changes.condition:
+            while not changes.count:
+                changes.condition.wait()
 
 
 def notification_of_before() -> None:
@@ -358,7 +384,7 @@ def known_by_wait(lock: Guard, pool: ThreadPoolExecutor) -> None:
 def known_by_done(lock: Guard, pool: ThreadPoolExecutor) -> None:
     """The future was asked before."""
     future = pool.submit(hold, lock)
-    until(future.done)
+    wait_until(future.done)
     with lock:
         future.result()
 
@@ -393,7 +419,7 @@ def known_by_queue(lock: Guard, _: ThreadPoolExecutor) -> None:
 def known_by_is_alive(lock: Guard, _: ThreadPoolExecutor) -> None:
     """The thread was asked before."""
     with beside(hold, lock) as thread:
-        until(lambda: not thread.is_alive())
+        wait_until(lambda: not thread.is_alive())
         with lock:
             thread.join()
 
@@ -402,7 +428,7 @@ def known_by_is_set(lock: Guard, _: ThreadPoolExecutor) -> None:
     """The event was asked before."""
     done = threading.Event()
     with beside(hold_then, lock, done.set):
-        until(done.is_set)
+        wait_until(done.is_set)
         with lock:
             done.wait()
 
@@ -430,7 +456,7 @@ def known_by_size(lock: Guard, _: ThreadPoolExecutor) -> None:
     """The queue was asked before."""
     items = queue.Queue[int]()
     with beside(hold_then, lock, partial(items.put, 1)):
-        until(lambda: not items.empty())
+        wait_until(lambda: not items.empty())
         with lock:
             items.get()
 
@@ -504,16 +530,18 @@ def pool_of_known_results(lock: Guard, _: ThreadPoolExecutor) -> None:
 
 def two_notifiers(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Another thread, which needs no lock, notifies as well."""
-    changes = Changes()
+    changes, held = Changes(), Done(int)
 
     def work(*guards: Guard) -> None:
         for guard in guards:
             hold(guard)
-        time.sleep(2 * PAUSE_SECONDS)
-        changes.make()
+        held.run()
+        changes.make_for_a_waiter()
 
-    with before(work, lock), before(work), lock:
-        changes.wait_for(2)
+    with beside(work, lock), beside(work):
+        held.settle(2)
+        with lock:
+            changes.wait_for(2)
 
 
 def notification_of_another(lock: Guard, _: ThreadPoolExecutor) -> None:
@@ -531,7 +559,7 @@ def notification_of_another(lock: Guard, _: ThreadPoolExecutor) -> None:
 def limited(lock: Guard, _: ThreadPoolExecutor) -> None:
     """Who waits with a limit gives up."""
     with before(hold, lock) as thread, lock:
-        thread.join(60)
+        thread.join(WAIT_SECONDS)
 
 
 def another_lock(lock: Guard, _: ThreadPoolExecutor) -> None:
@@ -579,7 +607,7 @@ def test_only_the_first_acquisitions_of_a_thread_are_remembered() -> None:
 
     def program(others: int) -> None:
         lock = Lock("lock")
-        with beside(work, others, lock, pause_seconds=10 * PAUSE_SECONDS) as thread, lock:
+        with before(work, others, lock) as thread, lock:
             thread.join()
 
     assert len(cycles(lambda: program(TAKEN_MAX - 1))) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from support.lockcheck.deadlocked import heard
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.pytest_runs import run_module
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import (
     Finding,
@@ -134,9 +133,7 @@ def hold_too_long() -> None:
 
 def until_reported(opened: Session, times: int) -> None:
     """Go on when so many long holds were reported."""
-    pause, limit = threading.Event(), time.monotonic() + WAIT_SECONDS
-    while sum(one.count for one in long_holds(opened)) < times and time.monotonic() < limit:
-        pause.wait(0.001)
+    wait_until(lambda: sum(one.count for one in long_holds(opened)) >= times)
 
 
 def test_nobody_watches_where_no_limit_is_set() -> None:

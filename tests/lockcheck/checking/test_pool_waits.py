@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 import pytest
+from support.waiting import wait_until
 
 from licorne.lockcheck import Lock, Rung, Session, session
 from licorne.lockcheck.locks.exclusive import ExclusiveLock
@@ -26,12 +27,6 @@ WAITS: Final[dict[str, Callable[[Future[int]], object]]] = {
 }
 
 
-def finish(is_over: Callable[[], bool]) -> None:
-    """Wait until something is over, in a way that orders nothing."""
-    while not is_over():
-        threading.Event().wait(0.001)
-
-
 def one() -> int:
     """Return 1; a task that waits for nothing."""
     return 1
@@ -45,7 +40,7 @@ def rungs_of(opened: Session) -> list[Rung]:
 def run_twice(work: Callable[[], object], pool: ThreadPoolExecutor) -> None:
     """Have a pool do some work in two tasks, the second one when the first is over."""
     for _ in range(2):
-        finish(pool.submit(work).done)
+        wait_until(pool.submit(work).done)
 
 
 def test_as_many_tasks_as_threads_that_wait_for_later_ones_are_unguarded() -> None:
@@ -66,7 +61,7 @@ def test_every_wait_without_a_limit_counts(way: str) -> None:
 
         def outer() -> object:
             inner = pool.submit(one)
-            finish(inner.done)
+            wait_until(inner.done)
             return WAITS[way](inner)
 
         run_twice(outer, pool)
@@ -136,8 +131,8 @@ def test_a_task_may_wait_for_another_pool() -> None:
         def outer() -> int:
             return other.submit(one).result()
 
-        finish(pool.submit(outer).done)
-        finish(pool.submit(outer).done)
+        wait_until(pool.submit(outer).done)
+        wait_until(pool.submit(outer).done)
 
     assert rungs_of(opened) == []
 
@@ -175,7 +170,7 @@ def test_a_task_that_is_submitted_after_the_later_one_of_the_first_is_behind_it(
 
         first = pool.submit(outer)
         submitted.wait()
-        finish(pool.submit(follower).done)
-        finish(first.done)
+        wait_until(pool.submit(follower).done)
+        wait_until(first.done)
 
     assert rungs_of(opened) == [Rung.R1, Rung.R1]

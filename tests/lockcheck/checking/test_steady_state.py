@@ -11,6 +11,7 @@ from types import TracebackType
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, hold
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import Kind, Level, Lock, Order, RLock, RWLock, held, session, tree
 from licorne.lockcheck.checking.answering import Answerer
@@ -82,7 +83,7 @@ class Program:
             ask(self.clerk)
         self.partition.acquire_write()
         self.application.acquire(blocking=False)
-        self.node.acquire(timeout=1)
+        self.node.acquire(timeout=WAIT_SECONDS)
         self.node.release()
         self.application.release()
         self.partition.release_write()

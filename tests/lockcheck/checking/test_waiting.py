@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
-from support.lockcheck.deadlocked import LEAVE_ALONE, run_all, until
+from support.lockcheck.deadlocked import LEAVE_ALONE, run_all
 from support.lockcheck.lock_corpus import Guard
-from support.waiting import WAIT_SECONDS
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, RLock, Rung, RWLock, session
 from licorne.lockcheck.checking import waiting
@@ -92,7 +92,7 @@ def test_a_reader_waits_for_a_writer_that_waits() -> None:
         def take(first: Guard, second: Guard, awaited: PlainRWLock | None = None) -> None:
             with first:
                 all_hold.wait(WAIT_SECONDS)
-                until(lambda: awaited is None or bool(awaited.queued()))
+                wait_until(lambda: awaited is None or bool(awaited.queued()))
                 with second:
                     pass
 
@@ -169,7 +169,7 @@ def test_while_a_deadlock_is_reported_no_other_is_that_the_same_victim_ends() ->
         if not looked:
             names = {f"t{number}" for number in range(3)} - {execution.name for execution in executions}
             looked.extend(execution for execution in runtime.all_executions() if execution.name in names)
-            until(lambda: all(execution.wait is not None for execution in looked))
+            wait_until(lambda: all(execution.wait is not None for execution in looked))
             waiting._break_deadlock(opened.watch, looked[0], writer)  # as its own thread does in that moment
         return min(executions, key=lambda execution: execution.name)
 
@@ -210,7 +210,7 @@ def test_a_wait_that_ends_by_itself_is_no_deadlock() -> None:
         def hasty() -> None:
             with two:
                 both.wait(WAIT_SECONDS)
-                assert not one.acquire(timeout=0.1)
+                assert not one.acquire(timeout=10 * EXPIRING_SECONDS)
 
         run_all(patient=patient, hasty=hasty)
 
@@ -231,7 +231,7 @@ def test_a_wait_longer_than_the_session_allows_is_reported_once() -> None:
         holder = threading.Thread(target=hold_it, name="holder")
         holder.start()
         taken.wait(WAIT_SECONDS)
-        assert not lock.acquire(timeout=0.2)
+        assert not lock.acquire(timeout=20 * EXPIRING_SECONDS)
         go_on.set()
         holder.join()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import random
 import statistics
 import threading
@@ -43,7 +42,7 @@ from support.lockcheck.waiting_programs import (
     two_results,
     under,
 )
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Lock, LockUsageError, Rung, RWLock, session
 from licorne.lockcheck.checking.scheduling_points import witness_of
@@ -411,12 +410,7 @@ def test_nothing_comes_true_of_programs_that_a_gate_guards() -> None:
 
 def wait_until_both_wait(done: threading.Event) -> None:
     """Set an event as soon as a thread waits for it and another one for the lock of that."""
-    pause = _thread.allocate_lock()
-    pause.acquire()
-    for _ in range(WAIT_SECONDS * 1000):
-        if sum(execution.wait is not None for execution in runtime.all_executions()) > 1:
-            break
-        pause.acquire(timeout=0.001)
+    wait_until(lambda: sum(execution.wait is not None for execution in runtime.all_executions()) > 1)
     done.set()
 
 

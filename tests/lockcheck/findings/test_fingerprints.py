@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from support.lockcheck.lock_corpus import RECORD, Guard, nest
 from support.lockcheck.lock_reports import a_cycle
+from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import Condition, Edge, Lock, Rung, session, unit
 from licorne.lockcheck.findings.evidence import Frame, Kind
@@ -92,7 +93,7 @@ def test_a_condition_that_is_looked_at_once_does_not_block(timeout: int) -> None
             changed.wait(timeout)
         quiet = opened.findings
         with outer, changed:
-            changed.wait(1e-9)
+            changed.wait(EXPIRING_SECONDS)
 
     assert () == quiet
     assert [Kind.BLOCKING] == [finding.kind for finding in opened.findings]

@@ -45,7 +45,7 @@ def held_by_the_checker() -> list[str]:
 
     def look() -> None:
         for name, lock in locks.items():
-            if lock.acquire(timeout=WAIT_SECONDS / 10):
+            if lock.acquire(timeout=WAIT_SECONDS):
                 lock.release()
             else:
                 held.append(name)

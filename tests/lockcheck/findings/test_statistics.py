@@ -9,6 +9,7 @@ from random import Random
 
 from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.lock_reports import spread_of
+from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import Condition, Lock, RWLock, session
 from licorne.lockcheck.findings.statistics import PENDING_MAX, Spread, Usage, limit_of, together
@@ -83,7 +84,7 @@ def test_a_lock_that_is_taken_without_with_is_counted_where_it_is_taken() -> Non
             shared.release_read()
             lock.release()
             with changed:
-                changed.wait(timeout=0.001)
+                changed.wait(timeout=EXPIRING_SECONDS)
     usages = opened.summary().usages
 
     assert [3] * 7 == [usage.hold.count for usage in usages]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.programs import run_lockcheck, written
-from support.waiting import WAIT_SECONDS
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 
 from licorne.lockcheck import Lock, adopt, session
 from licorne.lockcheck.holding.interpreter import Interpreter, this_thread
@@ -65,7 +65,9 @@ def test_a_wait_with_a_limit_ends_where_the_clock_stands_still(monkeypatch: pyte
                 for held in (lock, own):
                     took: list[bool] = []
                     thread = threading.Thread(
-                        target=lambda held=held, took=took: took.append(held.acquire(timeout=0.05))
+                        target=lambda want=held.acquire, took=took: took.append(
+                            want(timeout=EXPIRING_SECONDS)
+                        )
                     )
                     thread.start()
                     thread.join(WAIT_SECONDS)

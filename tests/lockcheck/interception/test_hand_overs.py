@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import queue
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Final
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD, Crossed
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Finding, Rung, session
 from licorne.lockcheck.prediction.predicted_findings import findings_of
@@ -84,8 +83,7 @@ def a_callback_after_the_end(locks: Crossed) -> None:
         over.acquire()
         pool.submit(over.release)
         assert over.acquire(timeout=WAIT_SECONDS)
-        while task.running():
-            time.sleep(0.001)
+        wait_until(task.done)
         task.add_done_callback(lambda _: locks.up())
 
 
@@ -123,8 +121,7 @@ def a_thread_that_is_seen_to_have_ended(locks: Crossed) -> None:
     """By asking until it has."""
     thread = threading.Thread(target=locks.down)
     thread.start()
-    while thread.is_alive():
-        time.sleep(0.001)
+    wait_until(lambda: not thread.is_alive())
     locks.up()
 
 

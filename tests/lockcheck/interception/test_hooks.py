@@ -20,6 +20,7 @@ from typing import Final, TypeAlias, cast
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
+from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import LockOrderError, adopt, session
 from licorne.lockcheck.interception import (
@@ -177,7 +178,7 @@ def no_room() -> object:
     items: queue.Queue[int] = queue.Queue(1)
     items.put(1)
     with pytest.raises(queue.Full):
-        items.put(2, timeout=0.001)
+        items.put(2, timeout=EXPIRING_SECONDS)
     return items
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.lockcheck.deadlocked import checked, deadlocks, run_all
-from support.waiting import WAIT_SECONDS
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import DeadlockError, Lock, unit
 from licorne.lockcheck.holding.chains import Execution, ExecutionWait
@@ -245,8 +245,8 @@ def for_a_while(pool: ThreadPoolExecutor, lock: ExclusiveLock) -> None:
     with lock:
         stuck = pool.submit(lock.acquire)
         with pytest.raises(TimeoutError):
-            stuck.result(timeout=0.06)
-        assert not concurrent.futures.wait([stuck], timeout=0.03).done
+            stuck.result(timeout=EXPIRING_SECONDS)
+        assert not concurrent.futures.wait([stuck], timeout=EXPIRING_SECONDS).done
     assert stuck.result()
     lock.release()
 
@@ -304,10 +304,9 @@ def _take_and_release(lock: ExclusiveLock) -> None:
 
 def wait_of(name: str) -> tuple[ExecutionWait, Execution]:
     """Wait until a thread waits; return for what."""
-    limit = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < limit:
-        for one in runtime.all_executions():
-            if one.name == name and one.wait is not None:
-                return one.wait, one
-        time.sleep(0)
-    raise AssertionError(f"{name} never waits")
+
+    def waits() -> list[tuple[ExecutionWait, Execution]]:
+        named = (one for one in runtime.all_executions() if one.name == name)
+        return [(one.wait, one) for one in named if one.wait is not None]
+
+    return wait_until(waits, f"{name} waits")[0]

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import pykka
 import pytest
-from support.lockcheck.deadlocked import LEAVE_ALONE, checked, deadlocks, found, run_all, until
+from support.lockcheck.deadlocked import LEAVE_ALONE, checked, deadlocks, found, run_all
 from support.lockcheck.lock_corpus import hold
 from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
 from licorne.lockcheck.checking import waiting
@@ -37,7 +37,7 @@ def asks_by_proxy(clerk: Ref, work: Callable[[], object]) -> object:
     asker, over = local.execution, threading.Event()
 
     def when_awaited() -> object:
-        until(lambda: over.is_set() or (asker.wait is not None and not asker.check_due))
+        wait_until(lambda: over.is_set() or (asker.wait is not None and not asker.check_due))
         return work()
 
     try:

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from support.lockcheck.deadlocked import run_all, until
+from support.lockcheck.deadlocked import run_all
+from support.waiting import wait_until
 
 from licorne.lockcheck import Kind, Level, Lock, RLock, held, session
 from licorne.lockcheck.adoption.adopted import LOCKS, RLOCKS
@@ -179,7 +180,7 @@ def test_an_adopted_lock_that_another_thread_releases_is_a_signal(level: Level) 
         lock.acquire()
         other = threading.Thread(target=lock.release)
         other.start()
-        until(lambda: not other.is_alive())  # To join it may be a finding: a wait under the lock.
+        wait_until(lambda: not other.is_alive())  # To join it may be a finding: a wait under the lock.
         taken = [lock.acquire(False), lock.acquire(False)]
 
         assert ([True, False], ()) == (taken, opened.findings)

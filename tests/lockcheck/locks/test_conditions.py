@@ -13,7 +13,7 @@ from types import CodeType
 
 import pytest
 from support.lockcheck.lock_corpus import RECORD
-from support.waiting import WAIT_SECONDS
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 
 from licorne.lockcheck import Condition, Kind, LockOrderError, Rung, session
 from licorne.lockcheck.checking.wait_in_loop import what_follows
@@ -36,7 +36,7 @@ class Shelf:
                 with self.changed:
                     self.things.append(7)
                     self.changed.notify()
-            taker.join(0.001)
+            taker.join(EXPIRING_SECONDS)
 
     def in_a_loop(self) -> int:
         with self.changed:

@@ -15,6 +15,7 @@ import pytest
 from support.lockcheck.interpreter_lock import EITHER_WAY, take_for_granted
 from support.lockcheck.lock_corpus import RECORD, hold
 from support.programs import run_python
+from support.waiting import WAIT_SECONDS
 
 from licorne import lockcheck
 from licorne.lockcheck import Finding, Kind, Level, Lock, Order, RLock, RWLock, held, session, unit
@@ -72,7 +73,7 @@ def is_free(lock: AbstractContextManager[object]) -> bool:
 
     thread = threading.Thread(target=take)
     thread.start()
-    thread.join(10)
+    thread.join(WAIT_SECONDS)
     return found == [True]
 
 

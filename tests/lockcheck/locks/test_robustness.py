@@ -13,6 +13,7 @@ import pytest
 from support.lockcheck.broken_parts import broken
 from support.lockcheck.lock_corpus import RECORD, hold
 from support.programs import run_python
+from support.waiting import WAIT_SECONDS
 
 from licorne.lockcheck import (
     DeadlockPossibleError,
@@ -201,11 +202,11 @@ def test_a_forked_child_does_not_know_the_threads_of_its_parent() -> None:
         def keep() -> None:
             with lock:
                 taken.set()
-                go_on.wait(10)
+                go_on.wait(WAIT_SECONDS)
 
         thread = threading.Thread(target=keep)
         thread.start()
-        taken.wait(10)
+        taken.wait(WAIT_SECONDS)
         child = os.fork()
         if child == 0:
             os._exit(0 if [local.execution] == runtime.all_executions() else 1)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-from support.lockcheck.deadlocked import until
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import LockUsageError
 from licorne.lockcheck.locks.rwlock import PlainRWLock
@@ -66,7 +65,7 @@ def test_readers_share_and_writers_do_not() -> None:
     readers = [started(read), started(read)]
     both_in.wait(WAIT_SECONDS)
     writer = started(write)
-    until(lambda: len(lock.queued()) == 1)
+    wait_until(lambda: len(lock.queued()) == 1)
     leave.set()
     ended(*readers, writer)
 
@@ -80,7 +79,7 @@ def test_a_waiting_writer_stops_new_readers_unless_readers_go_first(policy: str,
     got: list[bool] = []
     with lock.read():
         writer = started(lambda: take(lock, "W"))
-        until(lambda: len(lock.queued()) == 1)
+        wait_until(lambda: len(lock.queued()) == 1)
         ended(started(lambda: got.append(take(lock, "R", 0))))
     ended(writer)
 
@@ -98,9 +97,9 @@ def test_a_writer_goes_before_readers_that_came_first() -> None:
 
     with lock.write():
         reader = started(partial(enter, "reader"))
-        until(lambda: len(lock.queued()) == 1)
+        wait_until(lambda: len(lock.queued()) == 1)
         writer = started(partial(enter, "writer"))
-        until(lambda: len(lock.queued()) == 2)
+        wait_until(lambda: len(lock.queued()) == 2)
     ended(reader, writer)
 
     assert ["writer", "reader"] == order
@@ -111,7 +110,7 @@ def test_a_writer_that_gives_up_lets_the_readers_behind_it_in() -> None:
     lock = PlainRWLock()
     with lock.read():
         writer = started(lambda: lock.acquire_write(0.05))
-        until(lambda: len(lock.queued()) == 1)
+        wait_until(lambda: len(lock.queued()) == 1)
         reader = started(lambda: take(lock, "R"))
         ended(writer, reader)
 

@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element, fromstring
 from jsonschema import Draft7Validator
 from support.lockcheck.lock_corpus import RECORD
 from support.lockcheck.lock_reports import summary_of_a_cycle
+from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import Lock, session
 from licorne.lockcheck.findings.evidence import DEFAULT_FAIL_ON
@@ -28,7 +29,7 @@ def a_log_without_stacks() -> Summary:
     with session(level="order", on=RECORD) as opened:
         lock = Lock("plain")
         with lock:
-            lock.acquire(timeout=0.001)
+            lock.acquire(timeout=EXPIRING_SECONDS)
     return opened.summary()
 
 

@@ -7,6 +7,7 @@ import threading
 import pytest
 from support.lockcheck.broken_parts import break_part
 from support.lockcheck.lock_corpus import RECORD, hold
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 
 from licorne.lockcheck import (
     Condition,
@@ -101,7 +102,7 @@ def program() -> list[object]:
             hold(member)
     seen.append(inner.acquire(blocking=False))
     seen.append(inner.acquire(blocking=False))
-    seen.append(inner.acquire(timeout=0.001))
+    seen.append(inner.acquire(timeout=EXPIRING_SECONDS))
     with blocking("ask"):
         inner.release()
     with pytest.raises(RuntimeError):
@@ -119,7 +120,7 @@ def waits() -> list[bool]:
     thread = threading.Thread(target=lambda: got.append(lock.acquire_read(0.08)))
     with lock.write():
         thread.start()
-        thread.join(10)
+        thread.join(WAIT_SECONDS)
     return got
 
 
@@ -145,8 +146,8 @@ def notifies() -> bool:
     with condition:
         thread = threading.Thread(target=wake)
         thread.start()
-        woken = condition.wait_for(lambda: bool(seen), 10)
-    thread.join(10)
+        woken = condition.wait_for(lambda: bool(seen), WAIT_SECONDS)
+    thread.join(WAIT_SECONDS)
     with pytest.raises(RuntimeError):
         condition.notify()
     return woken
@@ -165,7 +166,7 @@ def takes() -> int:
         thread.start()
         condition.wait()
         thing = things.pop()
-    thread.join(10)
+    thread.join(WAIT_SECONDS)
     return thing
 
 
@@ -174,7 +175,7 @@ def ends_holding() -> bool:
     lock = Lock("forgotten")
     thread = threading.Thread(target=lock.acquire)
     thread.start()
-    thread.join(10)
+    thread.join(WAIT_SECONDS)
     return not lock.acquire(blocking=False)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.lockcheck.recorded_programs import crossed_program
 from support.programs import written
+from support.waiting import EXPIRING_SECONDS
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
 from licorne.lockcheck.checking import acquisition_checks
@@ -295,7 +296,7 @@ def test_a_condition_leaves_its_lock_and_takes_it_again(path: Path) -> None:
         lock = RLock("a")
         condition = Condition(lock)
         with lock, condition:
-            condition.wait(0.001)
+            condition.wait(EXPIRING_SECONDS)
     trace = read_trace(path)
     (serial,) = (number for number, traced in trace.locks.items() if traced.name == "a")
     kinds = [event.kind for event in trace.events if event.object == serial]

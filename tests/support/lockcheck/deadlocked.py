@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -15,7 +14,7 @@ from licorne.lockcheck import DeadlockError, Finding, Kind, Rung, session
 from licorne.lockcheck.checking.policy import FindingAction
 from licorne.lockcheck.sessions.session import Session
 
-__all__ = ["LEAVE_ALONE", "checked", "deadlocks", "found", "heard", "run_all", "until"]
+__all__ = ["LEAVE_ALONE", "checked", "deadlocks", "found", "heard", "run_all"]
 
 LEAVE_ALONE: Final[Mapping[Rung, FindingAction]] = {rung: "record" for rung in Rung if rung is not Rung.R5}
 
@@ -37,14 +36,6 @@ def found(opened: Session, *rungs: Rung) -> list[tuple[Rung, Kind]]:
     """Return what was found on some rungs."""
     assert [] == opened.faults
     return [(one.rung, one.kind) for one in opened.findings if one.rung in rungs]
-
-
-def until(reached: Callable[[], bool]) -> None:
-    """Wait until other threads have got somewhere."""
-    limit = time.monotonic() + WAIT_SECONDS
-    while not reached():
-        assert time.monotonic() < limit
-        time.sleep(0)
 
 
 @contextmanager

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
-from support.lockcheck.deadlocked import until
 from support.lockcheck.pykka_clerks import clerks
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import Condition, DeadlockError, Lock
 from licorne.lockcheck.holding.runtime import runtime
@@ -150,7 +149,7 @@ def result_before_another_task() -> None:
     with ThreadPoolExecutor(2) as pool:
         future = pool.submit(under(lock, int))
         if runtime.steering is None:
-            until(lambda: pool._idle_semaphore._value > 0)
+            wait_until(lambda: pool._idle_semaphore._value > 0)
         pool.submit(int)
         with suppress(DeadlockError):
             under(lock, future.result)()
@@ -168,7 +167,7 @@ def two_results() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(task), pool.submit(task)]
-        until(lambda: runtime.steering is not None or len(over) == len(futures))
+        wait_until(lambda: runtime.steering is not None or len(over) == len(futures))
         with suppress(DeadlockError):
             under(lock, lambda: concurrent.futures.wait(futures))()
 
@@ -185,7 +184,7 @@ def answer() -> None:
     with clerks() as (clerk,):
         future = clerk.ask(under(lock, int), block=False)
         if runtime.steering is None:
-            until(lambda: bool(vars(future)["_result"]))  # which is no wait
+            wait_until(lambda: bool(vars(future)["_result"]))  # which is no wait
         with suppress(DeadlockError):
             under(lock, future.get)()
 
