@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import gc
 import signal
+from contextlib import suppress
 
 import pytest
 from support.machine_code import skipping_machine_code
+from support.waiting import WAIT_SECONDS
 
 
 def pytest_configure() -> None:
-    """Hear Ctrl-C, and skip a test that replaces what is compiled.
+    """Hear Ctrl-C, let requests of httpx take their time, and skip a test that replaces what is compiled.
 
     The shell has Ctrl-C ignored by what a script runs in the background. Tests interrupt programs, and a
     program inherits that interrupts are ignored.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    with suppress(ImportError):  # In some environments of tests there is no httpx.
+        from httpx._config import DEFAULT_TIMEOUT_CONFIG
+
+        vars(DEFAULT_TIMEOUT_CONFIG).update(dict.fromkeys(vars(DEFAULT_TIMEOUT_CONFIG), WAIT_SECONDS))
     pytest.MonkeyPatch.setattr = skipping_machine_code(pytest.MonkeyPatch.setattr)  # type: ignore[method-assign]
 
 

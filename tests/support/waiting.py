@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["EXPIRING_SECONDS", "WAIT_SECONDS", "let_time_pass", "on_a_loop", "stays", "wait_until"]
+__all__ = ["EXPIRING_SECONDS", "WAIT_SECONDS", "happens", "let_time_pass", "on_a_loop", "stays", "wait_until"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -22,18 +22,24 @@ EXPIRING_SECONDS: Final = 0.01
 _LOOK_SECONDS: Final = 0.005
 
 
+def happens(happened: Callable[[], _Result], seconds: float = WAIT_SECONDS) -> _Result:
+    """Wait until something has happened, or the time is over; return what tells which of them."""
+    ends = time.monotonic() + seconds
+    while not (result := happened()) and time.monotonic() < ends:
+        time.sleep(_LOOK_SECONDS)
+    return result
+
+
 def wait_until(
-    happened: Callable[[], _Result], what: object = "what the test waits for", seconds: float = WAIT_SECONDS
+    happened: Callable[[], _Result], what: str = "what the test waits for", seconds: float = WAIT_SECONDS
 ) -> _Result:
     """Wait until something has happened, and return what tells so.
 
     Raises:
         AssertionError: It did not, in time.
     """
-    ends = time.monotonic() + seconds
-    while not (result := happened()):
-        assert time.monotonic() < ends, f"not within {seconds:g} s: {what() if callable(what) else what}"
-        time.sleep(_LOOK_SECONDS)
+    result = happens(happened, seconds)
+    assert result, f"not within {seconds:g} s: {what}"
     return result
 
 

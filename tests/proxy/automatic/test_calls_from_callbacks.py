@@ -22,7 +22,7 @@ from support.proxy.manager_requests import (
     release_request,
 )
 from support.proxy.running_scheduler import begin, threads_of_ours
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, let_time_pass, stays, wait_until
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.scheduler.scheduler import EngineName
@@ -112,14 +112,14 @@ def test_callbacks_come_one_at_a_time_when_a_callback_registers_again(
         scheduler.register("rm", listener, configuration=ONE)
         listener.react = lambda _: seen.append(bool(returned))
         scheduler.update_node(node_request("again"))
-        listener.hears(lambda: bool(seen), seconds=1)
+        let_time_pass(0.1)  # In which another callback would come.
         returned.append(True)
 
     listener.react = once("accepted node-default", register_again)
     scheduler.register("rm", listener, configuration=ONE)
     scheduler.update_node(node_request("node-default"))
     listener.wait_for("accepted again")
-    assert listener.hears(lambda: bool(seen), seconds=WAIT_SECONDS)
+    assert listener.hears(lambda: bool(seen))
 
     assert [True] == seen
 
@@ -208,8 +208,7 @@ def test_a_manager_is_called_by_one_thread_at_a_time(scheduler: Scheduler) -> No
     for thread in again:
         thread.start()
         assert listener.hears(lambda: True)
-    while len(threads_of_ours()) < 4:
-        again[0].join(0.001)
+    wait_until(lambda: len(threads_of_ours()) >= 4)
     gate.open()
     for thread in again:
         thread.join(WAIT_SECONDS)
@@ -246,8 +245,7 @@ def test_a_stop_in_a_callback_does_not_wait_for_that_callback(
     assert stopped.wait(WAIT_SECONDS)
     elsewhere = threading.Thread(target=scheduler.stop)
     elsewhere.start()
-    elsewhere.join(0.01)
-    waits = elsewhere.is_alive()
+    waits = stays(elsewhere.is_alive)
     gate.open()
     elsewhere.join(WAIT_SECONDS)
 
@@ -269,7 +267,7 @@ def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, list
     scheduler.register("rm", listener, configuration=ONE)
     scheduler.update_node(node_request("node"))
 
-    served = listener.hears(lambda: "accepted node" in listener.heard, seconds=1)
+    served = listener.hears(lambda: "accepted node" in listener.heard)
     gate.open()
     assert served
 
@@ -336,8 +334,8 @@ def test_a_predicate_that_would_end_what_asks_it_waits_for_no_registration(sched
     before = scheduler._managers.find("rm")
     again = threading.Thread(target=register, daemon=True)
     again.start()
-    while again.is_alive() and scheduler._managers.find("rm") is before:
-        again.join(timeout=0.001)  # On actors it waits then for the partition that asks the predicate to end.
+    # On actors it waits then for the partition that asks the predicate to end.
+    wait_until(lambda: not again.is_alive() or scheduler._managers.find("rm") is not before)
     gate.open()
     again.join(WAIT_SECONDS)
 

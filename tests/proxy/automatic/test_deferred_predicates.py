@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
@@ -22,6 +21,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.running_scheduler import begin, in_threads
 from support.proxy.threads_stress import node_end
+from support.waiting import WAIT_SECONDS, let_time_pass, wait_until
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.model.predicates.interfaces import QUESTIONS_MAX
@@ -60,9 +60,12 @@ def test_more_asks_than_may_be_asked_about_at_once_are_all_placed(scheduler: Sch
     count = QUESTIONS_MAX + 50
     scheduler.update_allocation(ask_request(*keys(count)))
     scheduler.update_allocation(ask_request(*keys(count, "other"), application="other"))
-    while not rm.hears(lambda: len(rm.all("placed ")) == 2 * count, 0.001):
-        rm.answer()
 
+    def all_placed() -> bool:
+        rm.answer()
+        return len(rm.all("placed ")) == 2 * count
+
+    wait_until(all_placed)
     assert {*keys(count), *keys(count, "other")} == set(rm.all("placed "))
 
 
@@ -91,7 +94,7 @@ class SlowListener(Listener):
     def _think(self) -> None:
         while True:
             batch = self._batches.get()
-            time.sleep(0.1)
+            let_time_pass(0.1)
             batch()
 
 
@@ -156,8 +159,7 @@ def test_an_rm_that_does_not_answer_counts_as_refusing(engine: Any) -> None:
         begin(scheduler, rm)
         scheduler.update_allocation(ask_request("ask"))
         rm.wait_for_questions(1)
-        while not (noted := requests_of(scheduler)["ask"]):
-            pass
+        noted = wait_until(lambda: requests_of(scheduler)["ask"])
         rm.answer()
         assert [] == rm.all("placed ")
 
@@ -213,10 +215,8 @@ def test_a_call_that_fails_is_the_answer() -> None:
     with Scheduler(on_error=note) as scheduler:
         begin(scheduler, Failing())
         scheduler.update_allocation(ask_request("ask"))
-        assert noted.wait(10)
-        while not requests_of(scheduler)["ask"]:
-            pass
-        assert {"ValueError: not now"} == set(requests_of(scheduler)["ask"])
+        assert noted.wait(WAIT_SECONDS)
+        assert {"ValueError: not now"} == set(wait_until(lambda: requests_of(scheduler)["ask"]))
 
     assert {"ask_predicates"} == set(failures)
 

@@ -14,7 +14,7 @@ import pytest
 from support.proxy.listening import Gate, Listener, PredicateListener
 from support.proxy.manager_requests import TWO, ask_request, configuration_request
 from support.proxy.running_scheduler import begin
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, stays, wait_until
 
 from licorne import Scheduler
 
@@ -78,10 +78,20 @@ def test_a_program_that_is_interrupted_goes_on_with_a_whole_scheduler(engine: st
 
 def interrupts(action: Callable[[], object]) -> bool:
     """Press Ctrl-C while the main thread waits in a call; return whether that raises in the call."""
-    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    places: list[object] = []
     returned = False
+
+    def stands_still() -> bool:
+        frame = sys._current_frames()[threading.main_thread().ident or 0]
+        places.append((frame.f_code, frame.f_lasti))
+        return len(places) >= 10 and len(set(places[-10:])) == 1
+
+    def press() -> None:
+        wait_until(stands_still)
+        os.kill(os.getpid(), signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come at any of these
-        timer.start()
+        threading.Thread(target=press).start()
         action()
         returned = True
         threading.Event().wait(WAIT_SECONDS)
@@ -118,10 +128,9 @@ def test_a_second_stop_waits_for_the_first(scheduler: Scheduler, listener: Liste
     stops = [threading.Thread(target=scheduler.stop) for _ in range(3)]
     for thread in stops:
         thread.start()
-    stops[-1].join(0.02)
-    waiting = sum(thread.is_alive() for thread in stops)
+    wait = stays(lambda: all(thread.is_alive() for thread in stops))
     gate.open()
     for thread in stops:
         thread.join(WAIT_SECONDS)
 
-    assert (3, 0) == (waiting, sum(thread.is_alive() for thread in stops))
+    assert (True, 0) == (wait, sum(thread.is_alive() for thread in stops))

@@ -125,7 +125,7 @@ def test_what_arrives_while_its_partition_ends_is_answered(
         scheduler.update_configuration(configuration_request(ONE))
 
     assert [] == errors
-    assert listener.hears(lambda: any(" late" in text for text in listener.heard), seconds=1)
+    assert listener.hears(lambda: any(" late" in text for text in listener.heard))
 
 
 @pytest.mark.parametrize("text", [BROKEN, "no: [yaml"])

@@ -17,7 +17,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.processes import serving, start_server
 from support.proxy.served import served
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import CallbackFailure, ConnectionLostError, RemoteScheduler, RequestError, Scheduler
 from licorne.proxy.client.callbacks import WAITING_MAX
@@ -62,7 +62,7 @@ def test_a_killed_server_is_found_again() -> None:
             scheduler.update_node(node_request("n2"))
 
         with serving("--address", first.address):
-            wait_until(lambda: listener.times, "it is connected again", seconds=20)
+            wait_until(lambda: listener.times, "it is connected again")
             listener.wait_for("accepted n1", "placed task-1")
             scheduler.update_node(node_request("p1", rm_id="plain"))
             plain.wait_for("accepted p1")
@@ -185,7 +185,7 @@ def test_an_rm_that_stops_in_a_callback_ends_the_connection() -> None:
         listener.react = react
         scheduler.register("rm", listener)
         scheduler.update_node(node_request("n1"))
-        assert stopped.wait(20)
+        assert stopped.wait(WAIT_SECONDS)
 
 
 class ShortLived:
@@ -224,7 +224,7 @@ class ShortLived:
 @pytest.mark.parametrize("ending", [range(3), range(1, 4)], ids=["first", "later"])
 def test_a_session_that_ends_right_after_its_greeting_is_replaced(ending: range) -> None:
     """Whether it is the first one or one of those that come after a loss: sooner or later one lasts."""
-    with ShortLived(ending) as server, RemoteScheduler(server.address, timeout=5) as scheduler:
+    with ShortLived(ending) as server, RemoteScheduler(server.address) as scheduler:
         if 0 not in ending:
             scheduler.register("rm", Listener())
             scheduler.update_node(node_request("n1"))  # It ends the session.
@@ -258,7 +258,7 @@ def test_a_server_that_does_not_listen_yet_is_waited_for() -> None:
     with ExitStack() as stack, futures.ThreadPoolExecutor(1) as pool:
         connecting = pool.submit(RemoteScheduler, address)
         stack.enter_context(serving("--address", address))
-        stack.enter_context(connecting.result(20)).register("rm", Listener())
+        stack.enter_context(connecting.result(WAIT_SECONDS)).register("rm", Listener())
 
 
 def test_a_server_that_refuses_the_client_is_not_waited_for() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from support.proxy.knowing_manager import CONFIGURATION, KnowingManager, a_node, an_allocation, an_application
 from support.proxy.noting_scheduler import Noting, begun, schedulable
+from support.waiting import WAIT_SECONDS, stays
 
 from licorne import LicorneError, Recovery, RequestError, Scheduler
 from licorne.proxy.client.recovery import OnRejection
@@ -314,12 +315,12 @@ def test_a_request_that_is_being_sent_arrives_before_the_manager_recovers_again(
     def send_late(request: si.AllocationRequest) -> None:
         monkeypatch.undo()
         other.start()
-        other.join(0.05)
+        assert stays(other.is_alive)
         send(request)
 
     monkeypatch.setattr(scheduler, "update_allocation", send_late)
     first.update_allocation(si.AllocationRequest(rmID="rm", allocations=[an_allocation("new")]))
-    other.join(10)
+    other.join(WAIT_SECONDS)
 
     assert scheduler.sent.index("new on none") < scheduler.sent.index("register", 1)
 

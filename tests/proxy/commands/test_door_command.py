@@ -13,7 +13,7 @@ from support.proxy.command_runs import run
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
 from support.proxy.processes import children, start_server
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import RemoteScheduler
 
@@ -61,7 +61,7 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(case: tuple[list[s
 
 def document(address: str, path: str) -> Any:
     """Return a document of a REST interface."""
-    with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=WAIT_SECONDS) as answer:
         return json.load(answer)
 
 
@@ -87,11 +87,11 @@ def test_a_door_serves_clients_and_readers_as_a_server_does(tmp_path: Path) -> N
         assert ["node-second"] == [each["nodeID"] for each in nodes]
         queues.write_text(TWO + "# changed\n", encoding="utf-8")
         wait_until(lambda: client.configuration_text("rm").endswith("# changed\n"), "it has read the file")
+        wait_until(lambda: len(children(server.process.pid)) == 3, "two workers, and one that is ready")
         workers = children(server.process.pid)
-        assert len(workers) == 3, "two, and one that is ready"
 
     server.process.send_signal(signal.SIGTERM)
-    server.process.communicate(timeout=20)
+    server.process.communicate(timeout=WAIT_SECONDS)
     assert server.process.returncode == 0
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "its workers have ended")
 
@@ -107,7 +107,7 @@ def test_a_worker_at_a_fixed_address_is_used_and_left_running(tmp_path: Path) ->
             assert ["rm"] == [each.rm_id for each in other.resource_managers()]
 
     server.process.terminate()
-    server.process.communicate(timeout=20)
+    server.process.communicate(timeout=WAIT_SECONDS)
     assert server.process.returncode == 0
     assert worker.process.poll() is None
     worker.process.kill()

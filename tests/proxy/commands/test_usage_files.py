@@ -15,6 +15,7 @@ from support.programs import run_python
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 from support.proxy.processes import ServerProcess, start_server
+from support.waiting import WAIT_SECONDS, let_time_pass
 
 from licorne import RemoteScheduler
 from licorne.model.queues.use_order import KeptUse
@@ -49,7 +50,7 @@ def recovered(
             yield server, scheduler, listener
     finally:
         server.process.terminate()
-        server.process.wait(20)
+        server.process.wait(WAIT_SECONDS)
         assert server.process.stdout is not None
         server.process.stdout.close()
 
@@ -69,7 +70,7 @@ def test_what_ran_since_the_last_writing_is_lost_with_a_killed_server(tmp_path: 
     with recovered(file, started) as (server, scheduler, listener):
         scheduler.update_allocation(ask_request("short", memory=10**9))
         listener.wait_for("placed short")
-        time.sleep(0.1)
+        let_time_pass(0.1)
         scheduler.update_allocation(release_request("short"))
         listener.wait_for("released short STOPPED_BY_RM")
         state: Any = scheduler.snapshot()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.door.cluster_round import SECONDS, Round
 from support.proxy.cutting_proxy import BOTH_WAYS, TO_CLIENT, TO_SERVER
-from support.waiting import wait_until
+from support.waiting import let_time_pass, wait_until
 
 from licorne.model.build_kind import is_compiled
 from licorne.proxy.door.places import LinkState
@@ -35,7 +35,7 @@ def play(folder: Path, seed: int, ways: Collection[str], seconds: float, *, lost
         if lost:
             wait_until(lambda: played.place("a") != place, "it is lost", SECONDS)
             played.running("a", place.worker_number)
-        time.sleep(max(began + seconds - time.monotonic(), 0.0))
+        let_time_pass(max(began + seconds - time.monotonic(), 0.0))
         if not lost:
             now = played.running("a")
             assert (place.worker_number, LinkState.RUNNING) == (now.worker_number, now.state)

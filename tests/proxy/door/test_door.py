@@ -46,9 +46,7 @@ def failures() -> list[str]:
 @pytest.fixture
 def door(workers: ThreadWorkers, failures: list[str]) -> Iterator[Door]:
     """Return a door without resource managers."""
-    with Door(
-        workers, on_error=lambda failure: failures.append(str(failure.error)), start_timeout_seconds=10
-    ) as door:
+    with Door(workers, on_error=lambda failure: failures.append(str(failure.error))) as door:
         yield door
 
 

@@ -14,7 +14,7 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request, release_request
 from support.proxy.processes import ServerProcess, children, start_server
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, RemoteScheduler
 from licorne.model.queues.use_order import KeptUse
@@ -96,7 +96,7 @@ def test_use_is_kept_when_workers_and_the_door_are_killed(tmp_path: Path) -> Non
     with registered(file) as (door, scheduler, _):
         found.append(means(scheduler))
         door.process.terminate()
-        door.process.wait(20)
+        door.process.wait(WAIT_SECONDS)
     at_ns, usage = read_usage(file)
 
     of_file = {"a": pytest.approx(50, abs=1), "b": 0}

@@ -35,8 +35,9 @@ class SlowWorkers:
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
         """Start a server, at once or later."""
         self.is_waiting.set()
-        while partition == "slow" and not self.comes.wait(0.01):
-            if given_up.is_set() or self._stopped.is_set():
+        if partition == "slow":
+            wait_until(lambda: any(each.is_set() for each in (self.comes, given_up, self._stopped)))
+            if not self.comes.is_set():
                 raise LicorneError("nobody waits for the worker any more")
         return self._workers.start(partition, given_up)
 

@@ -18,7 +18,7 @@ from support.door.cluster_round import SECONDS, Round
 from support.door.fake_sessions import LinkBench
 from support.door.watched_workers import WatchedWorkers
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
-from support.waiting import WAIT_SECONDS, wait_until
+from support.waiting import WAIT_SECONDS, let_time_pass, stays, wait_until
 
 from licorne import ResourceManager
 from licorne.model.build_kind import is_compiled
@@ -45,7 +45,7 @@ def stop_worker(folder: Path, seconds: float, *, lost: bool, count: int) -> None
         sys.stdout.write(f"the other partition went on after {went_on:.2f} s\n")
         if lost:
             played.running("a", place.worker_number)
-        time.sleep(max(began + seconds - time.monotonic(), 0.0))
+        let_time_pass(max(began + seconds - time.monotonic(), 0.0))
         if not lost:
             assert played.running("a").worker_number == place.worker_number
         played.workers.signal(place, signal.SIGCONT)
@@ -105,8 +105,7 @@ def test_a_manager_waits_when_too_much_waits_for_a_worker(monkeypatch: pytest.Mo
     bench.session(1).reads = False
     sender = send("one")
     wait_until(lambda: link.place.waiting > 10, "requests wait")
-    time.sleep(0.1)
-    assert sender.is_alive()
+    assert stays(sender.is_alive, 0.1)
     assert link.place.waiting < 100
     bench.session(1).reads = True
     sender.join(WAIT_SECONDS)
@@ -114,8 +113,7 @@ def test_a_manager_waits_when_too_much_waits_for_a_worker(monkeypatch: pytest.Mo
 
     bench.session(1).reads = False
     sender = send("two")
-    time.sleep(0.1)
-    assert sender.is_alive()
+    assert stays(sender.is_alive, 0.1)
     bench.session(1).lose()
     sender.join(WAIT_SECONDS)
     bench.listener.wait_for_count("placed two", 100)
@@ -201,10 +199,10 @@ def test_a_manager_that_sleeps_congests_the_workers() -> None:
         count = 120_000
         for number in range(count):
             ask(door, "a", number)
-            time.sleep(0.0003)  # So that most have a callback of their own.
+            let_time_pass(0.0003)  # So that most have a callback of their own.
             waiting = max(waiting, door._managers["rm"].callbacks_waiting)
         grown = memory_mib() - before
-        time.sleep(5)
+        let_time_pass(5)
         at_worker = placed(door)
         sys.stdout.write(f"{waiting} callbacks waited, {grown} MiB more, {at_worker} of {count} placed\n")
         assert waiting <= WAITING_MAX + 8
@@ -237,7 +235,7 @@ def test_what_the_door_holds_for_a_stopped_worker_is_bounded() -> None:
         sender.start()
         most = 0
         while sender.is_alive():
-            time.sleep(0.05)
+            let_time_pass(0.05)
             most = max(most, memory_mib() - before)
         sys.stdout.write(f"{sent[0]} asks were taken, the door grew by {most} MiB\n")
         assert most < 40 * HELD_BYTES_MAX // MIB
@@ -260,7 +258,7 @@ def test_the_other_partition_is_as_fast_while_a_worker_is_replaced() -> None:
             asked[f"b-{number}"] = time.monotonic()
             ask(door, "b", number)
             ask(door, "a", number)
-            time.sleep(0.005)
+            let_time_pass(0.005)
         wait_until(lambda: asked.keys() <= manager.heard_at.keys(), "all is placed", SECONDS)
         late = sorted(manager.heard_at[key] - at for key, at in asked.items())
         return late[len(late) * 99 // 100] * 1_000

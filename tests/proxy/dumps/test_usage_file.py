@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import application_request, ask_request, node_request
+from support.waiting import wait_until
 
 from licorne import RemoteScheduler, Scheduler
 from licorne.model.errors import LicorneError, RequestError
@@ -132,11 +132,9 @@ def test_it_is_written_from_time_to_time(tmp_path: Path) -> None:
         scheduler.update_application(application_request("app"))
         scheduler.update_allocation(ask_request("task"))
         listener.wait_for("placed task")
-        deadline = time.monotonic() + 20
-        usage: dict[str, KeptUse] = {}
-        while len(usage.get("[rm]default", KeptUse()).uses) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-            usage = read_usage(path)[1] if path.exists() else {}
+        wait_until(path.exists)
+        wait_until(lambda: len(read_usage(path)[1].get("[rm]default", KeptUse()).uses) == 2)
+        usage = read_usage(path)[1]
 
     assert USAGE["[rm]default"] == usage["[other]default"]
     assert ["root.leaf", "root.leaf|bob"] == [*usage["[rm]default"].uses]

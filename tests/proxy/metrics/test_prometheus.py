@@ -7,9 +7,8 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,12 +17,11 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ask_request
 from support.proxy.running_scheduler import begin, running
-from support.waiting import WAIT_SECONDS
+from support.waiting import happens
 
 from licorne.proxy.rest.running import RestServer
 
 _STARTS_MAX: Final = 5
-_MOMENT_SECONDS: Final = 0.05
 
 
 class PrometheusServer(NamedTuple):
@@ -41,10 +39,14 @@ class PrometheusServer(NamedTuple):
 
     def wait_for(self, expression: str, is_enough: Callable[[dict[str, float]], bool]) -> dict[str, float]:
         """Return the values of an expression as soon as they are enough."""
-        deadline = time.monotonic() + 3 * WAIT_SECONDS
-        while not is_enough(values := self.values(expression)):
-            assert time.monotonic() < deadline, f"{expression} is {values}"
-            time.sleep(_MOMENT_SECONDS)
+        values: dict[str, float] = {}
+
+        def are_enough() -> bool:
+            nonlocal values
+            values = self.values(expression)
+            return is_enough(values)
+
+        assert happens(are_enough), f"{expression} is {values}"
         return values
 
 
@@ -83,15 +85,13 @@ def scraping(folder: Path, target: str, path: str) -> Iterator[PrometheusServer]
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
     """Wait until it answers; return false if it ends before that, as when its port was taken meanwhile."""
-    deadline = time.monotonic() + 3 * WAIT_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            if httpx.get(f"http://127.0.0.1:{port}/-/ready").status_code == httpx.codes.OK:
-                return True
-        except httpx.HTTPError:
-            pass
-        time.sleep(_MOMENT_SECONDS)
-    return False
+
+    def is_ready() -> bool:
+        with suppress(httpx.HTTPError):
+            return httpx.get(f"http://127.0.0.1:{port}/-/ready").status_code == httpx.codes.OK
+        return False
+
+    return happens(lambda: process.poll() is not None or is_ready()) and process.poll() is None
 
 
 def _free_port() -> int:

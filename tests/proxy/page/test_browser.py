@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from support.proxy.browsing import SCREENSHOTS, Visit, visiting
 from support.proxy.listening import Listener
 from support.proxy.page_cluster import GIB, ask, fill, node, serving_page, submit
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import Scheduler
 from licorne.proxy.page.feed import LiveFeed
@@ -299,7 +299,7 @@ def test_the_page_comes_back_when_the_server_does(browser: Browser, scheduler: S
     with Scheduler() as other:
         other.register("rm", Listener(), configuration=ANEW)
         with serving_page(other, port=port):
-            expect(page.locator('[data-path="root.anew"]')).to_be_visible(timeout=15_000)
+            expect(page.locator('[data-path="root.anew"]')).to_be_visible()
             context.close()
 
 
@@ -311,7 +311,7 @@ def test_the_page_is_live_with_the_first_document_only(
     read = LiveFeed._read
 
     def read_late(feed: LiveFeed, tables: LiveTables, *, needs_all: bool) -> tuple[str, str]:
-        assert may_read.wait(timeout=30)
+        assert may_read.wait(timeout=WAIT_SECONDS)
         return read(feed, tables, needs_all=needs_all)
 
     monkeypatch.setattr(LiveFeed, "_read", read_late)

@@ -6,7 +6,6 @@ import asyncio
 import resource
 import socket
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ import pytest
 import uvicorn
 from support.proxy.processes import serving
 from support.proxy.running_scheduler import running
-from support.waiting import wait_until
+from support.waiting import let_time_pass, wait_until
 
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer
@@ -33,7 +32,7 @@ def test_readers_are_answered_when_connections_had_taken_all_descriptors(tmp_pat
         assert server.rest is not None
         for port in (server.port, int(server.rest.rpartition(":")[2])):
             taken = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * DESCRIPTORS)]
-            time.sleep(1)
+            let_time_pass(1)
             for each in taken:
                 each.close()
         wait_until(lambda: _is_answered(server.rest), "an answer")
@@ -52,7 +51,7 @@ def test_an_attempt_to_accept_after_the_end_is_not_logged(
         assert sockets
         asyncio.get_running_loop().call_soon(lambda: asyncio.get_running_loop().remove_reader(sockets[0]))
         asyncio.get_running_loop().call_soon(_fail)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
 
     monkeypatch.setattr(uvicorn.Server, "shutdown", accepts_late)
     with running() as scheduler, RestServer(scheduler):
@@ -106,5 +105,5 @@ def test_one_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 def _is_answered(address: str | None) -> bool:
     with suppress(httpx.HTTPError):
-        return 200 == httpx.get(f"http://{address}/ws/v1/clusters", timeout=1).status_code
+        return 200 == httpx.get(f"http://{address}/ws/v1/clusters").status_code
     return False

@@ -25,7 +25,7 @@ from support.proxy.listening import Listener
 from support.proxy.processes import serving, start_server
 from support.proxy.rest_clients import reader
 from support.proxy.running_scheduler import begin, running
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError
 from licorne.proxy.rest.running import RestServer, RestSettings
@@ -44,7 +44,7 @@ def end() -> None:
 
 
 def asked(port: int) -> bytes:
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_SECONDS)) as connection:
         connection.request("GET", "/")
         return connection.getresponse().read()
 
@@ -243,7 +243,7 @@ def test_serve_starts_it_and_prints_its_address() -> None:
     answer = httpx.get(f"http://{address}/ws/v1/clusters")
     page = httpx.get(lines[2].removeprefix("page on ").strip())
     process.terminate()
-    process.communicate(timeout=END_SECONDS * 2)
+    process.communicate(timeout=WAIT_SECONDS)
 
     assert lines[0].startswith("listening on 127.0.0.1:")
     assert (200, []) == (answer.status_code, answer.json())
@@ -257,7 +257,7 @@ def test_serve_ends_in_time_while_a_client_is_connected() -> None:
         assert 200 == client.get("/ws/v1/clusters").status_code
         began = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        assert 0 == server.process.wait(END_SECONDS * 2)
+        assert 0 == server.process.wait(WAIT_SECONDS)
         assert time.monotonic() - began < END_SECONDS
     assert server.process.stdout is not None
     server.process.stdout.close()

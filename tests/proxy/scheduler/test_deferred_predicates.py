@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.proxy.deferring import DeferringListener
 from support.proxy.manager_requests import ONE, TWO, application_request, ask_request, node_request
+from support.waiting import WAIT_SECONDS
 
 from licorne import Scheduler
 from licorne.model.values.predicate_questions import (
@@ -253,6 +254,6 @@ def test_a_stopped_scheduler_waits_for_no_answer() -> None:
     thread.start()
     rm.wait_for_questions(1)
     scheduler.stop()
-    thread.join(10)
+    thread.join(WAIT_SECONDS)
 
     assert not thread.is_alive()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.proxy.manager_requests import application_request, ask_request, node_request
+from support.waiting import WAIT_SECONDS
 
 from licorne import RequestError, ResourceManager, Scheduler
 from licorne.model.state.quarantine import BrokenKind
@@ -155,7 +156,7 @@ def test_a_predicate_cannot_ask_for_an_explanation(engine: EngineName, *, steppe
         submit(scheduler)
         if stepped:
             scheduler.run_until_idle()
-        assert done.wait(timeout=10)
+        assert done.wait(WAIT_SECONDS)
 
     assert "an explanation inside a predicate is refused" in refused[0]
 

@@ -15,7 +15,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, configuration_request
 from support.proxy.processes import serving
 from support.proxy.wire_client import WireClient
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import RemoteScheduler, RequestError, Scheduler
 from licorne.model.configuration.extra import LogLevel
@@ -132,15 +132,20 @@ def test_a_file_system_that_does_not_answer_keeps_no_server_from_serving_and_end
 ) -> None:
     """Only what looks at the file waits."""
     configuration = ConfigurationFile(file)
-    never = threading.Event()
-    monkeypatch.setattr(ConfigurationFile, "has_changed", lambda _: never.wait())
+    begun, never = threading.Event(), threading.Event()
+
+    def look_for_ever(_: ConfigurationFile) -> bool:
+        begun.set()
+        return never.wait()
+
+    monkeypatch.setattr(ConfigurationFile, "has_changed", look_for_ever)
 
     async def look() -> None:
         scheduler = Scheduler()
         server = Server(scheduler, ServerSettings(configuration=configuration))
         await server.start()
         looking = asyncio.ensure_future(server.file_has_changed())
-        await asyncio.sleep(0.05)
+        assert await asyncio.to_thread(begun.wait, WAIT_SECONDS)
         assert not looking.done()
         looking.cancel()
         await server.stop()
@@ -161,7 +166,7 @@ def test_large_configurations_are_read_one_at_a_time(
         if len(text) >= len(large):
             at_once += 1
             most = max(most, at_once)
-            may_go_on.wait(20)
+            may_go_on.wait(WAIT_SECONDS)
             at_once -= 1
         return load(text)
 

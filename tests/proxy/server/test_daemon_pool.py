@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from support.programs import run_python
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.proxy.server.core import DaemonPool
 
@@ -24,12 +24,14 @@ print("ends")
 def test_tasks_have_their_outcomes_and_as_many_threads_as_they_need() -> None:
     """One after the other one thread is enough; at once there are as many as are allowed."""
     pool = DaemonPool(2, "tested")
-    assert [0, 1, 4, 9] == [pool.submit(lambda each: each**2, number).result(20) for number in range(4)]
+    assert [0, 1, 4, 9] == [
+        pool.submit(lambda each: each**2, number).result(WAIT_SECONDS) for number in range(4)
+    ]
     with pytest.raises(ZeroDivisionError):
-        pool.submit(lambda: 1 // 0).result(20)
+        pool.submit(lambda: 1 // 0).result(WAIT_SECONDS)
     meeting = threading.Barrier(2)
     both = [pool.submit(meeting.wait, 20) for _ in range(2)]
-    assert {0, 1} == {each.result(20) for each in both}
+    assert {0, 1} == {each.result(WAIT_SECONDS) for each in both}
     assert 2 == sum(thread.name.startswith("tested_") for thread in threading.enumerate())
     pool.shutdown()
     wait_until(
@@ -44,15 +46,15 @@ def test_what_has_not_begun_is_cancelled_on_request() -> None:
 
     def run() -> bool:
         begun.set()
-        return go_on.wait(20)
+        return go_on.wait(WAIT_SECONDS)
 
     runs = pool.submit(run)
     waits = pool.submit(int)
-    assert begun.wait(20)
+    assert begun.wait(WAIT_SECONDS)
     pool.shutdown(cancel_futures=True)
     go_on.set()
 
-    assert runs.result(20)
+    assert runs.result(WAIT_SECONDS)
     assert waits.cancelled()
     with pytest.raises(RuntimeError, match="is shut down"):
         pool.submit(int)

@@ -42,7 +42,6 @@ MALFORMED: Final = (
 )
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SILENT: Final = 200
-STOP_SECONDS: Final = 5
 STEADY: Final = 30
 """How many looks in a row find no progress."""
 SETTINGS: Final = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
@@ -402,7 +401,7 @@ def test_a_server_stops_while_a_peer_does_not_read(service: str) -> None:
     with served() as it, channel_to(it.address) as channel:
         flood = flooding(it, channel, service)
         it.stop()
-        it.server._thread.join(STOP_SECONDS)
+        it.server._thread.join(WAIT_SECONDS)
         flood.end()
 
         assert not it.server._thread.is_alive()

@@ -28,7 +28,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.processes import serving
 from support.proxy.running_scheduler import begin, refused, running
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import ConnectionLostError, RemoteScheduler, Scheduler
 from licorne.model.configuration.reader import load
@@ -216,7 +216,7 @@ def test_large_texts_are_prepared_one_at_a_time(
         if len(text) >= len(large):
             at_once += 1
             most = max(most, at_once)
-            may_go_on.wait(20)
+            may_go_on.wait(WAIT_SECONDS)
             at_once -= 1
         return load(text)
 

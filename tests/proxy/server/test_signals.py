@@ -14,6 +14,7 @@ from support.programs import run_python
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.processes import serving, start_server
+from support.waiting import WAIT_SECONDS
 
 from licorne import RemoteScheduler
 
@@ -34,7 +35,7 @@ def test_a_signal_ends_the_server_within_5_seconds(number: signal.Signals) -> No
 
         began = time.monotonic()
         server.process.send_signal(number)
-        assert server.process.wait(END_SECONDS * 2) == 0
+        assert server.process.wait(WAIT_SECONDS) == 0
         assert time.monotonic() - began < END_SECONDS
     assert server.process.stdout is not None
     server.process.stdout.close()
@@ -50,7 +51,7 @@ def test_it_prints_its_address_as_one_line() -> None:
     assert process.stdout is not None
     line = process.stdout.readline()
     process.terminate()
-    rest, _ = process.communicate(timeout=END_SECONDS * 2)
+    rest, _ = process.communicate(timeout=WAIT_SECONDS)
 
     start, _, port = line.rstrip("\n").rpartition(":")
     assert (start, rest) == ("listening on 127.0.0.1", "")
@@ -105,7 +106,7 @@ def test_the_document_says_whether_there_is_tls() -> None:
     assert process.stdout is not None
     document = json.loads(process.stdout.readline())
     process.terminate()
-    process.communicate(timeout=END_SECONDS * 2)
+    process.communicate(timeout=WAIT_SECONDS)
 
     assert document.keys() == {"address", "tls", "rest"}
     assert (document["tls"], document["rest"]) == (False, None)

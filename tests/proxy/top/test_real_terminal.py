@@ -7,11 +7,10 @@ import pty
 import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from support.proxy.document_server import DocumentServer
-from support.waiting import WAIT_SECONDS
+from support.waiting import happens
 
 
 def test_keys_that_are_typed_at_once_are_the_filter_and_errors_have_their_file(tmp_path: Path) -> None:
@@ -38,9 +37,12 @@ def test_keys_that_are_typed_at_once_are_the_filter_and_errors_have_their_file(t
 
 
 def _drawn_until(terminal: int, wanted: bytes, program: subprocess.Popen[bytes]) -> bytes:
-    drawn = b""
-    end = time.monotonic() + WAIT_SECONDS
-    while wanted not in drawn and program.poll() is None and time.monotonic() < end:
-        if select.select([terminal], [], [], 0.1)[0]:
-            drawn += os.read(terminal, 65_536)
-    return drawn
+    drawn = bytearray()
+
+    def is_drawn() -> bool:
+        if select.select([terminal], [], [], 0)[0]:
+            drawn.extend(os.read(terminal, 65_536))
+        return wanted in drawn or program.poll() is not None
+
+    happens(is_drawn)
+    return bytes(drawn)

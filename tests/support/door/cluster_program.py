@@ -16,7 +16,6 @@ import os
 import random
 import sys
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,13 +35,13 @@ from support.door.cluster_layout import (
     run_by,
     tasks,
 )
+from support.waiting import WAIT_SECONDS, happens, wait_until
 
 from licorne import LicorneError, Recovery, RemoteScheduler, ResourceManager, SchedulerAPI
 from licorne.proxy.si import si_pb2 as si
 
 __all__ = ["PartitionedCluster", "books_of"]
 
-_SETTLING_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 0.01
 """How often a task of each application may end: it sets the pace."""
 
@@ -170,14 +169,14 @@ def _fail(text: str) -> NoReturn:
 
 
 def _connected(address: str) -> RemoteScheduler:
-    deadline = time.monotonic() + _SETTLING_SECONDS
-    while True:
-        try:
-            return RemoteScheduler(address, timeout=_SETTLING_SECONDS)
-        except LicorneError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    def connect() -> RemoteScheduler | None:
+        with suppress(LicorneError):
+            return RemoteScheduler(address, timeout=WAIT_SECONDS)
+        return None
+
+    scheduler = wait_until(connect, "the door answers")
+    assert scheduler is not None
+    return scheduler
 
 
 def _has_equal_books(scheduler: RemoteScheduler, running: Books) -> bool:
@@ -194,9 +193,7 @@ def main(address: str, journal: str, count: str, *partitions: str) -> None:
     cluster.recover(scheduler)
     while not cluster.all_placed.wait(_TICK_SECONDS):
         cluster.end_some()
-    deadline = time.monotonic() + _SETTLING_SECONDS
-    while not (equal := _has_equal_books(scheduler, cluster.running)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    equal = happens(lambda: _has_equal_books(scheduler, cluster.running))
     document = {"equal": equal, "running": len(cluster.running), "recoveries": cluster.recoveries}
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()

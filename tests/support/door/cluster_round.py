@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, final
@@ -16,7 +15,7 @@ from typing import Any, Final, final
 from support.door.cluster_layout import RM_ID, beyond_maximum, configuration, run_by, tasks
 from support.door.cluster_program import books_of
 from support.door.watched_workers import WatchedWorkers
-from support.waiting import wait_until
+from support.waiting import let_time_pass, wait_until
 
 from licorne import LicorneError
 from licorne.proxy.door.door import Door
@@ -171,7 +170,7 @@ class Round:
             return place is not None and place.worker_number > after and bool(place.address)
 
         wait_until(recovers, f"{partition} recovers", SECONDS)
-        time.sleep(self.random.random() * self.random.choice([0.002, 0.05, 0.2]))
+        let_time_pass(self.random.random() * self.random.choice([0.002, 0.05, 0.2]))
         place = self.place(partition)
         assert place is not None
         self.workers.signal(place, signal.SIGKILL)
@@ -181,7 +180,7 @@ class Round:
         """Kill the worker of a partition at a random moment while the RM registers again."""
         partition = before.partition
         wait_until(lambda: self.place(partition) not in (before, None), "the RM registers again", SECONDS)
-        time.sleep(self.random.random() * self.random.choice([0.002, 0.05, 0.2]))
+        let_time_pass(self.random.random() * self.random.choice([0.002, 0.05, 0.2]))
         self.workers.signal(before, signal.SIGKILL)
 
     def kill_reloading(self, partition: str) -> None:
@@ -189,7 +188,7 @@ class Round:
         self.running(partition)
         change = self.door.prepare_configuration(self._reload("between"))
         number = self.kill_worker(partition)
-        time.sleep(self.random.random() * 0.1)  # The door may know it by then.
+        let_time_pass(self.random.random() * 0.1)  # The door may know it by then.
         change.commit()
         self._wait_for_queue("between", partition, number)
 

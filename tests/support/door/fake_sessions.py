@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any, cast, final
 
 from support.proxy.listening import Listener
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import RemoteScheduler, ResourceManager, Scheduler
 from licorne.model.values.documents import Document
@@ -211,9 +211,9 @@ class LinkBench:
 
     def start(self, partition: str, given_up: threading.Event) -> LaunchedWorker:
         """Return the next worker, once it launches."""
-        while not self.launches.wait(0.01):
-            if given_up.is_set():
-                raise ConnectionLostError("it was given up")
+        wait_until(lambda: self.launches.is_set() or given_up.is_set())
+        if not self.launches.is_set():
+            raise ConnectionLostError("it was given up")
         self.launching()
         self._count += 1
         return LaunchedWorker(partition, f"worker:{self._count}", self._count)

@@ -10,11 +10,12 @@ import json
 import select
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import Any, Final
 from urllib.parse import urlencode
+
+from support.waiting import happens
 
 __all__ = ["JSON_PATCH", "MERGE_PATCH", "STRATEGIC_MERGE_PATCH", "Api", "RefusedError", "Watch"]
 
@@ -22,7 +23,6 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 _TIMEOUT_SECONDS: Final = 30.0
-_LOOK_SECONDS: Final = 0.05
 
 
 class RefusedError(Exception):
@@ -150,13 +150,16 @@ class Api:
         """Read a document until a condition is true of it; return the document.
 
         Raises:
-            AssertionError: The condition was not true within 30 seconds; the message has the document.
+            AssertionError: The condition was not true in time; the message has the document.
         """
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while not condition(document := self.request("GET", path)[1]):
-            assert time.monotonic() < deadline, f"{path} stays {json.dumps(document)}"
-            time.sleep(_LOOK_SECONDS)
-        return document
+        documents: list[dict[str, Any]] = []
+
+        def is_true() -> bool:
+            documents[:] = [self.request("GET", path)[1]]
+            return condition(documents[0])
+
+        assert happens(is_true), f"{path} stays {json.dumps(documents[0])}"
+        return documents[0]
 
     def close(self) -> None:
         """Close the connection; a further request opens another one."""

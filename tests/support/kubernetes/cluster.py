@@ -20,7 +20,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ import yaml
 from support.kubernetes.api import Api
 from support.kubernetes.building import UnbuiltError, built_servers
 from support.proxy.directory_server import free_port
+from support.waiting import WAIT_SECONDS, happens
 
 __all__ = ["API_SERVER_ALONE", "EVERY_SERVER", "Cluster", "Programs", "installed_programs", "running"]
 
@@ -39,7 +39,6 @@ API_SERVER_ALONE: Final = ()
 EVERY_SERVER: Final = ("kube-controller-manager", "kube-scheduler")
 _STARTS_MAX: Final = 5
 _READY_SECONDS_MAX: Final = 90.0
-_LOOK_SECONDS: Final = 0.05
 _LINES_OF_LOG: Final = 30
 
 
@@ -240,17 +239,21 @@ class Cluster:
 
     def _becomes_ready(self, name: str) -> bool:
         """Wait until a server answers 200; return `False` when it has ended or takes too long."""
-        deadline = time.monotonic() + _READY_SECONDS_MAX
-        while self._processes[name].poll() is None and time.monotonic() < deadline:
+
+        def answers() -> bool:
             with suppress(OSError, http.client.HTTPException):  # nobody listens, or another program does
-                if self._is_ready(name):
-                    return True
-            time.sleep(_LOOK_SECONDS)
-        return False
+                return self._is_ready(name)
+            return False
+
+        process = self._processes[name]
+        happens(lambda: process.poll() is not None or answers(), _READY_SECONDS_MAX)
+        return process.poll() is None and answers()
 
     def _is_ready(self, name: str) -> bool:
         if name == "etcd":
-            with closing(http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=5)) as connection:
+            with closing(
+                http.client.HTTPConnection("127.0.0.1", self._etcd_port, timeout=WAIT_SECONDS)
+            ) as connection:
                 connection.request("GET", "/health")
                 return connection.getresponse().status == 200
         with closing(self.api()) as api:

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from typing import Any, Final
 import yaml
 from support.kubernetes.api import Api
 from support.kubernetes.cluster import Cluster
+from support.waiting import WAIT_SECONDS
 
 __all__ = [
     "MANIFESTS",
@@ -31,13 +32,10 @@ __all__ = [
     "path_of",
     "replica",
     "role_of",
-    "within",
 ]
 
 MANIFESTS: Final = Path(__file__).parents[3] / "deploy" / "kubernetes"
 NAMESPACE: Final = "licorne"
-_LOOK_SECONDS: Final = 0.1
-_END_SECONDS: Final = 30.0
 _APPLY: Final = "application/apply-patch+yaml"
 _CLUSTER_WIDE: Final = frozenset(
     {
@@ -68,16 +66,6 @@ def applied(api: Api, document: Mapping[str, Any]) -> dict[str, Any]:
     return api.ok("PATCH", path, document, _APPLY)
 
 
-def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Wait until a condition is true; return whether it was within the time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_LOOK_SECONDS)
-    return True
-
-
 class Replica:
     """A process `licorne kubernetes`; `replica` starts one."""
 
@@ -94,7 +82,7 @@ class Replica:
         """Ask one of its addresses; return status and text, and the status 0 if nobody listens."""
         host, _, port = address.rpartition(":")
         try:
-            with closing(http.client.HTTPConnection(host, int(port), timeout=10)) as connection:
+            with closing(http.client.HTTPConnection(host, int(port), timeout=WAIT_SECONDS)) as connection:
                 connection.request("GET", path)
                 answer = connection.getresponse()
                 return answer.status, answer.read().decode()
@@ -185,6 +173,6 @@ def replica(
         yield Replica(process, pod_name, log)
     finally:
         process.kill()
-        process.wait(_END_SECONDS)
+        process.wait(WAIT_SECONDS)
         assert process.stdout is not None
         process.stdout.close()

@@ -12,6 +12,8 @@ from http import HTTPStatus
 from typing import BinaryIO, Final, final
 from urllib.parse import parse_qsl
 
+from support.waiting import WAIT_SECONDS
+
 __all__ = ["HttpRequest", "HttpResponse", "LostConnectionError", "SmallHttpServer"]
 
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
@@ -81,10 +83,10 @@ class SmallHttpServer:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._acceptor.join(5)
+        self._acceptor.join(WAIT_SECONDS)
         self.cut()
         for thread in list(self._threads):
-            thread.join(5)
+            thread.join(WAIT_SECONDS)
 
     def cut(self, *, only_streams: bool = False) -> int:
         """Cut connections without a word, all or those with an answer in chunks; return how many."""
@@ -120,7 +122,7 @@ class SmallHttpServer:
         connection = plain
         try:
             if self._tls is not None:
-                plain.settimeout(5)
+                plain.settimeout(WAIT_SECONDS)
                 connection = self._tls.wrap_socket(plain, server_side=True)
                 connection.settimeout(None)
             with self._lock:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, final
 
+from support.waiting import WAIT_SECONDS
+
 __all__ = [
     "MUTATING",
     "REGISTRATIONS",
@@ -82,7 +84,7 @@ def ask(
         ssl.SSLError: The certificate is not trusted.
         OSError: The webhook is not there.
     """
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=20)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=WAIT_SECONDS)
     try:
         payload = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}

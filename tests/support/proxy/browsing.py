@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from support.waiting import WAIT_SECONDS
 
 __all__ = ["SCREENSHOTS", "Visit", "chromium", "visiting"]
 
@@ -54,6 +55,7 @@ def chromium() -> Iterator[Browser]:
         if "CI" in os.environ:
             pytest.fail("chromium is not installed: make chromium")
         pytest.skip("chromium is not installed")
+    expect.set_options(timeout=1000 * WAIT_SECONDS)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=_PROGRAM, args=["--no-sandbox", "--disable-gpu"])
         try:
@@ -72,6 +74,7 @@ def visiting(
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
     )
+    context.set_default_timeout(1000 * WAIT_SECONDS)
     try:
         visit = Visit(context.new_page(), origin)
         yield visit

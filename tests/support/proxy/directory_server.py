@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ldap3 import NONE, Connection, Server
+from support.waiting import happens
 
 __all__ = ["BASE", "Directory", "DirectoryServer", "free_port", "serving", "slapd_path"]
 
@@ -21,8 +22,6 @@ PASSWORD: Final = "open sesame"  # noqa: S105 - of a server that lives for a sec
 _FOLDERS: Final = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/libexec")
 _SCHEMAS: Final = ("core", "cosine", "inetorgperson")
 _STARTS_MAX: Final = 5
-_LOOKS_MAX: Final = 500
-_LOOK_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +122,9 @@ def free_port() -> int:
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
     """Wait until the server takes connections; return whether it does, or has ended."""
-    for _ in range(_LOOKS_MAX):
+
+    def connects() -> bool:
         with closing(socket.socket()) as caller:
-            if caller.connect_ex(("127.0.0.1", port)) == 0:
-                return True
-        try:
-            process.wait(_LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            continue
-        return False
-    return False
+            return caller.connect_ex(("127.0.0.1", port)) == 0
+
+    return happens(lambda: process.poll() is not None or connects()) and process.poll() is None

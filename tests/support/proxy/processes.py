@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["ServerProcess", "children", "serving", "start_server"]
+from support.waiting import WAIT_SECONDS
 
-_END_SECONDS = 20
+__all__ = ["ServerProcess", "children", "serving", "start_server"]
 
 
 class ServerProcess:
@@ -59,7 +59,7 @@ def serving(*arguments: str, errors: Path | None = None) -> Iterator[ServerProce
         yield server
     finally:
         server.process.terminate()
-        server.process.wait(_END_SECONDS)
+        server.process.wait(WAIT_SECONDS)
         assert server.process.stdout is not None
         server.process.stdout.close()
 

@@ -17,7 +17,7 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from support.proxy.worker_processes import is_alive
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, RemoteScheduler
 from licorne.proxy.door.launchers.local import LocalLauncher
@@ -79,16 +79,13 @@ def test_a_lost_worker_is_replaced_by_the_spare(launcher: LocalLauncher) -> None
     first = launcher.start("second", NEVER)
     spare = launcher._spare
     assert spare is not None
-    spare.wait_for_address(NEVER, 60)
+    spare.wait_for_address(NEVER, WAIT_SECONDS)
     lost = process_of(launcher, first)
     launcher.lost(first)
-    began_at = time.monotonic()
     second = launcher.start("second", NEVER)
-    took_seconds = time.monotonic() - began_at
 
     assert (second.number, process_of(launcher, second)) == (2, spare)
-    assert took_seconds < 0.5
-    assert lost.wait_for_end(10)
+    assert lost.wait_for_end(WAIT_SECONDS)
     assert launcher._spare not in {None, spare}
 
 
@@ -98,7 +95,7 @@ def test_a_spare_that_has_died_is_not_taken(launcher: LocalLauncher) -> None:
     spare = launcher._spare
     assert spare is not None
     spare.kill()
-    assert spare.wait_for_end(10)
+    assert spare.wait_for_end(WAIT_SECONDS)
     client, _ = registered(launcher.start("default", NEVER))
 
     with client:
@@ -117,8 +114,11 @@ def test_all_processes_end_when_the_launcher_stops(launcher: LocalLauncher) -> N
         launcher.start("second", NEVER)
 
 
-def test_who_gives_up_waits_no_longer(launcher: LocalLauncher) -> None:
+def test_who_gives_up_waits_no_longer(
+    launcher: LocalLauncher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The process that was starting is killed."""
+    monkeypatch.setattr(sys, "executable", program_of(tmp_path, "exec sleep 600"))
     given_up = threading.Event()
     threading.Timer(0.1, given_up.set).start()
 
@@ -136,13 +136,18 @@ def test_a_refused_option_is_said_at_once(lines: list[str]) -> None:
     assert lines == [f"worker 1 of second: {said}"]
 
 
+def program_of(folder: Path, text: str) -> str:
+    """Write a program of the shell; return its path."""
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
+    program.chmod(0o700)
+    return str(program)
+
+
 def test_a_process_that_dies_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the second failure on there is a pause; the system killed it here, say for its memory."""
-    dying = tmp_path / "dying"
-    dying.write_text("#!/bin/sh\necho 'no memory' >&2\nkill -9 $$\n", encoding="ascii")
-    dying.chmod(0o700)
     launcher = LocalLauncher(write=lambda _: None)
-    monkeypatch.setattr(sys, "executable", str(dying))
+    monkeypatch.setattr(sys, "executable", program_of(tmp_path, "echo 'no memory' >&2\nkill -9 $$"))
     failures, began_at = [], time.monotonic()
     for _ in range(3):
         with pytest.raises(LicorneError) as caught:
@@ -162,10 +167,10 @@ def test_workers_end_when_their_parent_is_killed() -> None:
         worker, spare = map(int, pids)
         client, _ = registered(LaunchedWorker("second", address, 1))
         parent.kill()
-    wait_until(lambda: not is_alive(spare), seconds=30)
+    wait_until(lambda: not is_alive(spare))
     is_served = client.is_connected and is_alive(worker)
     client.stop()
-    wait_until(lambda: not is_alive(worker), seconds=30)
+    wait_until(lambda: not is_alive(worker))
 
     assert is_served
 
@@ -192,4 +197,4 @@ def test_a_stopped_worker_is_killed_when_it_is_lost(launcher: LocalLauncher) -> 
     os.kill(process.pid, signal.SIGSTOP)
     launcher.lost(worker)
 
-    assert process.wait_for_end(10)
+    assert process.wait_for_end(WAIT_SECONDS)

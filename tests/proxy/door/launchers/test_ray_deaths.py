@@ -13,7 +13,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from support.proxy.ray_cluster import RayCluster, ray_cluster
 from support.proxy.worker_processes import pid_listening_at
-from support.waiting import wait_until
+from support.waiting import let_time_pass, wait_until
 
 from licorne import LicorneError
 from licorne.proxy.door.door import Door
@@ -63,7 +63,7 @@ def ask(door: Door, count: int) -> None:
         for name in BOTH:
             key = f"{name}-{number}"
             door.update_allocation(ask_request(key, application=f"app-{name}", partition=name))
-        time.sleep(0.004)
+        let_time_pass(0.004)
 
 
 def addresses(door: Door) -> dict[str, str]:

@@ -212,11 +212,11 @@ def test_pods_are_followed_across_a_crash_of_the_server(
     with followed(client, namespace, changes, lists) as watch:
         wait_until(lambda: lists)
         cluster.kill_api_server()
-        wait_until(lambda: watch.failure, seconds=30)
+        wait_until(lambda: watch.failure)
         failure = type(watch.failure)
         cluster.start_api_server()
         calls.create_pod(namespace, pod("late"))
-        wait_until(lambda: "ADDED late" in changes or 1 in lists, seconds=30)
+        wait_until(lambda: "ADDED late" in changes or 1 in lists)
 
         assert (ApiUnreachable, None) == (failure, watch.failure)
 

@@ -19,12 +19,10 @@ from support.kubernetes.installation import (
     is_leading,
     path_of,
     replica,
-    within,
 )
 from support.kubernetes.kubelet import Kubelet
 from support.kubernetes.manifests import node
-
-_START_SECONDS = 30
+from support.waiting import happens
 
 
 @pytest.fixture(scope="session")
@@ -85,5 +83,5 @@ def start(cluster: Cluster, token: str, tmp_path: Path, api: Api) -> Iterator[Ca
 def leader(start: Callable[..., Replica], api: Api, pod_names: tuple[str, str]) -> Replica:
     """Return a process that schedules."""
     replica = start(pod_names[0])
-    assert within(_START_SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
+    assert happens(lambda: is_leading(api, replica)), replica.log.read_text()
     return replica

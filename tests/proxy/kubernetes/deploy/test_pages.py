@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 from support.kubernetes.api import Api
-from support.kubernetes.installation import MANIFESTS, Replica, applied, documents_of, path_of, within
+from support.kubernetes.installation import MANIFESTS, Replica, applied, documents_of, path_of
 from support.kubernetes.manifests import RUNS_FOR
+from support.waiting import happens
 
 pytestmark = pytest.mark.kubernetes
 
@@ -22,7 +23,6 @@ OBJECTS = [
     yaml.safe_load(block)
     for block in re.findall(r"^```yaml\n(apiVersion.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 ]
-SECONDS = 30
 
 
 def commands_of(page: str) -> list[str]:
@@ -56,7 +56,7 @@ def test_the_commands_of_the_readme_end_with_a_pod_that_has_a_node(api: Api, lea
         for document in documents_of(*files_of(command)):
             applied(api, document)
 
-    is_running = within(SECONDS, lambda: api.ok("GET", path)["status"]["phase"] == "Running")
+    is_running = happens(lambda: api.ok("GET", path)["status"]["phase"] == "Running")
     api.ok("DELETE", path)
     assert is_running, leader.log.read_text()
 
@@ -89,6 +89,6 @@ def test_the_gang_of_the_examples_runs(api: Api, leader: Replica, namespace: str
     def has_ended() -> bool:
         return "completionTime" in api.ok("GET", f"{jobs}/{job['metadata']['name']}")["status"]
 
-    assert within(SECONDS, has_ended), leader.log.read_text()
+    assert happens(has_ended), leader.log.read_text()
     events = api.ok("GET", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
     assert "GangReservationComplete" in {each["action"] for each in events if "action" in each}

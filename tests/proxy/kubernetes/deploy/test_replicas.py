@@ -8,22 +8,14 @@ from typing import Any
 
 import pytest
 from support.kubernetes.api import STRATEGIC_MERGE_PATCH, Api
-from support.kubernetes.installation import (
-    MANIFESTS,
-    NAMESPACE,
-    Replica,
-    documents_of,
-    is_leading,
-    role_of,
-    within,
-)
+from support.kubernetes.installation import MANIFESTS, NAMESPACE, Replica, documents_of, is_leading, role_of
 from support.kubernetes.manifests import pod
+from support.waiting import WAIT_SECONDS, happens
 
 pytestmark = pytest.mark.kubernetes
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/licorne"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-START_SECONDS = 20
 FAILOVER_SECONDS = 15
 HANDOVER_SECONDS = 6
 
@@ -45,9 +37,9 @@ def knows_a_cluster(replica: Replica) -> bool:
 def started(api: Api, start: Start, pod_names: tuple[str, str]) -> tuple[Replica, Replica]:
     """Start two processes; return the one that leads, and the other one, when both are ready."""
     leader = start(pod_names[0])
-    assert within(START_SECONDS, lambda: is_leading(api, leader)), leader.log.read_text()
+    assert happens(lambda: is_leading(api, leader)), leader.log.read_text()
     standby = start(pod_names[1])
-    assert within(START_SECONDS, lambda: leader.is_ready and standby.is_ready), standby.log.read_text()
+    assert happens(lambda: leader.is_ready and standby.is_ready), standby.log.read_text()
     return leader, standby
 
 
@@ -64,7 +56,7 @@ def test_the_service_leads_to_the_replica_that_schedules(
     assert ("leader", "standby") == tuple(role_of(api, name) for name in pod_names)
     assert (True, False) == (knows_a_cluster(leader), knows_a_cluster(standby))
     slices = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
-    assert within(START_SECONDS, lambda: endpoints(api.ok("GET", slices)) == {"10.1.0.1"})
+    assert happens(lambda: endpoints(api.ok("GET", slices)) == {"10.1.0.1"})
 
 
 def test_the_service_says_where_the_metrics_are(leader: Replica) -> None:
@@ -98,9 +90,9 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
     pods = f"/api/v1/namespaces/{namespace}/pods"
     api.ok("POST", pods, pod("meanwhile"))
 
-    is_placed = within(FAILOVER_SECONDS, lambda: "nodeName" in api.ok("GET", f"{pods}/meanwhile")["spec"])
+    is_placed = happens(lambda: "nodeName" in api.ok("GET", f"{pods}/meanwhile")["spec"], FAILOVER_SECONDS)
     assert is_placed, standby.log.read_text()
-    assert within(2, lambda: is_leading(api, standby) and knows_a_cluster(standby))
+    assert happens(lambda: is_leading(api, standby) and knows_a_cluster(standby))
 
 
 def test_a_container_that_starts_anew_takes_the_label_of_its_pod_back(
@@ -109,11 +101,11 @@ def test_a_container_that_starts_anew_takes_the_label_of_its_pod_back(
     """The kubelet starts a container within its pod, whose labels stay."""
     leader, standby = started(api, start, pod_names)
     leader.process.kill()
-    assert within(FAILOVER_SECONDS, lambda: role_of(api, standby.pod_name) == "leader")
+    assert happens(lambda: role_of(api, standby.pod_name) == "leader", FAILOVER_SECONDS)
 
     again = start(leader.pod_name)
 
-    assert within(START_SECONDS, lambda: again.is_ready)
+    assert happens(lambda: again.is_ready)
     assert ("standby", "leader") == tuple(role_of(api, name) for name in pod_names)
 
 
@@ -128,17 +120,17 @@ def test_a_leader_that_is_asked_to_end_hands_over(
     pods = f"/api/v1/namespaces/{namespace}/pods"
     api.ok("POST", pods, pod("meanwhile"))
 
-    is_placed = within(HANDOVER_SECONDS, lambda: "nodeName" in api.ok("GET", f"{pods}/meanwhile")["spec"])
+    is_placed = happens(lambda: "nodeName" in api.ok("GET", f"{pods}/meanwhile")["spec"], HANDOVER_SECONDS)
     assert is_placed, standby.log.read_text()
-    assert 0 == leader.process.wait(10)
+    assert 0 == leader.process.wait(WAIT_SECONDS)
     # The old leader may have placed the pod in its last moment: then the lease is taken a little later.
-    assert within(HANDOVER_SECONDS, lambda: holder(api) not in {"", before})
+    assert happens(lambda: holder(api) not in {"", before}, HANDOVER_SECONDS)
 
 
 def test_a_leader_that_loses_the_lease_ends(api: Api, start: Start, pod_names: tuple[str, str]) -> None:
     """Whoever wrote another holder into it: two may not schedule."""
     leader = start(pod_names[0])
-    assert within(START_SECONDS, lambda: is_leading(api, leader))
+    assert happens(lambda: is_leading(api, leader))
 
     lease = api.ok("GET", LEASE)
     lease["spec"]["holderIdentity"] = "somebody-else"
@@ -153,4 +145,4 @@ def test_a_process_lives_before_it_is_ready(start: Start, pod_names: tuple[str, 
     leader = start(pod_names[0])
 
     assert (200, "ok\n") == leader.get(leader.health, "/livez")
-    assert within(START_SECONDS, lambda: leader.is_ready)
+    assert happens(lambda: leader.is_ready)

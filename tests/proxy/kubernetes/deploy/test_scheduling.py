@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import pytest
 from support.kubernetes.api import MERGE_PATCH, Api
-from support.kubernetes.installation import NAMESPACE, Replica, within
+from support.kubernetes.installation import NAMESPACE, Replica
 from support.kubernetes.manifests import pod
+from support.waiting import happens
 
 pytestmark = pytest.mark.kubernetes
 
 CONFIGURATION = f"/api/v1/namespaces/{NAMESPACE}/configmaps/yunikorn-configs"
-SECONDS = 20
-WAIT_SECONDS = 5
+UNPLACED_SECONDS = 5
 
 Start = Callable[..., Replica]
 
@@ -48,9 +48,7 @@ def test_a_pod_is_bound_and_told_about(api: Api, leader: Replica, namespace: str
 
     placed = api.until(f"{pods}/small", lambda document: document["status"]["phase"] == "Running")
     note = f"to node {placed['spec']['nodeName']}"
-    assert within(SECONDS, lambda: has_event(api, namespace, "small", "Scheduled", note)), (
-        leader.log.read_text()
-    )
+    assert happens(lambda: has_event(api, namespace, "small", "Scheduled", note)), leader.log.read_text()
 
 
 def test_a_pod_that_fits_nowhere_says_so(api: Api, leader: Replica, namespace: str) -> None:
@@ -60,7 +58,7 @@ def test_a_pod_that_fits_nowhere_says_so(api: Api, leader: Replica, namespace: s
     api.ok("POST", pods, pod("large", cpu="100"))
 
     api.until(f"{pods}/large", lambda document: condition_of(document).get("reason") == "Unschedulable")
-    told = within(SECONDS, lambda: has_event(api, namespace, "large", "PodUnschedulable"))
+    told = happens(lambda: has_event(api, namespace, "large", "PodUnschedulable"))
     assert told, leader.log.read_text()
 
 
@@ -100,7 +98,7 @@ def test_a_gang_gets_its_placeholders_and_their_nodes(api: Api, leader: Replica,
     """The pods of placeholders are created, and deleted for the real ones."""
     start_gang(api, namespace)
 
-    assert within(2 * SECONDS, lambda: phases(api, namespace) == GANG_RUNS), leader.log.read_text()
+    assert happens(lambda: phases(api, namespace) == GANG_RUNS), leader.log.read_text()
     assert 2 == len(placeholders_of(api, namespace))
 
 
@@ -113,7 +111,7 @@ def test_a_gang_can_do_without_pods_that_keep_its_room(
 
     start_gang(api, namespace)
 
-    assert within(2 * SECONDS, lambda: phases(api, namespace) == GANG_RUNS), leader.log.read_text()
+    assert happens(lambda: phases(api, namespace) == GANG_RUNS), leader.log.read_text()
     assert set() == placeholders_of(api, namespace)
 
 
@@ -133,18 +131,18 @@ def over_quota(api: Api, start: Start, pod_names: tuple[str, str], namespace: st
 
 def test_the_quota_of_a_namespace_holds(api: Api, over_quota: str) -> None:
     """A pod waits until another one has ended."""
-    assert not within(WAIT_SECONDS, lambda: runs(api, f"{over_quota}/second"))
+    assert not happens(lambda: runs(api, f"{over_quota}/second"), UNPLACED_SECONDS)
 
     api.ok("DELETE", f"{over_quota}/first")
 
-    assert within(SECONDS, lambda: runs(api, f"{over_quota}/second"))
+    assert happens(lambda: runs(api, f"{over_quota}/second"))
 
 
 def test_a_pod_that_waits_for_a_quota_says_so(api: Api, over_quota: str) -> None:
     """By a reason that is not the one that autoscalers look for."""
     path = f"{over_quota}/second"
 
-    assert within(SECONDS, lambda: condition_of(api.ok("GET", path)).get("reason") == "SchedulingSkipped")
+    assert happens(lambda: condition_of(api.ok("GET", path)).get("reason") == "SchedulingSkipped")
 
 
 def test_it_takes_the_place_of_yunikorn(
@@ -157,8 +155,8 @@ def test_it_takes_the_place_of_yunikorn(
     api.ok("POST", pods, pod("other"))
     api.ok("POST", pods, pod("old", scheduler="yunikorn"))
 
-    assert within(SECONDS, lambda: phases(api, namespace) == {"old": "Running", "other": "Pending"})
-    assert within(SECONDS, lambda: has_event(api, namespace, "old", "Scheduled"))
+    assert happens(lambda: phases(api, namespace) == {"old": "Running", "other": "Pending"})
+    assert happens(lambda: has_event(api, namespace, "old", "Scheduled"))
     assert [] == events_of(api, namespace, "other")
 
 
@@ -214,7 +212,7 @@ def test_a_queue_gets_its_guarantee_back(
 
     rich = rich_pod_behind_poor_ones(api, start, pod_names[0], namespace, "false")
 
-    assert within(SECONDS, lambda: runs(api, rich))
+    assert happens(lambda: runs(api, rich))
 
 
 def test_victims_are_evicted_if_that_is_said(
@@ -224,10 +222,10 @@ def test_victims_are_evicted_if_that_is_said(
     budget = protect_the_poor(api, namespace)
     rich = rich_pod_behind_poor_ones(api, start, pod_names[0], namespace, "true")
 
-    assert not within(WAIT_SECONDS, lambda: runs(api, rich))
+    assert not happens(lambda: runs(api, rich), UNPLACED_SECONDS)
     api.ok("DELETE", budget)
 
-    assert within(SECONDS, lambda: runs(api, rich))
+    assert happens(lambda: runs(api, rich))
 
 
 def test_a_changed_configuration_takes_effect(api: Api, leader: Replica) -> None:
@@ -240,7 +238,7 @@ def test_a_changed_configuration_takes_effect(api: Api, leader: Replica) -> None
         root = leader.rest_document("/ws/v1/partition/default/queues")
         return {each["queuename"] for each in root["children"]}
 
-    assert within(SECONDS, lambda: {"root.poor", "root.rich"} <= names()), leader.log.read_text()
+    assert happens(lambda: {"root.poor", "root.rich"} <= names()), leader.log.read_text()
 
 
 def test_a_bad_configuration_is_refused_by_an_event(api: Api, leader: Replica) -> None:
@@ -249,7 +247,7 @@ def test_a_bad_configuration_is_refused_by_an_event(api: Api, leader: Replica) -
 
     api.ok("PATCH", CONFIGURATION, {"data": {"queues.yaml": "partitions: 5"}}, MERGE_PATCH)
 
-    told = within(SECONDS, lambda: has_event(api, NAMESPACE, "yunikorn-configs", "ConfigurationRejected"))
+    told = happens(lambda: has_event(api, NAMESPACE, "yunikorn-configs", "ConfigurationRejected"))
     assert told, leader.log.read_text()
     assert before == leader.rest_document("/ws/v1/partition/default/queues")
 

@@ -20,13 +20,12 @@ from support.kubernetes.installation import (
     documents_of,
     is_leading,
     path_of,
-    within,
 )
 from support.kubernetes.manifests import deployment, pod
+from support.waiting import happens
 
 pytestmark = pytest.mark.kubernetes
 
-SECONDS = 20
 DOCUMENTS = documents_of(MANIFESTS / "webhook" / "webhook.yaml")
 CONFIGURATION = f"/api/v1/namespaces/{NAMESPACE}/configmaps/yunikorn-configs"
 USER_INFO = "yunikorn.apache.org/user.info"
@@ -54,7 +53,7 @@ def webhook(api: Api, start: Start, pod_names: tuple[str, str]) -> Iterator[Repl
             changes = [{"op": "remove", "path": f"{config}/service"}]
             changes.append({"op": "add", "path": f"{config}/url", "value": url})
             api.ok("PATCH", path_of(document), changes, JSON_PATCH)
-    assert within(SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
+    assert happens(lambda: is_leading(api, replica)), replica.log.read_text()
     yield replica
     for document in DOCUMENTS:
         api.ok("DELETE", path_of(document))
@@ -87,7 +86,7 @@ def is_asked(api: Api, namespace: str) -> bool:
 
 def test_a_pod_gets_its_user_and_its_scheduler(api: Api, ada: Api, webhook: Replica, namespace: str) -> None:
     """Nothing of Licorne is in its manifest, and it is placed by it."""
-    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
     plain = pod("plain")
     del plain["spec"]["schedulerName"]
     path = f"/api/v1/namespaces/{namespace}/pods"
@@ -96,12 +95,12 @@ def test_a_pod_gets_its_user_and_its_scheduler(api: Api, ada: Api, webhook: Repl
 
     assert f"system:serviceaccount:{namespace}:{ADA}" == user_of(created)
     assert "licorne" == created["spec"]["schedulerName"]
-    assert within(SECONDS, lambda: "nodeName" in api.ok("GET", f"{path}/plain")["spec"])
+    assert happens(lambda: "nodeName" in api.ok("GET", f"{path}/plain")["spec"])
 
 
 def test_another_user_cannot_be_named(api: Api, ada: Api, webhook: Replica, namespace: str) -> None:
     """Whoever may create pods would have the limits of any user otherwise."""
-    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
     other = pod("other", annotations={USER_INFO: '{"user": "root"}'})
 
     status, answer = ada.request("POST", f"/api/v1/namespaces/{namespace}/pods", other)
@@ -113,7 +112,7 @@ def test_the_pods_of_a_workload_run_for_its_user(
     api: Api, ada: Api, webhook: Replica, namespace: str
 ) -> None:
     """And not for the controller that creates them."""
-    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
 
     ada.ok("POST", path, deployment("web", pod("template"), replicas=2))
@@ -125,7 +124,7 @@ def test_the_pods_of_a_workload_run_for_its_user(
 
 def test_queues_that_cannot_be_used_are_denied(api: Api, webhook: Replica, namespace: str) -> None:
     """With the reason, before anything is stored."""
-    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
     bad = {"data": {"queues.yaml": "partitions: 5"}}
 
     status, answer = api.request("PATCH", CONFIGURATION, bad, MERGE_PATCH)
@@ -138,7 +137,7 @@ def test_queues_that_cannot_be_used_are_denied(api: Api, webhook: Replica, names
 
 def test_the_pods_of_the_scheduler_itself_are_left_alone(api: Api, webhook: Replica, namespace: str) -> None:
     """It could not place them when it does not run."""
-    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
     made = api.ok("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")["items"][0]
     spec = {key: made["spec"][key] for key in ("containers", "securityContext", "volumes")}
 
@@ -174,7 +173,7 @@ def test_a_process_runs_on_a_file_system_that_is_read_only(
 
     replica = start(pod_names[0], "--webhook", "--webhook-address=127.0.0.1:0", within_command=tuple(command))
 
-    assert within(SECONDS, lambda: is_leading(api, replica)), replica.log.read_text()
+    assert happens(lambda: is_leading(api, replica)), replica.log.read_text()
     for document in DOCUMENTS:
         api.ok("DELETE", path_of(document))
 
@@ -199,7 +198,7 @@ def test_the_user_of_a_workload_is_not_changed_by_another_one(
     api: Api, ada: Api, webhook: Replica, namespace: str
 ) -> None:
     """Its pods would run for anybody otherwise, since controllers are trusted."""
-    assert within(SECONDS, lambda: is_asked(api, namespace)), webhook.log.read_text()
+    assert happens(lambda: is_asked(api, namespace)), webhook.log.read_text()
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     ada.ok("POST", path, deployment("web", pod("template"), replicas=0))
     template = {"metadata": {"annotations": {USER_INFO: '{"user": "root"}'}}}

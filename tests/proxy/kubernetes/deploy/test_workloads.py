@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from support.kubernetes.api import Api
-from support.kubernetes.installation import Replica, within
+from support.kubernetes.installation import Replica
 from support.kubernetes.manifests import RUNS_FOR, deployment, job, pod
+from support.waiting import happens
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.usefixtures("leader")]
 
 PLAIN = pod("template")
 SHORT = pod("template", annotations={RUNS_FOR: "0.2"})
-SECONDS = 30
 
 
 def controlled(kind: str, name: str, **spec: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_the_pods_of_a_deployment_run(api: Api, namespace: str) -> None:
         return {3} == {status.get(key) for key in ("updatedReplicas", "readyReplicas", "replicas")}
 
     api.until(f"{deployments}/web", is_replaced)
-    assert within(SECONDS, lambda: not before & {each["metadata"]["uid"] for each in pods_of(api, namespace)})
+    assert happens(lambda: not before & {each["metadata"]["uid"] for each in pods_of(api, namespace)})
 
 
 def test_each_node_gets_its_pod_of_a_daemon_set(api: Api, namespace: str) -> None:
@@ -114,11 +114,11 @@ def test_a_spark_application_gets_room_for_all_before_it_runs(
         }
 
     api.ok("POST", pods, member("driver", "driver"))
-    assert within(SECONDS, lambda: "driver" in names_in("Running")), leader.log.read_text()
+    assert happens(lambda: "driver" in names_in("Running")), leader.log.read_text()
     assert 3 == len([name for name in names_in("Running") if "-executor-" in name])
     for number in range(3):
         api.ok("POST", pods, member(f"executor-{number}", "executor"))
 
     everyone = {"driver", "executor-0", "executor-1", "executor-2"}
-    assert within(SECONDS, lambda: everyone <= names_in("Succeeded")), leader.log.read_text()
-    assert within(SECONDS, lambda: {each["metadata"]["name"] for each in pods_of(api, namespace)} == everyone)
+    assert happens(lambda: everyone <= names_in("Succeeded")), leader.log.read_text()
+    assert happens(lambda: {each["metadata"]["name"] for each in pods_of(api, namespace)} == everyone)

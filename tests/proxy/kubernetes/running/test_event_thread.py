@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.kubernetes.running.event_loop import EventThread
 
@@ -29,7 +30,7 @@ class Recorded:
         done = threading.Event()
         self.loop.post(done.set)
 
-        assert done.wait(10)
+        assert done.wait(WAIT_SECONDS)
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_timers_are_carried_out_in_the_order_of_their_times(recorded: Recorded) 
 
     recorded.loop.post(plan)
 
-    assert done.wait(10)
+    assert done.wait(WAIT_SECONDS)
     assert ["first", "second"] == recorded.calls
 
 
@@ -92,15 +93,15 @@ def test_work_is_answered_on_the_thread(recorded: Recorded, is_urgent: bool) -> 
 
     def then(answer: object) -> None:
         recorded.calls.append((answer, threading.current_thread().name))
-        done.wait(10)
+        done.wait(WAIT_SECONDS)
 
     def fail() -> object:
         raise OSError("away")
 
     recorded.loop.work(lambda: 7, then, is_urgent=is_urgent)
-    done.wait(10)
+    done.wait(WAIT_SECONDS)
     recorded.loop.work(fail, then, is_urgent=is_urgent)
-    done.wait(10)
+    done.wait(WAIT_SECONDS)
     (first, thread), (second, _) = recorded.calls
 
     assert (7, "licorne-kubernetes", OSError) == (first, thread, type(second))

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
+from support.waiting import WAIT_SECONDS
 
 from licorne.model.errors import LicorneError
 from licorne.proxy.kubernetes.running.health_server import HealthServer
@@ -39,7 +40,7 @@ CASES: dict[str, Probe] = {
 
 def answer(port: int, path: str) -> tuple[int, str]:
     """Ask a server; return status and text."""
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_SECONDS)) as connection:
         connection.request("GET", path)
         response = connection.getresponse()
         return response.status, response.read().decode()

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from support.kubernetes.stub_clients import client_of
 from support.kubernetes.stub_server import StubApiServer
+from support.waiting import WAIT_SECONDS
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
 from licorne.proxy.kubernetes.running.leader_election import LEASE_SECONDS, LeaderElection
@@ -163,7 +164,7 @@ def test_a_process_that_ends_gives_the_lease_back(elections: Elections) -> None:
     """So that the next one need not wait."""
     first, second = elections.process("first"), elections.process("second")
     first.start()
-    assert elections.leads.wait(10)
+    assert elections.leads.wait(WAIT_SECONDS)
     first.stop()
     assert "" == elections.holder()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
 from support.kubernetes.stub_clients import PODS, a_pod, client_of
 from support.kubernetes.stub_server import StubApiServer
-from support.waiting import WAIT_SECONDS
+from support.waiting import wait_until
 
 from licorne.proxy.kubernetes.client.api_calls import ApiCalls
 from licorne.proxy.kubernetes.running import service as module
@@ -39,37 +38,31 @@ def labels_of(stub: StubApiServer) -> object:
     return stub.get(f"{PODS}/p")["metadata"]["labels"]
 
 
-def wait_for(pod: OwnPod) -> bool:
-    """Wait until the label is written; return whether it is."""
-    pause = threading.Event()
-    return any(pod.is_marked or pause.wait(0.01) for _ in range(WAIT_SECONDS * 100))
-
-
 def test_a_process_begins_by_taking_the_label_of_an_earlier_one_back(
     stub: StubApiServer, own_pod: OwnPod
 ) -> None:
     """Other labels stay."""
-    assert wait_for(own_pod)
+    wait_until(lambda: own_pod.is_marked)
     assert {ROLE_LABEL: "standby", "app": "licorne"} == labels_of(stub)
 
 
 def test_a_process_that_leads_says_so(stub: StubApiServer, own_pod: OwnPod) -> None:
     """It is not marked until that is written."""
-    assert wait_for(own_pod)
+    wait_until(lambda: own_pod.is_marked)
 
     own_pod.become(PodRole.LEADER)
 
-    assert wait_for(own_pod)
+    wait_until(lambda: own_pod.is_marked)
     assert {ROLE_LABEL: "leader", "app": "licorne"} == labels_of(stub)
 
 
 def test_a_label_that_is_refused_is_written_later(stub: StubApiServer, own_pod: OwnPod) -> None:
     """Whatever the API server says."""
-    assert wait_for(own_pod)
+    wait_until(lambda: own_pod.is_marked)
     stub.fail("PATCH", f"{PODS}/p", status=403, times=3)
 
     own_pod.become(PodRole.LEADER)
 
-    assert wait_for(own_pod)
+    wait_until(lambda: own_pod.is_marked)
     assert {ROLE_LABEL: "leader", "app": "licorne"} == labels_of(stub)
     assert 5 == len(stub.asked("PATCH", f"{PODS}/p"))

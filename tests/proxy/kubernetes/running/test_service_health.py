@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 from support.kubernetes.stub_clients import PODS, a_pod, client_of
 from support.kubernetes.stub_server import StubApiServer
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import Scheduler
 from licorne.proxy.kubernetes.running import service as module
@@ -42,17 +42,11 @@ def start(stub: StubApiServer) -> Iterator[Callable[..., PodService]]:
         yield started
 
 
-def becomes(condition: Callable[[], bool]) -> bool:
-    """Wait until a condition is true; return whether it is."""
-    pause = threading.Event()
-    return any(condition() or pause.wait(0.02) for _ in range(WAIT_SECONDS * 50))
-
-
 def test_a_process_that_schedules_is_ready_and_works(start: Callable[..., PodService]) -> None:
     """Its label is written, and the scheduler has the cluster."""
     service = start()
 
-    assert becomes(lambda: service.why_not_ready() == "")
+    wait_until(lambda: service.why_not_ready() == "")
     assert (True, "") == (service.pods.is_ready, service.why_stuck())
 
 
@@ -65,7 +59,7 @@ def test_a_standby_is_ready_when_it_has_listed_all(
 
     service = start(waits_for_lead=True)
 
-    assert becomes(lambda: service.why_not_ready() == "")
+    wait_until(lambda: service.why_not_ready() == "")
     assert (False, "") == (service.pods.is_ready, service.why_stuck())
 
 
@@ -76,7 +70,7 @@ def test_a_process_without_a_list_is_not_ready(stub: StubApiServer, start: Calla
     service = start()
 
     expected = "the scheduler does not have the nodes and pods of the cluster yet"
-    assert becomes(lambda: service.why_not_ready() == expected)
+    wait_until(lambda: service.why_not_ready() == expected)
 
 
 def test_a_process_whose_label_is_refused_is_not_ready(
@@ -87,7 +81,7 @@ def test_a_process_whose_label_is_refused_is_not_ready(
 
     service = start()
 
-    assert becomes(lambda: service.pods.is_ready)
+    wait_until(lambda: service.pods.is_ready)
     assert "the label of the pod is not written yet" == service.why_not_ready()
 
 
@@ -101,9 +95,9 @@ def test_a_process_that_hangs_is_stuck(
 
     service = start()
 
-    assert becomes(lambda: service.why_stuck() == "the scheduler of pods has carried out nothing for 0.1 s")
+    wait_until(lambda: service.why_stuck() == "the scheduler of pods has carried out nothing for 0.1 s")
     goes_on.set()
-    assert becomes(lambda: service.why_stuck() == "")
+    wait_until(lambda: service.why_stuck() == "")
 
 
 def test_a_process_that_takes_no_part_in_the_election_is_stuck(
@@ -114,4 +108,4 @@ def test_a_process_that_takes_no_part_in_the_election_is_stuck(
 
     service = start(waits_for_lead=True)
 
-    assert becomes(lambda: service.why_stuck() == "the thread of the lease has ended")
+    wait_until(lambda: service.why_stuck() == "the thread of the lease has ended")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,6 +11,7 @@ from support.kubernetes.manifests import node, pod
 from support.kubernetes.stepped_cluster import QUEUES, gang_annotations
 from support.kubernetes.stub_clients import client_of
 from support.kubernetes.stub_server import StubApiServer
+from support.waiting import happens
 
 from licorne import Scheduler
 from licorne.proxy.kubernetes.mapping.settings import KubernetesSettings
@@ -20,7 +20,6 @@ from licorne.proxy.kubernetes.running.pod_scheduler import PodScheduler
 
 PODS: Final = "/api/v1/namespaces/blue/pods"
 NODES: Final = "/api/v1/nodes"
-_SECONDS: Final = 30
 
 
 class Whole:
@@ -82,10 +81,7 @@ class Whole:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition."""
-        deadline = time.monotonic() + _SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, (self.places, dict(self.pods.tasks))
-            time.sleep(0.01)
+        assert happens(condition), (self.places, dict(self.pods.tasks))
 
     def until_placed(self, *names: str) -> None:
         """Wait until just these pods are there and on nodes, and counted."""
