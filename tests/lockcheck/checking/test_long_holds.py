@@ -167,7 +167,7 @@ PROGRAM = """
 import time
 from licorne.lockcheck import Lock
 with Lock("slow"):
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     from licorne.lockcheck.holding.runtime import runtime
     while not runtime.watch.findings and time.monotonic() < until:
         pass
@@ -189,7 +189,7 @@ import time
 from licorne.lockcheck import Lock
 
 def test_slow(lockcheck):
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     with Lock("slow"):
         while not lockcheck.findings and time.monotonic() < until:
             pass

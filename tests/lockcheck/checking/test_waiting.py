@@ -186,13 +186,13 @@ def test_while_a_deadlock_is_reported_no_other_is_that_the_same_victim_ends() ->
 def test_a_deadlock_is_found_within_100_milliseconds_of_waiting() -> None:
     """A waiter looks every 20 ms, and its victim sees it within 20 more."""
     with session(on=LEAVE_ALONE) as opened:
-        took: list[float] = []
-        for _ in range(5):
+
+        def work() -> float:
             began = time.perf_counter()
             stuck(ring(2), opened)
-            took.append(time.perf_counter() - began)
+            return time.perf_counter() - began
 
-    assert min(took) < 0.1
+        wait_until(lambda: work() < 0.1)
 
 
 def test_a_wait_that_ends_by_itself_is_no_deadlock() -> None:

@@ -63,14 +63,14 @@ def test_a_join_under_the_lock_that_the_joined_thread_wants_is_broken(level: str
 
 def test_it_is_found_within_100_milliseconds() -> None:
     """As for locks: two looks at the most."""
-    took = []
-    for _ in range(3):
+
+    def work() -> float:
         with checked():
             began = time.perf_counter()
             joins_under_its_lock(Lock("shared"))
-            took.append(time.perf_counter() - began)
+            return time.perf_counter() - began
 
-    assert min(took) < 0.1
+    wait_until(lambda: work() < 0.1)
 
 
 def test_threads_that_join_each_other_are_broken() -> None:

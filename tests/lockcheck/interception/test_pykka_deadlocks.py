@@ -16,7 +16,7 @@ import pytest
 from support.lockcheck.deadlocked import LEAVE_ALONE, checked, deadlocks, found, run_all
 from support.lockcheck.lock_corpus import hold
 from support.lockcheck.pykka_clerks import Clerk, Ref, clerks
-from support.waiting import WAIT_SECONDS, wait_until
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, wait_until
 
 from licorne.lockcheck import DeadlockError, Kind, Lock, Rung, session
 from licorne.lockcheck.checking import waiting
@@ -234,7 +234,7 @@ def test_who_has_an_answer_waits_for_nobody() -> None:
 def test_a_wait_with_a_limit_ends_by_itself() -> None:
     """An actor that asks itself for a while is no deadlock, but a mistake."""
     with checked() as opened, clerks() as (clerk,), pytest.raises(pykka.Timeout):
-        clerk.ask(lambda: clerk.ask("a word", timeout=0.01))
+        clerk.ask(lambda: clerk.ask("a word", timeout=EXPIRING_SECONDS))
 
     assert [(Rung.R0, Kind.RECURSION)] == found(opened, *Rung)
 

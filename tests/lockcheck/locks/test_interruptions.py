@@ -351,7 +351,7 @@ def _forked_checks() -> int:
     """Fork a child that learns an edge; it ends with code 0 if that works, and within ten seconds."""
     child = os.fork()
     if child == 0:
-        signal.alarm(10)  # a signal without a handler ends the child
+        signal.alarm(WAIT_SECONDS)  # a signal without a handler ends the child
         hold(Lock("outer"), RWLock("inner").read())
         os._exit(0 if () == held() else 1)
     return child

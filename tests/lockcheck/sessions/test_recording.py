@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.lockcheck.recorded_programs import crossed_program
 from support.programs import written
-from support.waiting import EXPIRING_SECONDS
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS
 
 from licorne.lockcheck import Condition, LockUsageError, RLock, RWLock, session
 from licorne.lockcheck.checking import acquisition_checks
@@ -376,7 +376,7 @@ def test_a_child_that_is_forked_writes_nothing_into_the_trace_of_its_parent(tmp_
         take(lock)
         child = os.fork()
         if child == 0:
-            signal.alarm(10)  # a signal without a handler ends the child
+            signal.alarm(WAIT_SECONDS)  # a signal without a handler ends the child
             take(lock)
             with events_written(own):
                 take(lock)
@@ -413,7 +413,7 @@ def test_a_child_ends_a_recording_that_a_thread_of_its_parent_was_writing_to(tmp
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(10)
+            signal.alarm(WAIT_SECONDS)
             child_ends.callback(os._exit, 0)
         else:
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

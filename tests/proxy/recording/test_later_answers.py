@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from support.proxy.manager_requests import (
 from support.proxy.recorded_traffic import Hearing, LaterHearing, callbacks_in, recorded_lines, replayed
 from support.transcripts.preemption_transcripts import preemption_transcript
 from support.transcripts.simulated_transcripts import simulated_transcript
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, Recording, Scheduler
 from licorne.model.values.predicate_questions import NoAnswer, NodesAnswer, PredicateAnswer, VictimsAnswer
@@ -134,14 +135,16 @@ def test_a_question_without_an_answer_has_none_in_the_replay(tmp_path: Path) -> 
         scheduler.update_application(application_request("app"))
         scheduler.update_allocation(ask_request("ask"))
         rm.wait_for_questions(1)
-        while "no answer" not in json.dumps(scheduler.snapshot()):
-            pass
+        wait_until(lambda: "no answer" in json.dumps(scheduler.snapshot()))
         rm._open.clear()  # No answer ever comes to the first question.
-        number = 0
-        while not rm.hears(lambda: bool(rm.all("placed ")), 0.001):
-            number += 1
-            scheduler.update_node(node_request(f"more-{number}"))  # The ask is tried again.
+        numbers = count()
+
+        def is_placed() -> bool:
+            scheduler.update_node(node_request(f"more-{next(numbers)}"))  # The ask is tried again.
             rm.answer()
+            return bool(rm.all("placed "))
+
+        wait_until(is_placed)
 
     assert ["ask"] == rm.all("placed ")
     assert rm.callbacks == callbacks_in(replayed(tmp_path))

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.kubernetes
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/licorne"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-FAILOVER_SECONDS = 15
 HANDOVER_SECONDS = 6
 
 Start = Callable[..., Replica]
@@ -90,7 +89,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
     pods = f"/api/v1/namespaces/{namespace}/pods"
     api.ok("POST", pods, pod("meanwhile"))
 
-    is_placed = happens(lambda: "nodeName" in api.ok("GET", f"{pods}/meanwhile")["spec"], FAILOVER_SECONDS)
+    is_placed = happens(lambda: "nodeName" in api.ok("GET", f"{pods}/meanwhile")["spec"])
     assert is_placed, standby.log.read_text()
     assert happens(lambda: is_leading(api, standby) and knows_a_cluster(standby))
 
@@ -101,7 +100,7 @@ def test_a_container_that_starts_anew_takes_the_label_of_its_pod_back(
     """The kubelet starts a container within its pod, whose labels stay."""
     leader, standby = started(api, start, pod_names)
     leader.process.kill()
-    assert happens(lambda: role_of(api, standby.pod_name) == "leader", FAILOVER_SECONDS)
+    assert happens(lambda: role_of(api, standby.pod_name) == "leader")
 
     again = start(leader.pod_name)
 
@@ -136,7 +135,7 @@ def test_a_leader_that_loses_the_lease_ends(api: Api, start: Start, pod_names: t
     lease["spec"]["holderIdentity"] = "somebody-else"
     api.request("PUT", LEASE, lease)
 
-    assert 2 == leader.process.wait(FAILOVER_SECONDS)
+    assert 2 == leader.process.wait(WAIT_SECONDS)
     assert "another process holds the lease" in leader.log.read_text()
 
 

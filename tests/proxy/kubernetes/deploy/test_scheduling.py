@@ -10,7 +10,7 @@ import pytest
 from support.kubernetes.api import MERGE_PATCH, Api
 from support.kubernetes.installation import NAMESPACE, Replica
 from support.kubernetes.manifests import pod
-from support.waiting import happens
+from support.waiting import happens, stays
 
 pytestmark = pytest.mark.kubernetes
 
@@ -131,7 +131,7 @@ def over_quota(api: Api, start: Start, pod_names: tuple[str, str], namespace: st
 
 def test_the_quota_of_a_namespace_holds(api: Api, over_quota: str) -> None:
     """A pod waits until another one has ended."""
-    assert not happens(lambda: runs(api, f"{over_quota}/second"), UNPLACED_SECONDS)
+    assert stays(lambda: not runs(api, f"{over_quota}/second"), UNPLACED_SECONDS)
 
     api.ok("DELETE", f"{over_quota}/first")
 
@@ -222,7 +222,7 @@ def test_victims_are_evicted_if_that_is_said(
     budget = protect_the_poor(api, namespace)
     rich = rich_pod_behind_poor_ones(api, start, pod_names[0], namespace, "true")
 
-    assert not happens(lambda: runs(api, rich), UNPLACED_SECONDS)
+    assert stays(lambda: not runs(api, rich), UNPLACED_SECONDS)
     api.ok("DELETE", budget)
 
     assert happens(lambda: runs(api, rich))

@@ -28,8 +28,9 @@ def stub() -> Iterator[StubApiServer]:
 
 
 @pytest.fixture
-def start(stub: StubApiServer) -> Iterator[Callable[..., PodService]]:
+def start(stub: StubApiServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., PodService]]:
     """Return a function that starts a process in the pod `own`; it is stopped behind the test."""
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", WAIT_SECONDS)
     with ExitStack() as stack:
 
         def started(*, waits_for_lead: bool = False) -> PodService:

@@ -1,0 +1,156 @@
+"""Tests wait by `support.waiting`: what decides by a time of its own fails some day on a busy machine."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+from support.waiting import WAIT_SECONDS
+
+TESTS: Final = Path(__file__).parents[1]
+
+METHODS: Final = [
+    "acquire",
+    "alarm",
+    "communicate",
+    "hears",
+    "join",
+    "result",
+    "settimeout",
+    "timeout",
+    "wait",
+    "wait_for",
+]
+FUNCTIONS: Final = {"happens", "wait_until"}
+"""What has a limit among its arguments; other calls have one by name."""
+
+COUNTING: Final = {"changes", "manager", "timers"}
+"""Names of what waits for a number of things, or in virtual time."""
+
+ELSEWHERE: Final = (
+    *("bench/", "conformance/", "support/fuzz/", "support/kubernetes/kill_rounds.py"),  # run by hand
+    *("support/kubernetes/kubelet.py", "support/proxy/page_frames.py"),  # likewise, and does work at its time
+    *("lockcheck/corpus/", "support/lockcheck/hooked_program.py"),  # to wait is what is found in them
+    "support/waiting.py",
+    *("model/", "proxy/fuzz/test_thread_control.py"),  # in virtual time
+)
+
+ALLOWED: Final[Mapping[str, set[str]]] = {
+    # To sleep is what is found.
+    "actors/test_checked_asks.py": {"time.sleep(0.0001)"},
+    "lockcheck/findings/test_fingerprints.py": {"time.sleep(1e-09)"},
+    # Nobody is there, and that is said after the time.
+    "proxy/client/test_reconnecting.py": {"RemoteScheduler(address, timeout=2)"},
+    "proxy/door/test_worker_checks.py": {
+        "RemoteScheduler(address, root_certificates=root_certificates, timeout=0.5)"
+    },
+    # A lease that is handed over is taken before it has expired.
+    "proxy/kubernetes/deploy/test_replicas.py": {
+        "happens(lambda: 'nodeName' in api.ok('GET', f'{pods}/meanwhile')['spec'], HANDOVER_SECONDS)",
+        "happens(lambda: holder(api) not in {'', before}, HANDOVER_SECONDS)",
+    },
+    # They set a pace, and decide nothing.
+    "support/door/cluster_program.py": {"cluster.all_placed.wait(_TICK_SECONDS)"},
+    "support/proxy/listening.py": {"self._meeting.wait_for(lambda: self._inside > 1, _MOMENT_SECONDS)"},
+}
+
+
+def own_waits(source: str) -> Iterator[str]:
+    """Find what decides by a time of its own, as it is written."""
+    tree = ast.parse(source)
+    constants = {
+        ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0]): node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and is_short(node, constants):
+            yield ast.unparse(node)
+        elif isinstance(node, ast.While | ast.Assert) and any(map(is_bound_of_time, ast.walk(node.test))):
+            yield ast.unparse(node.test)
+
+
+def is_short(call: ast.Call, constants: Mapping[str, object]) -> bool:
+    """Return whether a call is a sleep, or waits for less than what all tests wait for."""
+    if isinstance(call.func, ast.Attribute):
+        owner, name = getattr(call.func.value, "id", ""), call.func.attr
+        is_wait = name in METHODS and owner not in COUNTING
+    else:
+        owner, name = "", getattr(call.func, "id", "")
+        is_wait = name in FUNCTIONS
+    if name == "sleep" and owner in {"time", "asyncio"}:
+        return ast.unparse(call.args[0]) != "0"
+    limits = [
+        each.value for each in call.keywords if each.arg == "timeout" or (is_wait and each.arg == "seconds")
+    ]
+    limits += call.args if is_wait else []
+    return any(0 < seconds_of(each, constants) < WAIT_SECONDS for each in limits)
+
+
+def seconds_of(limit: ast.expr, constants: Mapping[str, object]) -> float:
+    """Return the number that a limit is, written here or above; 0 where that is not known."""
+    if isinstance(limit, ast.BinOp) and isinstance(limit.op, ast.Mult):
+        return seconds_of(limit.left, constants) * seconds_of(limit.right, constants)
+    value = constants.get(limit.id) if isinstance(limit, ast.Name) else getattr(limit, "value", None)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def is_bound_of_time(node: ast.AST) -> bool:
+    """Return whether a comparison holds only for some time; that some time has passed may be compared."""
+    if not isinstance(node, ast.Compare):
+        return False
+    text = ast.unparse(node)
+    has_passed = isinstance(node.ops[0], ast.Gt | ast.GtE)
+    return not has_passed and ("time.monotonic()" in text or "time.perf_counter()" in text)
+
+
+def test_no_test_waits_by_a_time_of_its_own() -> None:
+    """It uses `wait_until` and `WAIT_SECONDS`, `EXPIRING_SECONDS` for what never comes, or is named above."""
+    paths = {path.relative_to(TESTS).as_posix(): path for path in TESTS.rglob("*.py")}
+    found = {
+        name: set(own_waits(path.read_text(encoding="utf-8")))
+        for name, path in paths.items()
+        if not name.startswith(ELSEWHERE)
+    }
+
+    assert len(found) > 500
+    assert dict(ALLOWED) == {name: waits for name, waits in found.items() if waits}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "time.sleep(0.1)",
+        "await asyncio.sleep(0.1)",
+        "thread.join(2)",
+        "assert done.wait(timeout=1)",
+        "SOON = 5\nfuture.result(2 * SOON)",
+        "subprocess.run(command, timeout=5)",
+        "wait_until(is_there, 'it is there', seconds=20)",
+        "while time.monotonic() < ends:\n    pass",
+        "assert time.monotonic() - began < 2",
+    ],
+)
+def test_a_wait_of_its_own_is_found(line: str) -> None:
+    """Whatever it waits for."""
+    assert 1 == len(list(own_waits(line)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "await asyncio.sleep(0)",
+        "lock.acquire(timeout=0)",
+        "thread.join(WAIT_SECONDS)",
+        "assert not lock.acquire(timeout=EXPIRING_SECONDS)",
+        "', '.join(names)",
+        "assert time.monotonic() - began >= 0.2",
+        "manager.wait(3)",
+    ],
+)
+def test_other_lines_are_none(line: str) -> None:
+    """Those of the one helper, and those that only make it longer."""
+    assert [] == list(own_waits(line))
