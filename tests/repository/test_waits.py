@@ -12,18 +12,9 @@ from support.waiting import WAIT_SECONDS
 
 TESTS: Final = Path(__file__).parents[1]
 
-METHODS: Final = [
-    "acquire",
-    "alarm",
-    "communicate",
-    "hears",
-    "join",
-    "result",
-    "settimeout",
-    "timeout",
-    "wait",
-    "wait_for",
-]
+METHODS: Final = {"acquire", "alarm", "communicate", "hears", "join", "result", "settimeout", "timeout"} | {
+    *("wait", "wait_for"),
+}
 FUNCTIONS: Final = {"happens", "wait_until"}
 """What has a limit among its arguments; other calls have one by name."""
 
