@@ -55,9 +55,11 @@ print("over")
 """
 SIGNAL: Final = """
 import threading, time
-lock = threading.Lock()
+from licorne.lockcheck import standing
+lock, said = threading.Lock(), "waits for"
 def give():
-    time.sleep(0.1)
+    while said not in standing():
+        time.sleep(0.001)
     lock.release()
 lock.acquire()
 threading.Thread(target=give).start()

@@ -125,7 +125,9 @@ def test_result():
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
-        over.acquire(timeout=0.3)
+        for _ in range(30):  # Where the task is steered, it waits for what follows.
+            if over.acquire(timeout=0.01):
+                break
         with lock:
             future.result()
 """

@@ -37,7 +37,7 @@ def test_two_threads(meet=True):
     def take(first, second):
         with first:
             if meet:
-                both.wait(20)
+                both.wait(60)
             try:
                 with second:
                     pass
@@ -51,7 +51,7 @@ def test_two_threads(meet=True):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
 """
 TWO_THREADS = IN_A_TEST + 'test_two_threads(meet=sys.argv[1:] == ["meet"])\n'
 

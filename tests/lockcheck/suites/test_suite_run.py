@@ -17,14 +17,16 @@ def test_takes_its_lock_twice():
         assert not lock.acquire(timeout=0.001)
 
 def test_takes_two_locks_in_both_orders():
-    first, second = threading.Lock(), threading.Lock()
+    first, second, done = threading.Lock(), threading.Lock(), []
     def take(a, b):
         with a, b:
             pass
+        done.append(1)
     for locks in (first, second), (second, first):
-        thread = threading.Thread(target=take, args=locks)
-        thread.start()
-        time.sleep(0.1)  # not joined: nothing orders the two
+        count = len(done)
+        threading.Thread(target=take, args=locks).start()
+        while len(done) == count:  # not joined: nothing orders the two
+            time.sleep(0.001)
 
 def test_fails():
     raise AssertionError

@@ -209,7 +209,7 @@ class RandomApplication(DrivenApplication):
             self.application.asks.displace(real.allocation_key)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(STEPS)
 def test_sums_are_those_of_what_waits_and_runs(steps: list[tuple[int, int, int, bool]]) -> None:
     """Whatever happens in whatever order: what waits, runs and is held is the sum of its parts."""

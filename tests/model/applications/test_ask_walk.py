@@ -449,7 +449,7 @@ def grouped_walk(scene: Scene, asks: PendingAsks, reservations: Reservations) ->
     return ("back off" if walk.backoff_due else "nothing"), "", attempted(asks)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(SCENES)
 def test_the_walk_by_groups_does_what_a_walk_by_asks_does(scene: Scene) -> None:
     """The same ask is placed or reserved for, and the same asks count as attempted."""

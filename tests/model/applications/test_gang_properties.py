@@ -126,7 +126,7 @@ class GangStory:
         self._heard = len(self.h.releases)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_every_placeholder_is_counted_once(seed: int) -> None:
     """It waits, is placed, was replaced, or ended unused."""
@@ -143,7 +143,7 @@ def test_every_placeholder_is_counted_once(seed: int) -> None:
             assert (story.asked[name], story.asked[name]) == (group.count, counted)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_no_member_is_lost(seed: int) -> None:
     """What the RM asks for is known until the RM ends it or gets the message that it ends."""

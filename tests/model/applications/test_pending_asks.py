@@ -444,4 +444,4 @@ class AsksMachine(RuleBasedStateMachine):
 
 
 TestAsksAreThoseOfAPlainList = AsksMachine.TestCase
-TestAsksAreThoseOfAPlainList.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
+TestAsksAreThoseOfAPlainList.settings = settings(max_examples=60, stateful_step_count=30)

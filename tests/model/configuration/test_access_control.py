@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.configuration.access_control import AccessControlError, AccessControlList
@@ -90,7 +90,6 @@ def test_impossible_groups_are_ignored(name: str) -> None:
     assert (name,) == acl.ignored
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab*, $\t", max_size=10), st.text(alphabet="ab*", max_size=2))
 def test_no_user_is_allowed_who_is_not_named(text: str, user: str) -> None:
     """Unless everyone is; a text that is no list is refused."""

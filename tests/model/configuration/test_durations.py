@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.configuration.durations import DurationError, duration_text, parse_duration_ns
@@ -102,7 +102,6 @@ def test_durations_are_written_in_the_largest_units(duration_ns: int, text: str)
     assert text == duration_text(duration_ns)
 
 
-@settings(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_what_is_written_can_be_read_again(duration_ns: int) -> None:
     """Nothing is lost on the way."""

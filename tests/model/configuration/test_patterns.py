@@ -94,7 +94,7 @@ def test_what_is_no_expression_there_is_refused_here(pattern: str) -> None:
         compile_pattern(pattern)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(alphabet="ab-[]^$*+?(){}|\\:.<>=!&~#PQEzxi0129,", max_size=12))
 def test_any_text_is_compiled_or_refused(text: str) -> None:
     """No warning and no other error comes out of the compiler."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.configuration.queue_properties import (
@@ -238,7 +238,6 @@ def test_inheriting_leaves_both_sides_as_they_are() -> None:
     assert ({"a": "1"}, {"b": "2"}) == (parent, own)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(PROPERTIES), st.text(max_size=12)), st.booleans())
 def test_no_property_makes_a_queue_fail(properties: dict[str, str], is_leaf: bool) -> None:  # noqa: FBT001 - drawn
     """What cannot be read is as good as absent."""

@@ -173,7 +173,7 @@ def _expected(queue: dict[str, object]) -> QueueConfig:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(_queues(), max_size=3, unique_by=lambda queue: queue["name"]), st.booleans())
 def test_random_queues_come_out_as_they_went_in(queues: list[dict[str, object]], flow: bool) -> None:  # noqa: FBT001 - drawn
     """Whatever the names and texts look like, and in both styles of YAML."""
@@ -216,7 +216,7 @@ def _problems_of(text: str) -> tuple[Problem, ...]:
     return ()
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(_DOCUMENTS)
 def test_any_document_is_read_or_refused(document: object) -> None:
     """Nothing but the one error comes out, whatever stands where, and its problems are in order."""
@@ -226,7 +226,7 @@ def test_any_document_is_read_or_refused(document: object) -> None:
         assert list(problems) == sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Also what is no YAML at all; what is refused has a report without a configuration."""

@@ -394,7 +394,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(STEPS)
 def test_usage_is_the_sum_of_what_was_given_and_not_given_back(
     steps: list[tuple[str, int, int, bool]],
@@ -415,7 +415,7 @@ def test_usage_is_the_sum_of_what_was_given_and_not_given_back(
         assert tuple(sorted(application for _, application in held)) == tree.applications
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(STEPS, st.integers(0, 30), st.integers(1, 20))
 def test_who_asks_for_headroom_first_never_breaks_a_limit(
     steps: list[tuple[str, int, int, bool]], root_limit: int, a_limit: int

@@ -317,7 +317,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(STEPS)
 def test_books_balance_through_any_work_and_any_reloads(steps: list[int | tuple[int, int, bool]]) -> None:
     """Usage is always the sum of what was given and not given back; reloads move it and lose nothing."""

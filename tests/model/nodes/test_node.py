@@ -279,7 +279,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(STEPS)
 def test_nothing_is_ever_lost(steps: list[tuple[str, int, int]]) -> None:
     """Whatever happens in whatever order: available = capacity - allocated - occupied."""

@@ -435,4 +435,4 @@ class OrderMachine(RuleBasedStateMachine):
 
 
 TestOrderIsThatOfAPlainList = OrderMachine.TestCase
-TestOrderIsThatOfAPlainList.settings = settings(deadline=None, max_examples=30, stateful_step_count=25)
+TestOrderIsThatOfAPlainList.settings = settings(max_examples=30, stateful_step_count=25)

@@ -237,7 +237,7 @@ RULES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.lists(RULES, max_size=3), NAMES, NAMES, st.booleans())
 def test_every_placement_is_a_leaf_or_can_be_created(
     rules: list[RuleConfig],

@@ -171,7 +171,7 @@ def test_a_queue_may_lose_what_its_window_leaves(case: Lost) -> None:
 MOVES: Final = st.tuples(st.integers(0, 3), st.sampled_from(["x", "y"]), st.integers(1, 2))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(moves=st.lists(MOVES, max_size=40))
 def test_no_window_has_more_than_its_budget(moves: list[tuple[int, str, int]]) -> None:
     """Whatever is asked for: by a plain count of all that was allowed."""

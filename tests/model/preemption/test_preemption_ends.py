@@ -88,7 +88,7 @@ def rounds_until_rest(crowd: Crowd) -> int:
     raise AssertionError(f"still preempting after {ROUNDS_MAX} rounds: {crowd.scene.preempted[-10:]}")
 
 
-@settings(deadline=None, max_examples=16)
+@settings(max_examples=16)
 @given(seed=st.integers(0, 2**32))
 def test_preemption_comes_to_rest_and_repeats_none_that_came_to_nothing(seed: int) -> None:
     """Every queue gets what is guaranteed, then none takes from another: no loop is detected."""

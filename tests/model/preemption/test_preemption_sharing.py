@@ -164,7 +164,7 @@ class Story:
         return [scene.placements, scene.releases, nodes]
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 2**32))
 def test_to_share_a_refusal_changes_no_decision(seed: int) -> None:
     """Asks that stand for each other, and the same asks each of a shape of its own."""

@@ -293,7 +293,7 @@ def test_an_enforced_maximum_is_explained() -> None:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.tuples(st.sampled_from(("x", "y")), st.integers(1, 20)), min_size=1, max_size=12),
     maximum=st.integers(1, 60),

@@ -198,7 +198,7 @@ def test_a_preemption_for_a_node_is_explained() -> None:
     assert "it allows preemption" in victim.reason
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.integers(1, 30), min_size=1, max_size=8),
     asked=st.integers(1, 60),

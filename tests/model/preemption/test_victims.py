@@ -121,7 +121,7 @@ def test_a_victim_stays_needed_while_any_need_is_left() -> None:
     assert ["v0"] == keys(needed_only([away, here], on_node, anywhere._replace(wanted=TEN)))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(quantities=st.lists(st.integers(0, 9), max_size=8), given_quantity=st.integers(0, 9))
 def test_needed_victims_are_enough_and_none_can_be_spared(quantities: list[int], given_quantity: int) -> None:
     """Where all are enough the needed ones are, and without any of them they are not."""

@@ -212,7 +212,7 @@ def test_nothing_is_said_of_work_where_it_does_not_decide() -> None:
 WORKERS: Final = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 1000)), min_size=1, max_size=8)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(workers=WORKERS, asked=st.integers(1, 40))
 def test_the_victims_are_enough_and_none_could_be_spared_and_their_cost_is_bounded(
     workers: list[tuple[int, int]], asked: int

@@ -172,7 +172,7 @@ def room_by_definition(leaf: Queue) -> int:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tree_of=trees(), steps=st.lists(st.tuples(st.integers(0, 99), st.integers(-12, 12)), max_size=25))
 def test_rooms_are_those_of_the_definition(tree_of: TreeOf, steps: list[tuple[int, int]]) -> None:
     """For random trees and random charges and releases, at each leaf after each step."""

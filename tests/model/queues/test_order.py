@@ -319,7 +319,7 @@ def plain_order(
     return sorted(facts, key=cmp_to_key(compare))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     APPLICATIONS,
     st.sampled_from([FIFO, FAIR]),
@@ -344,7 +344,7 @@ def test_applications_are_in_the_order_of_the_rules(
     assert expected == ordered_names(leaf, **facts)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(APPLICATIONS, st.sampled_from([FIFO, FAIR]), st.booleans(), st.integers(0, 9))
 def test_an_application_that_has_changed_is_where_the_rules_put_it(
     rows: list[tuple[Resource, int, int]],

@@ -181,7 +181,7 @@ MAXIMA = st.none() | QUANTITIES.map(Resource)
 STEPS = st.lists(st.tuples(QUANTITIES.map(Resource), st.booleans()), max_size=20)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(MAXIMA, min_size=1, max_size=3), STEPS)
 def test_quotas_hold_whatever_threads_charge(
     maxima: list[Resource | None], steps: list[tuple[Resource, bool]]

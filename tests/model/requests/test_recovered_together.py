@@ -123,7 +123,7 @@ def after(send: Callable[[Harness], None]) -> list[object]:
     return [*seen, said(h), shown(h)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(submissions(), max_size=24))
 def test_one_request_does_what_many_do(given_ones: Sequence[AllocationSubmission]) -> None:
     """Whatever is among them: what is refused, known, waiting, foreign, a placeholder or a part of an ask."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.resources.combinations import (
@@ -87,7 +87,6 @@ def test_merging_takes_over_the_types_that_are_missing(
     assert expected == merge_if_not_present(left, right)
 
 
-@settings(deadline=None)
 @given(resources, resources)
 def test_the_maximum_is_commutative_and_bounds_both_sides(left: Resource, right: Resource) -> None:
     """The result is at least what either side has of any type."""
@@ -195,7 +194,6 @@ def test_a_comparison_follows_its_table(
     assert expected == compare(left, right)
 
 
-@settings(deadline=None)
 @given(resources, resources_or_none)
 def test_a_score_of_zero_is_a_fit(available: Resource, wanted: Resource | None) -> None:
     """Scoring and fitting agree on what fits, and no score exceeds the number of types."""
@@ -205,7 +203,6 @@ def test_a_score_of_zero_is_a_fit(available: Resource, wanted: Resource | None) 
     assert 0 <= score <= len(wanted or ())
 
 
-@settings(deadline=None)
 @given(resources)
 def test_a_resource_equals_its_twin(resource: Resource) -> None:
     """The exact comparison implies the lenient one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.errors import LicorneError, shortened
@@ -127,7 +127,6 @@ def test_a_quantity_error_is_an_error_of_ours() -> None:
     assert issubclass(QuantityError, LicorneError)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="0159 mkKMGTPEi.-\n\u0661", max_size=22))
 def test_any_text_is_either_read_or_refused(text: str) -> None:
     """A parser answers with a quantity that is not negative or with its own error, nothing else."""

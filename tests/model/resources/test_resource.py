@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
@@ -303,7 +303,6 @@ def test_a_total_counts_each_resource_as_often_as_it_comes(parts: list[Resource]
     assert (total or EMPTY) == total_of(parts)
 
 
-@settings(deadline=None)
 @given(resources_or_none, resources_or_none)
 def test_sums_and_differences_agree_with_the_quantities(
     left: Resource | None, right: Resource | None
@@ -315,7 +314,6 @@ def test_sums_and_differences_agree_with_the_quantities(
     assert Resource({n: amount(left, n) - amount(right, n) for n in types}) == subtract(left, right)
 
 
-@settings(deadline=None)
 @given(resources, resources_or_none)
 def test_existing_only_is_the_full_operation_cut_to_the_base(base: Resource, delta: Resource | None) -> None:
     """It differs from the difference only in the types that it drops."""
@@ -324,7 +322,6 @@ def test_existing_only_is_the_full_operation_cut_to_the_base(base: Resource, del
     assert Resource({name: rest[name] for name in base}) == subtract_only_existing(base, delta)
 
 
-@settings(deadline=None)
 @given(resources, resources)
 def test_subtracting_what_was_added_restores_the_quantities(left: Resource, right: Resource) -> None:
     """Difference undoes sum, whatever the size, but for types that are left with zero."""
@@ -334,7 +331,6 @@ def test_subtracting_what_was_added_restores_the_quantities(left: Resource, righ
     assert not any(quantity for name, quantity in restored.items() if name not in left)
 
 
-@settings(deadline=None)
 @given(resources_or_none, resources_or_none, resources_or_none)
 def test_the_minimum_is_commutative_and_associative(
     left: Resource | None, middle: Resource | None, right: Resource | None
@@ -345,7 +341,6 @@ def test_the_minimum_is_commutative_and_associative(
     assert inner_first == component_wise_min(component_wise_min(left, middle), right)
 
 
-@settings(deadline=None)
 @given(resources_or_none, resources_or_none)
 def test_fitting_agrees_with_its_definition(limit: Resource | None, wanted: Resource | None) -> None:
     """Each variant is one inequality over the wanted types."""
@@ -358,7 +353,6 @@ def test_fitting_agrees_with_its_definition(limit: Resource | None, wanted: Reso
     assert fits_actual(limit, wanted) == all(amount(wanted, n) <= amount(limit, n) for n in known)
 
 
-@settings(deadline=None)
 @given(resources, resources)
 def test_operations_leave_their_operands_alone(left: Resource, right: Resource) -> None:
     """No operation writes into a dict that it did not make."""

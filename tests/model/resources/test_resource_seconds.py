@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
@@ -106,7 +106,6 @@ def test_a_sum_that_is_no_number_is_refused() -> None:
         TrackedResource({"large": {"vcore": 1.5}})  # type: ignore[dict-item] # the misuse under test
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["x", "y"]), st.integers(INT64_MIN, INT64_MAX), st.integers(0, 2**40)),

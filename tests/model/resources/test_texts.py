@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
@@ -103,7 +103,6 @@ def test_a_malformed_quota_tag_is_refused(text: str) -> None:
         resource_from_json(text)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.integers(INT64_MIN, INT64_MAX), max_size=4))
 def test_a_quota_tag_gives_back_what_was_written(quantities: dict[str, int]) -> None:
     """Any resource can travel in a tag."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.model.builders import SECOND_NS, START_NS, a_host
 
@@ -148,7 +148,6 @@ _steps = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(_steps)
 def test_timers_are_those_of_a_list_that_is_searched(steps: list[tuple[str, int, str, TimerAction]]) -> None:
     """Whatever is added, cancelled, forgotten and taken, in any order."""

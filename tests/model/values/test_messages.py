@@ -47,7 +47,7 @@ def test_a_short_name_is_what_stands_behind_the_first_bracket(full: str, short: 
     assert short == short_partition_name(full)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.text(min_size=1).filter(lambda name: not name.startswith("[")),
     st.text(min_size=1).filter(lambda rm_id: "]" not in rm_id),

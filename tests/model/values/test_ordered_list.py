@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.model.values.ordered_list import OrderedList
@@ -94,7 +94,6 @@ STEPS = st.lists(st.tuples(st.sampled_from(["add", "remove", "first"]), st.integ
 
 
 @given(STEPS, st.integers(0, 150))
-@settings(deadline=None)
 def test_it_is_what_a_sorted_list_is(steps: list[tuple[str, int]], gone: int) -> None:
     """Whatever comes and goes, also after so many have left that the front was cut."""
     entries, items = a_list(*range(-200, 0))

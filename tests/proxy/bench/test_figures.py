@@ -65,7 +65,7 @@ def test_a_percentile_is_one_of_the_values() -> None:
     assert percentile([7.0], 99) == 7.0
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(values=st.lists(st.floats(0, 100), min_size=1, max_size=30), percent=st.integers(1, 100))
 def test_a_percentile_is_the_smallest_value_that_enough_values_do_not_exceed(
     values: list[float], percent: int

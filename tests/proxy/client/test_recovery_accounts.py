@@ -23,7 +23,7 @@ ENGINES: tuple[EngineName, ...] = ("direct", "actors", "threads")
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(day=days(), batch_max=st.sampled_from([1, 2, 5, 1_000]), rng=st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_recovery_restores_all_accounts(
     engine: EngineName, day: Day, batch_max: int, rng: random.Random
 ) -> None:
@@ -45,7 +45,7 @@ def test_a_recovery_restores_all_accounts(
 
 
 @given(day=days(), rng=st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_any_order_in_which_each_follows_what_it_needs_restores_all_accounts(
     day: Day, rng: random.Random
 ) -> None:

@@ -159,7 +159,7 @@ def _is_active(entry: Any) -> bool:
 
 @pytest.mark.parametrize("kind", SCHEDULERS)
 @given(change=changes(), batch_max=st.sampled_from([1, 3, 1_000]))
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 def test_a_relist_leads_to_the_accounts_of_a_recovery(
     kind: str, change: tuple[Day, KnowingManager], batch_max: int
 ) -> None:

@@ -32,7 +32,7 @@ _PIECES = st.one_of(
 
 
 @pytest.mark.parametrize("name", list(_VALID))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(edits=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 12), _PIECES), min_size=1, max_size=3))
 def test_a_damaged_file_is_read_or_refused(name: str, edits: list[tuple[int, int, str]]) -> None:
     """Pieces of a valid file are replaced by others."""

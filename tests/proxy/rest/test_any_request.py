@@ -114,7 +114,6 @@ def examined(server: Server, operation: Any, mode: schemathesis.GenerationMode) 
 
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],
@@ -183,7 +182,7 @@ def status_of(server: Server, method: str, target: str) -> tuple[int, str]:
         connection.close()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, derandomize=True, database=None)
 @given(
     start=st.sampled_from(["", "/ws/v1", "/licorne/v1", "/debug", "/ws/v1/partition/default"]),
     steps=st.lists(st.text(max_size=6) | st.sampled_from(["..", ".", "%2F", "\x00", "\u202e"]), max_size=4),

@@ -210,7 +210,7 @@ class SumsOfAnySize(RuleBasedStateMachine):
         self.say(line("advance", wait))
 
 
-_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+_COMMON = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TestSumsOfAnySize = SumsOfAnySize.TestCase
 # The same examples on every run: a test that fails by chance does not show which change broke it.

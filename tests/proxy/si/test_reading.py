@@ -201,7 +201,7 @@ def test_one_request_may_be_about_several_partitions() -> None:
     ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(quantities=st.dictionaries(st.text(max_size=8), INT64, max_size=6))
 def test_a_resource_is_read_exactly(quantities: dict[str, int]) -> None:
     """Every type and quantity that the wire can carry arrives, zeros too, and the types are in order."""

@@ -228,7 +228,7 @@ def test_the_preemption_policy_of_a_placement_is_always_there() -> None:
     )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     quantities=st.dictionaries(st.text(max_size=8), INT64, max_size=5),
     group=st.text(max_size=5),

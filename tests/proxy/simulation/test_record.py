@@ -114,7 +114,7 @@ def test_a_new_size_changes_what_is_in_use_from_then_on() -> None:
     assert (7, 0, [2 * 10 + 7 * 10]) == (used.peak, used.value, used.integrals([0, 20]))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("apcsrtwg")), max_size=60))
 def test_submitted_work_is_always_somewhere(steps: list[tuple[int, str]]) -> None:
     """Waiting, running, completed, rejected and withdrawn add up to submitted, and nothing is left in use."""

@@ -160,7 +160,7 @@ _JOBS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(jobs=_JOBS)
 def test_whole_jobs_start_as_first_come_first_served_says(jobs: list[RigidJob], tmp_path: Path) -> None:
     """Whatever the log, each job starts when a plain simulation of the policy starts it."""

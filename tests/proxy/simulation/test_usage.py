@@ -56,7 +56,7 @@ def test_a_share_is_computed_for_each_interval(
 _CHANGES = st.lists(st.tuples(st.integers(0, 50), st.integers(-9, 9)), max_size=20).map(sorted)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(_CHANGES, st.lists(st.integers(0, 60), min_size=2, max_size=8).map(sorted))
 def test_an_integral_is_the_sum_of_every_single_nanosecond(
     changes: list[tuple[int, int]], borders: list[int]
@@ -68,7 +68,7 @@ def test_an_integral_is_the_sum_of_every_single_nanosecond(
     assert expected == _steps(*changes).integrals(borders)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(_CHANGES, _CHANGES)
 def test_a_sum_has_the_sum_of_the_integrals(
     left: list[tuple[int, int]], right: list[tuple[int, int]]

@@ -209,7 +209,7 @@ def test_aliases_cannot_stand_for_any_number_of_values() -> None:
     assert f"aliases stand for more than {ALIASED_NODES_MAX} values" == said
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.text(alphabet="ab1: -[]{},'\"&*!?<\n#|>~", max_size=30))
 def test_arbitrary_text_is_read_or_found_wrong(text: str) -> None:
     """No text makes the reading fail in another way, whichever parser reads it."""

@@ -110,7 +110,7 @@ class Entitled:
         return lacks
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32), by_type=st.booleans())
 def test_after_one_round_for_each_missing_allocation_every_guarantee_is_met_for_good(
     *, seed: int, by_type: bool
@@ -132,7 +132,7 @@ def test_after_one_round_for_each_missing_allocation_every_guarantee_is_met_for_
     assert 0 == scene.state.preemptions.loops
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_asks_that_preempt_at_the_same_time_are_all_placed(seed: int) -> None:
     """Before anybody confirms anything: what one of them preempts for counts against the others."""

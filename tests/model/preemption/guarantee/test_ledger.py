@@ -242,7 +242,7 @@ def test_within_a_guarantee_means_within_every_type() -> None:
     assert not is_within(None)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     used=st.integers(0, 60),
     losses=st.lists(st.integers(1, 20), max_size=6),

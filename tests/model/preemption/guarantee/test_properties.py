@@ -205,7 +205,7 @@ def has_room(
     return True
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
 def test_the_preemptor_is_placed_once_its_victims_are_gone(cluster: Cluster) -> None:
     """A preemption never leaves its ask without the room that it was made for."""
@@ -216,7 +216,7 @@ def test_the_preemptor_is_placed_once_its_victims_are_gone(cluster: Cluster) -> 
     assert record.node_id == scene.placements.get("ask")
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
 def test_no_victim_could_have_been_spared(cluster: Cluster) -> None:
     """All victims together make room, and all but any one of them do not."""
@@ -228,7 +228,7 @@ def test_no_victim_could_have_been_spared(cluster: Cluster) -> None:
         assert not has_room(scene, record, used, [other for other in victims if other is not victim])
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
 def test_no_queue_falls_from_above_its_guarantee_to_below_it(cluster: Cluster) -> None:
     """Whatever goes together for one ask: a type of which a queue had more than its guarantee stays there."""
@@ -243,7 +243,7 @@ def test_no_queue_falls_from_above_its_guarantee_to_below_it(cluster: Cluster) -
             assert not was_above or left.get(name) >= quantity, f"{queue} is left with {left!r}"
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
 def test_a_queue_that_loses_something_had_too_much_of_a_type(cluster: Cluster) -> None:
     """Each queue with a guarantee that a victim is in, unless the ask is in it too, had more than that."""
@@ -259,7 +259,7 @@ def test_a_queue_that_loses_something_had_too_much_of_a_type(cluster: Cluster) -
         assert not above or set.intersection(*above)
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
 def test_the_ask_stays_within_its_guarantee(cluster: Cluster) -> None:
     """Nothing goes for a queue that would use more than its guarantee with the ask."""
@@ -273,7 +273,7 @@ def test_the_ask_stays_within_its_guarantee(cluster: Cluster) -> None:
         assert after.get(name) <= quantity
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
 def test_victims_are_of_other_leaves_and_of_no_higher_priority(cluster: Cluster) -> None:
     """Neither the ask's own leaf nor anything more important pays for it."""
@@ -310,7 +310,7 @@ def protecting(leaf: str, runtimes: dict[str, str]) -> int:
     return int(own[:-1])
 
 
-@settings(deadline=None, max_examples=4 * EXAMPLES)
+@settings(max_examples=4 * EXAMPLES)
 @given(cluster=CLUSTERS, seconds=st.integers(10, 40), data=st.data())
 def test_protection_decides_as_if_what_it_protects_could_never_end(
     cluster: Cluster, seconds: int, data: st.DataObject
@@ -327,7 +327,7 @@ def test_protection_decides_as_if_what_it_protects_could_never_end(
     assert decided(cluster, seconds, {}, young) == decided(cluster, seconds, runtimes, frozenset())
 
 
-@settings(deadline=None, max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES)
 @given(cluster=CLUSTERS)
 def test_preemption_is_one_decision(cluster: Cluster) -> None:
     """All victims are asked for in one message, one node is reserved, and the ask preempts no more."""
