@@ -12,7 +12,7 @@ from support.waiting import WAIT_SECONDS
 
 TESTS: Final = Path(__file__).parents[1]
 
-METHODS: Final = {"acquire", "alarm", "communicate", "hears", "join", "result", "settimeout", "timeout"} | {
+METHODS: Final = {"acquire", "alarm", "communicate", "join", "result", "settimeout", "timeout"} | {
     *("wait", "wait_for"),
 }
 FUNCTIONS: Final = {"happens", "wait_until"}

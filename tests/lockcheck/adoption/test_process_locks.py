@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 import pytest
 from support.lockcheck.deadlocked import run_all
 from support.lockcheck.lock_corpus import nest
-from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, stays
+from support.waiting import EXPIRING_SECONDS, WAIT_SECONDS, stays, wait_until
 
 from licorne.lockcheck import Rung, Session, adopt, session, unit
 from licorne.lockcheck.checking.policy import NOTE_ALL
@@ -148,8 +148,7 @@ def test_a_condition_waits(watched: Session) -> None:
     thread = threading.Thread(target=work)
     with condition:
         thread.start()
-    while not came:
-        pass
+    wait_until(lambda: came)
     with condition:
         condition.notify()
     thread.join(WAIT_SECONDS)

@@ -22,7 +22,7 @@ from support.proxy.manager_requests import (
     release_request,
 )
 from support.proxy.running_scheduler import begin, threads_of_ours
-from support.waiting import WAIT_SECONDS, let_time_pass, stays, wait_until
+from support.waiting import WAIT_SECONDS, happens, let_time_pass, stays, wait_until
 
 from licorne import RequestError, Scheduler
 from licorne.proxy.scheduler.scheduler import EngineName
@@ -119,7 +119,7 @@ def test_callbacks_come_one_at_a_time_when_a_callback_registers_again(
     scheduler.register("rm", listener, configuration=ONE)
     scheduler.update_node(node_request("node-default"))
     listener.wait_for("accepted again")
-    assert listener.hears(lambda: bool(seen))
+    wait_until(lambda: seen)
 
     assert [True] == seen
 
@@ -207,7 +207,6 @@ def test_a_manager_is_called_by_one_thread_at_a_time(scheduler: Scheduler) -> No
     ]
     for thread in again:
         thread.start()
-        assert listener.hears(lambda: True)
     wait_until(lambda: len(threads_of_ours()) >= 4)
     gate.open()
     for thread in again:
@@ -267,7 +266,7 @@ def test_slow_predicates_do_not_stall_another_manager(scheduler: Scheduler, list
     scheduler.register("rm", listener, configuration=ONE)
     scheduler.update_node(node_request("node"))
 
-    served = listener.hears(lambda: "accepted node" in listener.heard)
+    served = happens(lambda: "accepted node" in listener.heard)
     gate.open()
     assert served
 

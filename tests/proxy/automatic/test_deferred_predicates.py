@@ -141,8 +141,7 @@ def test_an_rm_that_refuses_every_node_is_asked_again_later(scheduler: Scheduler
     scheduler.update_allocation(ask_request("ask"))
     rm.wait_for_questions(1)
     rm.answer()
-    while not requests_of(scheduler)["ask"]:
-        pass
+    wait_until(lambda: requests_of(scheduler)["ask"])
     assert {"no licence"} == set(requests_of(scheduler)["ask"])
     rm.refused.clear()
     scheduler.update_allocation(ask_request("other"))

@@ -28,11 +28,11 @@ class WaitingManager(KnowingManager):
             super()._hear(text)
             self._changed.notify_all()
 
-    def hears_placed(self, count: int, seconds: float) -> bool:
-        """Wait until so many asks are placed; return whether that happened in time."""
+    def wait_for_placed(self, count: int) -> None:
+        """Wait until so many asks are placed."""
         with self._changed:
-            return self._changed.wait_for(
-                lambda: sum(text.startswith("placed ") for text in self.heard) >= count, seconds
+            assert self._changed.wait_for(
+                lambda: sum(text.startswith("placed ") for text in self.heard) >= count, WAIT_SECONDS
             )
 
 
@@ -70,7 +70,7 @@ def test_what_threads_send_while_a_manager_recovers_is_sent_once_and_in_order(sc
     in_threads(recovery.start, partial(send, recovery, 0), partial(send, recovery, 1))
     state = recovery.wait(WAIT_SECONDS)
     send(recovery, 2)
-    assert manager.hears_placed(3 * ASKS // 2, WAIT_SECONDS)
+    manager.wait_for_placed(3 * ASKS // 2)
     by_thread = [[key for key in sent if key.startswith(f"ask{number}-")] for number in range(3)]
 
     assert (RecoveryState.RUNNING, ()) == (state, recovery.rejections)

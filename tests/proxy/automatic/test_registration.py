@@ -21,7 +21,7 @@ from support.proxy.manager_requests import (
     placeholder_request,
 )
 from support.proxy.running_scheduler import actors_of, begin, in_threads, placed_in, running, threads_of_ours
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import LicorneError, RequestError, Scheduler
 from licorne.proxy.si import si_pb2 as si
@@ -125,7 +125,7 @@ def test_what_arrives_while_its_partition_ends_is_answered(
         scheduler.update_configuration(configuration_request(ONE))
 
     assert [] == errors
-    assert listener.hears(lambda: any(" late" in text for text in listener.heard))
+    wait_until(lambda: any(" late" in text for text in listener.heard))
 
 
 @pytest.mark.parametrize("text", [BROKEN, "no: [yaml"])

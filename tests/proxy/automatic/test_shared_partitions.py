@@ -19,7 +19,7 @@ from support.proxy.manager_requests import (
 )
 from support.proxy.running_scheduler import in_threads, running
 from support.proxy.threads_stress import application_end, node_end, switching_every
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, happens
 
 from licorne import LicorneError, Scheduler
 from licorne.actors.locks.guarded_partition import GuardedPartition
@@ -239,7 +239,7 @@ def test_limits_hold_while_applications_and_nodes_are_killed(
     scheduler.update_application(applications())
     scheduler.update_allocation(asks(20))
 
-    assert listener.hears(lambda: used(scheduler) == 17), used(scheduler)
+    assert happens(lambda: used(scheduler) == 17), used(scheduler)
     rest(scheduler)
     assert 17 == used(scheduler)
     assert () == scheduler.quarantined()

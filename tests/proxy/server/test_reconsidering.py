@@ -13,6 +13,7 @@ import pytest
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, node_request
 from support.proxy.recorded_traffic import callbacks_in, replayed
+from support.waiting import wait_until
 
 from licorne import LicorneError, RemoteScheduler, RequestError, Scheduler
 from licorne.proxy.recording.recorder import AnonymousLines
@@ -71,7 +72,7 @@ def test_a_class_is_asked_about_once_and_again_when_it_is_reconsidered(
         scheduler.update_node(node_request("n1", "n2"))
         scheduler.update_application(application_request("app"))
         scheduler.update_allocation(asks(*(f"a{number}" for number in range(20))))
-        assert rm.hears(lambda: "it has a taint" in str(scheduler.explain("app")))
+        wait_until(lambda: "it has a taint" in str(scheduler.explain("app")))
         assert ["n1", "n2"] == sorted(node for _, node in rm.asked)
 
         rm.allows = True

@@ -10,7 +10,7 @@ from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, keys, node_request
 from support.proxy.wire_client import WireClient
 from support.proxy.wire_streams import WireStreams
-from support.waiting import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS, happens, wait_until
 
 from licorne import LicorneError, RemoteScheduler
 from licorne.proxy.si import licorne_v1_pb2 as v1
@@ -59,9 +59,7 @@ def test_the_reason_of_a_refusal_is_explained(served: Served) -> None:
         scheduler.update_node(node_request("n2"))
         scheduler.update_application(application_request("app"))
         scheduler.update_allocation(ask_request("task"))
-        assert picky.hears(
-            lambda: picky.asked > 0 and "n2 is even" in str(scheduler.explain("app")), WAIT_SECONDS
-        )
+        wait_until(lambda: picky.asked > 0 and "n2 is even" in str(scheduler.explain("app")))
 
 
 class Silent(Listener):
@@ -91,9 +89,7 @@ def test_an_rm_that_does_not_answer_holds_up_nobody_else(served: Served) -> None
         second.update_allocation(asks)
         other.wait_for("placed task")
 
-        told = silent.hears(
-            lambda: "gave no answer" in str(scheduler.explain("app", rm_id="rm")), WAIT_SECONDS
-        )
+        told = happens(lambda: "gave no answer" in str(scheduler.explain("app", rm_id="rm")))
         silent.go_on.set()
         assert told
         silent.wait_for("placed task")

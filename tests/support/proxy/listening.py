@@ -67,18 +67,17 @@ class Listener(ResourceManager):
 
     def wait_for(self, *texts: str) -> None:
         """Wait until it has all of these texts."""
-        told = self.hears(lambda: set(texts) <= set(self.heard))
+        told = self._hears(lambda: set(texts) <= set(self.heard))
         assert told, f"never told {sorted(set(texts) - set(self.heard))}, but {self.heard[-20:]}"
 
     def wait_for_count(self, start: str, count: int) -> None:
         """Wait until it has so many texts that start so."""
-        told = self.hears(lambda: len(self.all(start)) >= count)
+        told = self._hears(lambda: len(self.all(start)) >= count)
         assert told, f"told {len(self.all(start))} of {count} times {start!r}"
 
-    def hears(self, enough: Callable[[], bool], seconds: float = WAIT_SECONDS) -> bool:
-        """Wait until it has enough; return whether that happened in time."""
+    def _hears(self, enough: Callable[[], bool]) -> bool:
         with self._changed:
-            return self._changed.wait_for(enough, seconds)
+            return self._changed.wait_for(enough, WAIT_SECONDS)
 
     def all(self, start: str) -> list[str]:
         """Return what follows this start in all texts that have it, in order."""

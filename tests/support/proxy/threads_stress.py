@@ -19,6 +19,7 @@ from support.proxy.manager_requests import (
     release_request,
 )
 from support.proxy.running_scheduler import in_threads, running
+from support.waiting import happens
 
 from licorne import Scheduler
 from licorne.proxy.si import si_pb2 as si
@@ -78,7 +79,7 @@ def load(listener: Listener, partitions: Sequence[str], rounds: int, seed: int, 
             last = ask_request(f"last-{partition}", application=f"last-{partition}", partition=partition)
             scheduler.update_allocation(last)
         listener.wait_for(*[f"placed last-{partition}" for partition in partitions])
-        assert listener.hears(lambda: not waiting_in(scheduler)), f"left waiting: {waiting_in(scheduler)}"
+        assert happens(lambda: not waiting_in(scheduler)), f"left waiting: {waiting_in(scheduler)}"
         scheduler.validate()
         assert () == scheduler.quarantined()
 
