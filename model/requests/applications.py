@@ -36,7 +36,7 @@ from ..values.messages import (
     TerminationType,
 )
 from ..values.object_state import ObjectState
-from ..values.rejections import RejectionCode, RejectionReason, invalid
+from ..values.rejections import RejectionCode, RejectionReason
 from ..values.users import LookedUp, LookUpFailure, User
 from .gang_submissions import gang_refusal, gang_settings
 from .older_asks import timeout_ns
@@ -163,22 +163,22 @@ def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided 
     )
     if isinstance(user, str):
         return Refused(User(""), submission.queue_name, RejectionCode.INVALID, user)
-    reason = _closed(state, submission)
+    reason = _closed(state, submission, user)
     if reason is not None:
         return Refused(user, submission.queue_name, reason.code, reason.text)
     return _decide_queue(state, submission, user, forced=forced)
 
 
-def _closed(state: PartitionState, submission: ApplicationSubmission) -> RejectionReason | None:
-    """Return why the partition accepts no application of that id, `None` if it does."""
+def _closed(state: PartitionState, submission: ApplicationSubmission, user: User) -> RejectionReason | None:
+    """Return why the partition accepts no application of that id and user, `None` if it does."""
     name = submission.application_id
     if not name:
         return RejectionReason(RejectionCode.INVALID, "the application id is empty")
-    bad = invalid(
-        id_refusal("the application id", name) or id_refusal("the name of the user", submission.user)
-    )
+    bad = id_refusal("the application id", name) or id_refusal("the name of the user", user.name)
+    for group in user.groups:
+        bad = bad or id_refusal(f"the name of a group of {user.name!r}", group)
     if bad is not None:
-        return bad
+        return RejectionReason(RejectionCode.INVALID, bad)
     if state.state is not ObjectState.ACTIVE:
         return RejectionReason(
             RejectionCode.PARTITION_STOPPED,
