@@ -256,26 +256,27 @@ def _kept_use(
 def usage_before(path: Path, report: Callable[[str], None]) -> Mapping[str, KeptUse]:
     """Return what a usage file has, nothing from one that is not there yet or that is refused.
 
+    A file that is refused gets another name, so that the one that is written later does not replace it.
+
     Args:
         path: The file.
         report: Gets a line for the operator when the file is refused.
 
     Raises:
-        UnwritableFileError: The file cannot be written.
+        UnwritableFileError: The file cannot be written, or not be renamed.
     """
-    from ..dumps.usage_file import check_age, read_usage
-    from ..files.output_files import check_writable
+    from ..dumps.usage_file import usage_from
+    from ..files.output_files import check_writable, set_aside
 
     check_writable(path)
     if not path.exists():
         return {}
     try:
-        at_ns, usage = read_usage(path)
-        check_age(path, at_ns, usage, time_ns())
+        return usage_from(path, time_ns())
     except LicorneError as error:
-        report(f"{error}; fair share begins without what was used before")
+        kept = f"{error}; it is kept as {set_aside(path)}, and fair share begins without what was used before"
+        report(kept)
         return {}
-    return usage
 
 
 def run_server(
