@@ -38,7 +38,7 @@ from ..values.messages import (
 from ..values.object_state import ObjectState
 from ..values.rejections import RejectionCode, RejectionReason
 from ..values.users import LookedUp, LookUpFailure, User
-from .gang_submissions import gang_refusal, gang_settings
+from .gang_submissions import gang_refusal, gang_settings, gang_sum_refusal
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
 from .quota_reports import quota_of, report_quota
@@ -109,7 +109,7 @@ def _add(
     quotas = quota_tags(submission, queue)
     if quotas is not _NO_QUOTAS:
         _apply_quotas(state, queue, quotas)
-    reason = queue_refusal(submission, queue)
+    reason = queue_refusal(state, submission, user, queue)
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path, queue.settings.gang_placing)
@@ -223,15 +223,24 @@ def _decide_queue(
     return Decided(user, placed)
 
 
-def queue_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionReason | None:
+def queue_refusal(
+    state: PartitionState, submission: ApplicationSubmission, user: User, queue: Queue
+) -> RejectionReason | None:
     """Return why a queue does not take an application, `None` if it does.
 
-    One whose creation is forced may have a walltime of any length: it has run before.
+    One whose creation is forced may have a walltime of any length, and a gang of any size that the queue can
+    hold: it has run before.
     """
     forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
     whose = f"application {submission.application_id}"
     too_long = None if forced else walltime_refusal(whose, submission.tags, queue)
-    return too_long or gang_refusal(submission, queue)
+    refusal = too_long or gang_refusal(submission, queue)
+    if refusal is not None or forced or is_zero(submission.placeholder_ask):
+        return refusal
+    settings = gang_settings(submission, None, queue.settings.gang_placing)
+    if not settings.whole:
+        return None
+    return gang_sum_refusal(state, submission.application_id, user, queue, settings.placeholder_ask)
 
 
 class QuotaTags(NamedTuple):

@@ -30,7 +30,7 @@ __all__ = ["Watchdog"]
 PATIENCE_SECONDS: Final = 4.0
 """How long Python may not run after a signal: the process has ended after 5 s."""
 INPUT_SECONDS: Final = 30.0
-"""How long it may not run after the standard input of a worker has ended: nobody asks for haste there."""
+"""How long it may not run after the standard input of a worker has ended: much may go on there."""
 ALIVE_SECONDS: Final = 0.5
 """How often an interpreter that runs says so."""
 _STDERR: Final = 2

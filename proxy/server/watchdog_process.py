@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import Final, final
 
-__all__ = ["DUMP_SIGNAL", "EXIT_SIGNAL", "INPUT_ENDED", "Watch", "Watched"]
+__all__ = ["DUMP_SIGNAL", "EXIT_SIGNAL", "INPUT_ENDED", "HangWatch", "WatchedProcess"]
 
 DUMP_SIGNAL: Final = signal.SIGUSR2
 """Makes the watched process write the stacks of its threads."""
@@ -33,7 +33,7 @@ _ORDERLY_SECONDS: Final = 30.0
 
 
 @final
-class Watched:
+class WatchedProcess:
     """The process that started this one. It is never mistaken for another one that has got its number."""
 
     def __init__(self, pid: int) -> None:
@@ -62,7 +62,7 @@ class Watched:
         """Have it write its stacks, and kill it."""
         log = select.poll()
         log.register(_LOG, select.POLLOUT)
-        if log.poll(0):  # A pipe may be full that nobody reads.
+        if log.poll(0):  # A pipe may be full.
             text = f"licorne: {why}: process {self.pid} is killed; where its threads are:\n"
             with suppress(OSError):
                 os.write(_LOG, text.encode())
@@ -72,7 +72,7 @@ class Watched:
 
 
 @final
-class Watch:
+class HangWatch:
     """What is known of the process: whether it was asked to end, and whether its interpreter has run since.
 
     Args:
@@ -84,7 +84,7 @@ class Watch:
     """
 
     def __init__(
-        self, watched: Watched, signals: int, alive: int, patience_seconds: float, input_seconds: float
+        self, watched: WatchedProcess, signals: int, alive: int, patience_seconds: float, input_seconds: float
     ) -> None:
         self._watched = watched
         self._signals = signals
@@ -147,8 +147,8 @@ class Watch:
 def _main(parent: str, signals: str, alive: str, patience_seconds: str, input_seconds: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # A terminal or systemd sends them to all.
         signal.signal(number, signal.SIG_IGN)
-    watched = Watched(int(parent))
-    why = Watch(watched, int(signals), int(alive), float(patience_seconds), float(input_seconds)).wait()
+    watched = WatchedProcess(int(parent))
+    why = HangWatch(watched, int(signals), int(alive), float(patience_seconds), float(input_seconds)).wait()
     if why:
         watched.end(why)
 

@@ -76,7 +76,7 @@ class _UnreadableError(Exception):
 
 
 def _events(text: str, parser: _Parser) -> Iterator[yaml.Event]:
-    """Yield the events of the first document; whatever it is, nobody means it where others follow."""
+    """Yield the events of the first document, and refuse another one: it may be the one that was meant."""
     wrong = _UNPRINTABLE.search(text)
     if wrong:
         raise _UnreadableError(

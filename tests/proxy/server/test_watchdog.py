@@ -241,7 +241,7 @@ def test_an_end_that_takes_for_ever_is_cut_short(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(watchdog_process, "_ORDERLY_SECONDS", 0.2)
     signals, asks = os.pipe()
     alive, says = os.pipe()
-    watch = watchdog_process.Watch(watchdog_process.Watched(os.getppid()), signals, alive, 60, 60)
+    watch = watchdog_process.HangWatch(watchdog_process.WatchedProcess(os.getppid()), signals, alive, 60, 60)
     why: Future[str] = Future()
     thread = threading.Thread(target=lambda: why.set_result(watch.wait()))
     thread.start()
