@@ -143,6 +143,8 @@ class Application:
         core = self._core
         if not core.gang_waits:
             return core.answer()
+        if self.gang_settings.wait_ns is None:
+            return self._placeholders_missing(now_ns)
         effects: list[Effect] = []
         core.gang_waits = False
         if not self.gang_settings.hard:
@@ -150,6 +152,18 @@ class Application:
         for _ in ("it fails", "nothing is placed, so that it has failed"):
             core.life.handle(ApplicationEvent.FAIL, now_ns, effects, "GangWaitTimeout")
         return self._give_up(effects, (gang.WAIT_TEXT, gang.WAIT_TEXT), swaps_go_on=False)
+
+    def _placeholders_missing(self, now_ns: int) -> Answer:
+        """Drop what a gang has asked for, if some of its placeholders have not come; a hard one fails."""
+        core = self._core
+        if gang.whole_members(self.gang_settings, [record.ask for record in core.asks.waiting()]):
+            return core.answer()
+        effects: list[Effect] = []
+        core.gang_waits = False
+        fails = (ApplicationEvent.FAIL, ApplicationEvent.FAIL)
+        for event in fails if self.gang_settings.hard else (ApplicationEvent.RESUME, ApplicationEvent.RUN):
+            core.life.handle(event, now_ns, effects, "ResourceReservationTimeout")
+        return self._give_up(effects, (gang.INCOMPLETE_TEXT, gang.INCOMPLETE_TEXT), swaps_go_on=False)
 
     def _execution_timed_out(self, now_ns: int) -> Answer:
         """End all that the application has: it fails once the RM has confirmed the last of it.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_PLACEHOLDER_TIMEOUT_MS",
+    "INCOMPLETE_TEXT",
     "PLACED_TIMEOUT_TEXT",
     "WAITING_TIMEOUT_TEXT",
     "WAIT_TEXT",
@@ -41,6 +42,7 @@ DEFAULT_PLACEHOLDER_TIMEOUT_MS: Final = 15 * 60 * 1000
 PLACED_TIMEOUT_TEXT: Final = "releasing allocated placeholders on placeholder timeout"
 WAITING_TIMEOUT_TEXT: Final = "releasing pending placeholders on placeholder timeout"
 WAIT_TEXT: Final = "releasing ask on gang wait timeout"
+INCOMPLETE_TEXT: Final = "releasing ask on placeholder timeout: not all announced placeholders were asked for"
 _MS_NS: Final = 1_000_000
 _NOT_SEARCHED: Final = (RefusalReason.GANG_INCOMPLETE, RefusalReason.USER_QUOTA)
 
@@ -104,10 +106,17 @@ def was_searched(refusals: Iterable[Refusal]) -> bool:
 
 
 def watch_wait(core: ApplicationCore, now_ns: int, effects: list[Effect]) -> None:
-    """Begin the time that a gang which is placed whole may wait, with its first ask."""
-    wait_ns = core.gang_settings.wait_ns
-    if wait_ns is not None and core.gang_waits and not core.life.has_timer(TimerKind.GANG):
-        core.life.start_timer(TimerKind.GANG, now_ns + wait_ns, effects)
+    """Begin the time that a gang which is placed whole may wait, with its first ask.
+
+    Without a time of its own one with placeholders waits for all of them as long as these may be unused.
+    """
+    settings = core.gang_settings
+    if not core.gang_waits or core.life.has_timer(TimerKind.GANG):
+        return
+    if settings.wait_ns is not None:
+        core.life.start_timer(TimerKind.GANG, now_ns + settings.wait_ns, effects)
+    elif not settings.size:
+        core.life.start_timer(TimerKind.GANG, settings.placeholder_due_ns(now_ns), effects)
 
 
 # ----------------------------------------------------------------------------------- replacement

@@ -9,6 +9,7 @@ from typing import Final
 
 from .building import build_partition
 from .checksum import checksum
+from .positions import NOWHERE
 from .problems import ConfigurationError, Problem, RuleFinding
 from .rules.all_rules import validate_documents, validate_partition
 from .rules.placement_warnings import rule_effects, unusable_rules
@@ -65,10 +66,10 @@ class Report:
 
 
 def load(text: str, *, source: str = DEFAULT_SOURCE) -> SchedulerConfig:
-    """Read a configuration that is to be used; a text without a document is one without partitions.
+    """Read a configuration that is to be used.
 
     Args:
-        text: The YAML text; documents after the first are ignored.
+        text: The YAML text, with one document in it.
         source: The name of the file, for messages.
 
     Raises:
@@ -92,7 +93,7 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
     """Read a configuration and report everything about it, also what is allowed and probably not meant.
 
     Args:
-        text: The YAML text; documents after the first are ignored.
+        text: The YAML text, with one document in it.
         source: The name of the file, for messages.
         node_types: The resource types that nodes have, if that is known; they are no spelling errors.
     """
@@ -117,10 +118,14 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
     """Read the partitions as far as they can be read, and apply all rules to that."""
     # Only here, since Pydantic, its models and PyYAML take some 100 ms, and `Scheduler()` reads nothing.
     from .text.composing import compose  # noqa: PLC0415 - see above
+    from .text.nodes import ScalarNode, ScalarTag  # noqa: PLC0415 - likewise
     from .text.shapes import read_document, with_partitions  # noqa: PLC0415 - likewise
 
     node = compose(text, errors)
     if node is None and errors:
+        return ()
+    if node is None or (isinstance(node, ScalarNode) and node.tag is ScalarTag.NULL):
+        errors.append(RuleFinding(NOWHERE, "this is empty: a configuration has a list 'partitions'"))
         return ()
     document = read_document(with_partitions(node, text, errors), errors, warnings)
     # A value that could not be read counts as absent. A finding of the rules about that place, for example
@@ -136,6 +141,8 @@ def _read(text: str, errors: list[RuleFinding], warnings: list[RuleFinding]) -> 
         warnings.extend(islice(queue_effects(partition), _WARNINGS_MAX))
         warnings.extend(islice(rule_effects(partition), _WARNINGS_MAX))
         warnings.extend(_resolver_is_known(partition))
+    if not partitions and not errors:
+        warnings.append(RuleFinding(NOWHERE, "there is no partition: nothing can be scheduled"))
     errors.extend(
         finding for finding in found if (finding.position.line, finding.position.column) not in unreadable
     )

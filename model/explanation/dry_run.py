@@ -86,7 +86,7 @@ def dry_run_application(
         return replace(run, queue_path=decision.path, rejection=decision.reason, rules=decision.rules)
     path = decision.placed.queue_path
     queue = _with_quotas(_queue_for(state, path), submission)
-    refused = queue_refusal(submission, queue)
+    refused = queue_refusal(state, submission, decision.user, queue)
     run = replace(
         run,
         queue_path=path,

@@ -273,11 +273,18 @@ class UsageTree:
         return True
 
     def blockers(
-        self, queue_path: str, resource: Resource, held: Held = NOTHING_HELD
+        self, queue_path: str, resource: Resource, held: Held = NOTHING_HELD, *, if_unused: bool = False
     ) -> tuple[LimitBlocker, ...]:
-        """Return the limits that the resource does not fit under, from the root down; changes nothing."""
+        """Return the limits that the resource does not fit under, from the root down; changes nothing.
+
+        Args:
+            queue_path: The queue.
+            resource: What is to be added there.
+            held: What is kept for others; it counts as used.
+            if_unused: Count nothing as used: what does not fit then never does.
+        """
         limited = [
-            (path, limit, add(usage, held.get(path, EMPTY)))
+            (path, limit, EMPTY if if_unused else add(usage, held.get(path, EMPTY)))
             for path, limit, usage, _ in self._limited_levels(queue_path)
         ]
         return tuple(

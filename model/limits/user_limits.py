@@ -311,12 +311,17 @@ class UserLimits:
         user: User,
         resource: Resource,
         held: tuple[Held, Held] = (NOTHING_HELD, NOTHING_HELD),
+        *,
+        if_unused: bool = False,
     ) -> tuple[LimitBlocker, ...]:
-        """Return every limit that the resource does not fit under, the user's first; changes nothing."""
+        """Return every limit that the resource does not fit under, the user's first; changes nothing.
+
+        With `if_unused` nothing counts as used: what does not fit then never does.
+        """
         return tuple(
             blocker
             for tree, kept in zip(self._holders(queue_path, application_id, user), held, strict=False)
-            for blocker in tree.blockers(queue_path, resource, kept)
+            for blocker in tree.blockers(queue_path, resource, kept, if_unused=if_unused)
         )
 
     def application_blockers(

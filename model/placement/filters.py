@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..configuration.names import is_group_name, is_user_name
-from ..configuration.patterns import PatternError, compile_pattern, is_pattern
+from ..configuration.patterns import Pattern, PatternError, compile_pattern, is_pattern
 from ..configuration.schema import FilterConfig
 from ..values.users import User
 
@@ -19,22 +18,18 @@ class FilterNames:
     """The users, or the groups, of a filter: names, or one expression that a part of the name matches."""
 
     names: frozenset[str] = frozenset()
-    text: str = ""
-    """The expression as it is written."""
-    expression: re.Pattern[str] | None = None
+    expression: Pattern | None = None
 
     @staticmethod
     def of(entries: tuple[str, ...], is_name: Callable[[str], bool]) -> FilterNames:
         """Read the entries; a single one may be an expression, and an invalid name matches no user."""
         if len(entries) == 1 and is_pattern(entries[0]):
-            return FilterNames(text=entries[0], expression=_compiled(entries[0]))
+            return FilterNames(expression=_compiled(entries[0]))
         return FilterNames(names=frozenset(entry for entry in entries if is_name(entry)))
 
     def match(self, name: str) -> bool:
         """Return whether a name is meant."""
-        return name in self.names or (
-            self.expression is not None and self.expression.search(name) is not None
-        )
+        return name in self.names or (self.expression is not None and self.expression.is_found_in(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,7 @@ class Filter:
         return matched is self.allow
 
 
-def _compiled(text: str) -> re.Pattern[str] | None:
+def _compiled(text: str) -> Pattern | None:
     """Return the expression; an invalid one matches no name, and the configuration refuses it."""
     try:
         return compile_pattern(text)

@@ -10,7 +10,7 @@ from ..applications.state import ApplicationState
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import equals, has_negative
-from ..resources.resource import Resource, strictly_greater_than_zero
+from ..resources.resource import Resource, add, strictly_greater_than_zero, total_of
 from ..state.applying import apply
 from ..state.partition_state import PartitionState
 from ..state.quarantine import BrokenKind
@@ -30,6 +30,7 @@ from ..values.object_state import ObjectState
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 from .existing import ExistingBatch, charge, note_checkpoint, place_externally, recover
 from .foreign import submit_foreign
+from .gang_submissions import gang_sum_refusal
 from .walltimes import walltime_refusal, watch_walltimes
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]
@@ -100,6 +101,8 @@ class _AskBatch:
         state, entry = self._state, self._entry
         if entry is None or not self._asks:
             return
+        if entry.facts.gang_waits:
+            self._reject_too_large(entry)
         asks, self._asks = self._asks, []
         places, self._places = self._places, []
         answer, known = entry.application.asks.add(asks, self._now_ns)
@@ -126,6 +129,32 @@ class _AskBatch:
                     ask.allocation_key, ask.application_id, reason.text, reason.code
                 )
                 self._rejections[place_of[id(ask)]] = rejection
+
+    def _reject_too_large(self, entry: ApplicationEntry) -> None:
+        """Reject the asks with which a gang of a number of asks could never be placed."""
+        whose, user, queue = entry.application_id, entry.user, entry.queue
+        size = entry.application.gang_settings.size
+        total = add(entry.facts.pending, total_of([ask.resource for ask in self._asks]))
+        if not size or gang_sum_refusal(self._state, whose, user, queue, total) is None:
+            return
+        waiting = [record.ask for record in entry.application.asks.waiting()]
+        keys = {ask.allocation_key for ask in waiting}
+        members = [ask.resource for ask in waiting if not ask.placeholder]
+        total, missing = total_of(members), size - len(members)
+        asks, places, self._asks, self._places = self._asks, self._places, [], []
+        for ask, place in zip(asks, places, strict=True):
+            if missing > 0 and not ask.placeholder and ask.allocation_key not in keys:
+                more = add(total, ask.resource)
+                reason = gang_sum_refusal(self._state, whose, user, queue, more)
+                if reason is not None:
+                    self._rejections[place] = AllocationRejection(
+                        ask.allocation_key, whose, reason.text, reason.code
+                    )
+                    continue
+                total, missing = more, missing - 1
+                keys.add(ask.allocation_key)
+            self._asks.append(ask)
+            self._places.append(place)
 
 
 def _resize_known(

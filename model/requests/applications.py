@@ -36,9 +36,9 @@ from ..values.messages import (
     TerminationType,
 )
 from ..values.object_state import ObjectState
-from ..values.rejections import RejectionCode, RejectionReason, invalid
+from ..values.rejections import RejectionCode, RejectionReason
 from ..values.users import LookedUp, LookUpFailure, User
-from .gang_submissions import gang_refusal, gang_settings
+from .gang_submissions import gang_refusal, gang_settings, gang_sum_refusal
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
 from .quota_reports import quota_of, report_quota
@@ -109,7 +109,7 @@ def _add(
     quotas = quota_tags(submission, queue)
     if quotas is not _NO_QUOTAS:
         _apply_quotas(state, queue, quotas)
-    reason = queue_refusal(submission, queue)
+    reason = queue_refusal(state, submission, user, queue)
     if reason is not None:
         return _reject(state, submission, Refused(user, queue.path, *reason, placed.tried))
     application = make_application(state, submission, user, queue.path, queue.settings.gang_placing)
@@ -163,22 +163,22 @@ def decide(state: PartitionState, submission: ApplicationSubmission) -> Decided 
     )
     if isinstance(user, str):
         return Refused(User(""), submission.queue_name, RejectionCode.INVALID, user)
-    reason = _closed(state, submission)
+    reason = _closed(state, submission, user)
     if reason is not None:
         return Refused(user, submission.queue_name, reason.code, reason.text)
     return _decide_queue(state, submission, user, forced=forced)
 
 
-def _closed(state: PartitionState, submission: ApplicationSubmission) -> RejectionReason | None:
-    """Return why the partition accepts no application of that id, `None` if it does."""
+def _closed(state: PartitionState, submission: ApplicationSubmission, user: User) -> RejectionReason | None:
+    """Return why the partition accepts no application of that id and user, `None` if it does."""
     name = submission.application_id
     if not name:
         return RejectionReason(RejectionCode.INVALID, "the application id is empty")
-    bad = invalid(
-        id_refusal("the application id", name) or id_refusal("the name of the user", submission.user)
-    )
+    bad = id_refusal("the application id", name) or id_refusal("the name of the user", user.name)
+    for group in user.groups:
+        bad = bad or id_refusal(f"the name of a group of {user.name!r}", group)
     if bad is not None:
-        return bad
+        return RejectionReason(RejectionCode.INVALID, bad)
     if state.state is not ObjectState.ACTIVE:
         return RejectionReason(
             RejectionCode.PARTITION_STOPPED,
@@ -223,15 +223,24 @@ def _decide_queue(
     return Decided(user, placed)
 
 
-def queue_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionReason | None:
+def queue_refusal(
+    state: PartitionState, submission: ApplicationSubmission, user: User, queue: Queue
+) -> RejectionReason | None:
     """Return why a queue does not take an application, `None` if it does.
 
-    One whose creation is forced may have a walltime of any length: it has run before.
+    One whose creation is forced may have a walltime of any length, and a gang of any size that the queue can
+    hold: it has run before.
     """
     forced = flag_of(_tag(submission, CREATE_FORCE_TAG)) is True
     whose = f"application {submission.application_id}"
     too_long = None if forced else walltime_refusal(whose, submission.tags, queue)
-    return too_long or gang_refusal(submission, queue)
+    refusal = too_long or gang_refusal(submission, queue)
+    if refusal is not None or forced or is_zero(submission.placeholder_ask):
+        return refusal
+    settings = gang_settings(submission, None, queue.settings.gang_placing)
+    if not settings.whole:
+        return None
+    return gang_sum_refusal(state, submission.application_id, user, queue, settings.placeholder_ask)
 
 
 class QuotaTags(NamedTuple):

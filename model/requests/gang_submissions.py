@@ -12,12 +12,14 @@ from ..configuration.queue_properties import GangPlacing, SortPolicy, read_gang_
 from ..queues.queue import Queue
 from ..queues.quota import maximum_below_root
 from ..resources.comparisons import is_zero
-from ..resources.resource import EMPTY, fits_undefined_unlimited
+from ..resources.resource import EMPTY, Resource, fits_undefined_unlimited
 from ..resources.texts import describe, negative_text
+from ..state.partition_state import PartitionState
 from ..values.messages import ApplicationSubmission
 from ..values.rejections import RejectionCode, RejectionReason, invalid
+from ..values.users import User
 
-__all__ = ["gang_refusal", "gang_settings"]
+__all__ = ["gang_refusal", "gang_settings", "gang_sum_refusal"]
 
 APPLICATION_CREATION_TAG: Final = "yunikorn.apache.org/creationTime"
 GANG_PLACING_TAG: Final = "gangPlacing"
@@ -49,6 +51,34 @@ def gang_refusal(submission: ApplicationSubmission, queue: Queue) -> RejectionRe
         text = (
             f"queue {queue.path} cannot fit application {name}: task group request {describe(wanted)} "
             f"larger than max queue allocation {describe(limit)}"
+        )
+        return RejectionReason(RejectionCode.OVER_MAXIMUM, text)
+    return None
+
+
+def gang_sum_refusal(
+    state: PartitionState, whose: str, user: User, queue: Queue, total: Resource
+) -> RejectionReason | None:
+    """Return why a gang that is placed whole can never get what it needs in all, `None` if it can.
+
+    What is in use does not matter, nor which nodes there are: only the maxima and limits of now.
+
+    Args:
+        state: The partition.
+        whose: The id of its application.
+        user: The user of that.
+        queue: Its queue.
+        total: What its members need together.
+    """
+    needs = f"the gang of application {whose} needs {describe(total)} at once, more than"
+    limit = maximum_below_root(queue)
+    if not fits_undefined_unlimited(limit, total):
+        text = f"{needs} the maximum {describe(limit)} of queue {queue.path}"
+        return RejectionReason(RejectionCode.OVER_MAXIMUM, text)
+    for blocker in state.limits.blockers(queue.path, whose, user, total, if_unused=True):
+        text = (
+            f"{needs} the limit {describe(blocker.limit)} of {blocker.kind} {blocker.name} "
+            f"in queue {blocker.queue_path}"
         )
         return RejectionReason(RejectionCode.OVER_MAXIMUM, text)
     return None

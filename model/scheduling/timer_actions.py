@@ -49,7 +49,7 @@ def _application_timer(state: PartitionState, action: ApplicationTimer) -> None:
         leave_swap(state, allocation)
     drop_asks(state, entry, answer, timed_out=True)
     apply(state, entry, answer)
-    if action.kind is TimerKind.GANG:  # Its asks may be placed one by one now.
+    if action.kind is TimerKind.GANG and not entry.facts.gang_waits:  # Its asks may be placed one by one now.
         wake(entry.queue)
 
 

@@ -82,6 +82,7 @@ def door(
         from ..door.view.application import DoorRest
         from ..door.view.worker_client import WorkerClient, worker_tls
         from ..rest.access import read_token
+        from ..server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne door"))
@@ -89,6 +90,7 @@ def door(
         rest = listening.rest(settings.access)
         report = reporter(chosen_format, "licorne door")
         token = None if worker_token is None else read_token(worker_token)
+        watchdog = Watchdog()
         scheduler = Door(
             _launcher(launcher, workers, _split(worker_options), ray_address),
             token=token,
@@ -107,7 +109,15 @@ def door(
             from ..dumps.usage_file import UsageFile
 
             before_stop = stack.enter_context(UsageFile(scheduler, usage_file)).write
-        run_server(scheduler, settings, readers, as_json=as_json, report=report, before_stop=before_stop)
+        run_server(
+            scheduler,
+            settings,
+            readers,
+            watchdog=watchdog,
+            as_json=as_json,
+            report=report,
+            before_stop=before_stop,
+        )
 
 
 def _split(worker_options: str) -> list[str]:

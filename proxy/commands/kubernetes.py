@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..kubernetes.client.credentials import Credentials
     from ..kubernetes.running.coordinator import PodSchedulerOptions
     from ..kubernetes.running.picture import ClusterPicture
+    from ..server.watchdog import Watchdog
 
 __all__ = ["kubernetes"]
 
@@ -159,6 +160,7 @@ def schedule_pods(
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
         from ..server.addresses import read_address
+        from ..server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne kubernetes"))
@@ -170,12 +172,13 @@ def schedule_pods(
         )
         health = None if health_address is None else read_address(health_address)
         prepare_process()
+        watchdog = Watchdog()
         scheduler = stack.enter_context(Scheduler(engine=engine_named(engine)))
         client = stack.enter_context(ApiClient(credentials))
         if rest is not None:
             server = stack.enter_context(RestServer(scheduler, rest))
             write_line(f"REST on {rest.host}:{server.port}", flush=True)
-        ended = _ends_on_signals()
+        ended = _ends_on_signals(watchdog)
         if webhook:
             where = read_address(webhook_address)
             marking = AdmissionServer(
@@ -207,11 +210,17 @@ def schedule_pods(
             raise LicorneError("another process holds the lease now")
 
 
-def _ends_on_signals() -> threading.Event:
-    """Return an event that SIGTERM and Ctrl-C set."""
+def _ends_on_signals(watchdog: Watchdog) -> threading.Event:
+    """Return an event that SIGTERM and Ctrl-C set; a second one ends the process at once."""
     ended = threading.Event()
+
+    def end(*_: object) -> None:
+        watchdog.stopping()
+        ended.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, end)
+    watchdog.watch(signal.SIGTERM, signal.SIGINT)
     return ended
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ..server.access import AccessRules
     from ..server.served import ServedScheduler
     from ..server.server import ServerSettings
+    from ..server.watchdog import Watchdog
 
 __all__ = [
     "ListeningOptions",
@@ -191,6 +192,7 @@ def serve(
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
         from ..server.parent_process import end_with_parent
+        from ..server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne serve"))
@@ -199,6 +201,7 @@ def serve(
         recording = _recording(record, anonymize=anonymize)
         interval_seconds = parse_duration_ns(state_dump_interval) / 1e9
         report = reporter(chosen_format, "licorne serve")
+        watchdog = Watchdog(reads_input=until_stdin_closes)
         scheduler = Scheduler(
             engine=engine_named(engine),
             threads=threads,
@@ -211,7 +214,7 @@ def serve(
 
         stack.callback(scheduler.stop)  # Where there is no gRPC server to do it.
         if until_stdin_closes:
-            end_with_parent(scheduler)
+            end_with_parent(scheduler, watchdog)
         if state_dumps is not None:
             stack.enter_context(PeriodicDumps(scheduler, state_dumps, interval_seconds))
         from ..rest.running import RestServer
@@ -222,7 +225,15 @@ def serve(
             from ..dumps.usage_file import UsageFile
 
             before_stop = stack.enter_context(UsageFile(scheduler, usage_file)).write
-        run_server(scheduler, settings, readers, as_json=as_json, report=report, before_stop=before_stop)
+        run_server(
+            scheduler,
+            settings,
+            readers,
+            watchdog=watchdog,
+            as_json=as_json,
+            report=report,
+            before_stop=before_stop,
+        )
 
 
 def nothing() -> None:
@@ -245,26 +256,27 @@ def _kept_use(
 def usage_before(path: Path, report: Callable[[str], None]) -> Mapping[str, KeptUse]:
     """Return what a usage file has, nothing from one that is not there yet or that is refused.
 
+    A file that is refused gets another name, so that the one that is written later does not replace it.
+
     Args:
         path: The file.
         report: Gets a line for the operator when the file is refused.
 
     Raises:
-        UnwritableFileError: The file cannot be written.
+        UnwritableFileError: The file cannot be written, or not be renamed.
     """
-    from ..dumps.usage_file import check_age, read_usage
-    from ..files.output_files import check_writable
+    from ..dumps.usage_file import usage_from
+    from ..files.output_files import check_writable, set_aside
 
     check_writable(path)
     if not path.exists():
         return {}
     try:
-        at_ns, usage = read_usage(path)
-        check_age(path, at_ns, usage, time_ns())
+        return usage_from(path, time_ns())
     except LicorneError as error:
-        report(f"{error}; fair share begins without what was used before")
+        kept = f"{error}; it is kept as {set_aside(path)}, and fair share begins without what was used before"
+        report(kept)
         return {}
-    return usage
 
 
 def run_server(
@@ -272,6 +284,7 @@ def run_server(
     settings: ServerSettings,
     readers: Readers | None,
     *,
+    watchdog: Watchdog,
     as_json: bool,
     report: Callable[[str], None],
     before_stop: Callable[[], None] = nothing,
@@ -282,6 +295,7 @@ def run_server(
         scheduler: What is served; it is stopped, too.
         settings: How to listen.
         readers: The REST server, if there is one.
+        watchdog: Ends this process if the signal has no effect.
         as_json: Whether the addresses are printed as JSON.
         report: Gets lines for the operator.
         before_stop: Called when the signal has come, while the scheduler still runs.
@@ -318,6 +332,7 @@ def run_server(
             serve_until_signal(
                 scheduler,
                 replace(settings, rest_address=reading or ""),
+                watchdog=watchdog,
                 on_listening=on_listening,
                 report=report,
                 on_stopping=on_stopping,

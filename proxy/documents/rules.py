@@ -58,7 +58,7 @@ def filter_document(shown: Filter) -> FilterDocument:
     return {
         "type": "allow" if shown.allow else "deny",
         "userList": sorted(users.names),
-        "userExp": users.text,
+        "userExp": "" if users.expression is None else users.expression.text,
         "groupList": sorted(groups.names),
-        "groupExp": groups.text,
+        "groupExp": "" if groups.expression is None else groups.expression.text,
     }

@@ -79,7 +79,9 @@ class PeriodicDumps:
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
-        for old in sorted(self._folder.glob(_PATTERN))[:-DUMPS_KEPT]:
+        # A clock that was set back gives this one a name before those of others: it stays all the same.
+        others = sorted(other for other in self._folder.glob(_PATTERN) if other != path)
+        for old in others[: 1 - DUMPS_KEPT]:
             old.unlink(missing_ok=True)
         return path
 

@@ -29,8 +29,8 @@ __all__ = [
     "INTERVAL_SECONDS",
     "UsageFile",
     "begun_at",
-    "check_age",
     "read_usage",
+    "usage_from",
     "usage_text",
 ]
 
@@ -70,18 +70,35 @@ def read_usage(path: Path) -> tuple[int, dict[str, KeptUse]]:
         raise InputError(path, str(error)) from error
 
 
-def check_age(path: Path, at_ns: int, usage: Mapping[str, KeptUse], now_ns: int) -> None:
-    """Refuse a file from which nothing can be gone on from now.
+def usage_from(path: Path, now_ns: int) -> Mapping[str, KeptUse]:
+    """Return what is kept in a usage file, by the full name of the partition, to go on from now.
+
+    Where the clock of the file is ahead by less than a half-life, as after a clock was set right or the host
+    was changed, what was used until then counts as if it had been until now.
 
     Raises:
-        InputError: It is from the future, or older than 20 of its longest half-life.
+        InputError: The file cannot be read, is not of this version, is older than 20 of its longest
+            half-life, or ahead by one.
     """
-    if at_ns > now_ns:
-        raise InputError(path, f"is from the future: its time is {at_ns}, and now is {now_ns}")
+    at_ns, usage = read_usage(path)
     half_lives = [use.half_life_ns for kept in usage.values() for use in kept.uses.values()]
+    if half_lives and at_ns - now_ns >= max(half_lives):
+        raise InputError(path, f"is from the future: its time is {at_ns}, and now is {now_ns}")
     if half_lives and now_ns - at_ns > HALF_LIVES_MAX * max(half_lives):
         age, longest = (now_ns - at_ns) // 10**9, max(half_lives) // 10**9
         raise InputError(path, f"is {age} s old, more than {HALF_LIVES_MAX} half-lives of {longest} s")
+    return {
+        name: _moved(kept, kept.at_ns, now_ns) if kept.at_ns > now_ns else kept
+        for name, kept in usage.items()
+    }
+
+
+def _moved(kept: KeptUse, from_ns: int, to_ns: int) -> KeptUse:
+    """Return what has at one moment the means that what is kept has at another one; all of it has ended."""
+    ended = {path: raised_to(use, {}, kept.at_ns) for path, use in kept.uses.items()}
+    return KeptUse(
+        to_ns, {path: carried(use, from_ns, use.half_life_ns, to_ns) for path, use in ended.items()}
+    )
 
 
 def begun_at(begin_ns: int, at_ns: int, usage: Mapping[str, KeptUse]) -> dict[str, KeptUse]:
@@ -94,11 +111,7 @@ def begun_at(begin_ns: int, at_ns: int, usage: Mapping[str, KeptUse]) -> dict[st
         at_ns: When the file was written.
         usage: What is kept, by the full name of the partition.
     """
-    begun = {}
-    for name, kept in usage.items():
-        ended = {path: raised_to(use, {}, kept.at_ns) for path, use in kept.uses.items()}
-        moved = {path: carried(use, at_ns, use.half_life_ns, begin_ns) for path, use in ended.items()}
-        begun[name] = KeptUse(begin_ns, moved)
+    begun = {name: _moved(kept, at_ns, begin_ns) for name, kept in usage.items()}
     short = Counter(short_partition_name(name) for name in usage)
     for name, kept in list(begun.items()):
         if short[short_partition_name(name)] == 1:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from ...model.errors import LicorneError
 
-__all__ = ["UnwritableFileError", "check_writable", "write_whole"]
+__all__ = ["UnwritableFileError", "check_writable", "set_aside", "write_whole"]
+
+_ASIDE_MAX: Final = 1_000
 
 
 class UnwritableFileError(LicorneError):
@@ -27,6 +30,33 @@ def check_writable(path: Path) -> None:
     place = path if path.exists() and not path.is_file() else path.parent
     if not os.access(place, os.W_OK):
         raise UnwritableFileError(f"{path}: cannot be written: no permission to write to {place}")
+
+
+def set_aside(path: Path) -> Path:
+    """Give a file a name beside its own that no other file has, so that a new one does not replace it.
+
+    Returns:
+        The new path, `NAME.refused` or `NAME.refused-NUMBER`; the same path for a device or a pipe.
+
+    Raises:
+        UnwritableFileError: It cannot be renamed, or there are a thousand already.
+    """
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        return path
+    names = [
+        f"{target.name}.refused",
+        *(f"{target.name}.refused-{number}" for number in range(2, _ASIDE_MAX)),
+    ]
+    aside = next((place for name in names if not (place := target.with_name(name)).exists()), None)
+    if aside is None:
+        raise UnwritableFileError(f"{path}: cannot be kept: there are {names[0]} to {names[-1]} beside it")
+    try:
+        return target.rename(aside)
+    except OSError as error:
+        raise UnwritableFileError(
+            f"{path}: cannot be renamed to {aside}: {error.strerror or error}"
+        ) from error
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -158,14 +158,15 @@ def _words(error: Exception) -> str:
 
 
 _PLAIN: Final = re.compile(r"[^=\\,+]+")
+# There is one way to match a text: if `\s*` and a value could share out blanks, 30 parts would take years.
 _COMMON_NAME: Final = re.compile(
-    r"""(?:[A-Za-z0-9.-]+ \s* = \s* (?:\\. | [^\\,+])* \+ \s*)*?   # other parts of the first component
-        (?:cn | 2\.5\.4\.3) \s* = \s*
+    r"""(?:[A-Za-z0-9.-]+ \s* = (?:\\. | [^\\,+])* \+ \s*)*?   # other parts of the first component
+        (?:cn | 2\.5\.4\.3) \s* = \s*+
         (?P<value> (?:\\. | [^\\,+])*)
         (?: [,+] | \Z)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_ESCAPED: Final = re.compile(r"(?:\\[0-9A-Fa-f]{2})+|\\.|(?<!\\) +\Z", re.DOTALL)
+_ESCAPED: Final = re.compile(r"(?:\\[0-9A-Fa-f]{2})+|\\.| +", re.DOTALL)
 
 
 def group_name(value: str) -> str | None:
@@ -184,7 +185,7 @@ def _unescaped(value: str) -> str:
     def character(match: re.Match[str]) -> str:
         text = match[0]
         if not text.startswith("\\"):
-            return ""
+            return "" if match.end() == len(value) else text
         if len(text) == 2:
             return text[1]
         return bytes.fromhex(text.replace("\\", "")).decode("utf-8", "replace")

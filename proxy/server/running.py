@@ -14,6 +14,7 @@ from .addresses import Address
 from .buffers import call_soon
 from .served import ServedScheduler
 from .server import Server, ServerSettings
+from .watchdog import Watchdog
 
 __all__ = ["ServerThread", "serve_until_signal"]
 
@@ -70,17 +71,20 @@ async def serve_until_signal(
     scheduler: ServedScheduler,
     settings: ServerSettings,
     *,
+    watchdog: Watchdog,
     on_listening: Callable[[Address], None],
     report: Callable[[str], None],
     on_stopping: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT comes, then stop within 5 s; a second signal ends the process at once.
 
+    A process in which no Python runs any more is killed within 5 s of the signal.
     The configuration file is read again when it changes, and on SIGHUP.
 
     Args:
         scheduler: What is served; it is stopped, too.
         settings: How to listen.
+        watchdog: Gets to know these signals.
         on_listening: Gets the address when the server listens.
         report: Gets lines for the operator: reloads, and what could not be done.
         on_stopping: Called when the signal comes, before the server stops, on another thread.
@@ -88,17 +92,22 @@ async def serve_until_signal(
     Raises:
         LicorneError: The address cannot be listened on.
     """
+    # Before anybody can know of this server, and send a signal.
+    stopping, reloading = _noted_signals(watchdog)
     server = Server(scheduler, settings)
     try:
         on_listening(await server.start())
-        await _until_signal(server, settings, report)
+        watching = asyncio.create_task(_watch(server, settings, reloading, report))
+        await stopping.wait()
+        report("stopping")
+        watching.cancel()
         await asyncio.to_thread(on_stopping)  # It may wait for the scheduler, which may wait for this server.
     finally:
         await server.stop()
 
 
-async def _until_signal(server: Server, settings: ServerSettings, report: Callable[[str], None]) -> None:
-    """Wait for the first signal that ends the server, and read the configuration again meanwhile."""
+def _noted_signals(watchdog: Watchdog) -> tuple[asyncio.Event, asyncio.Event]:
+    """Return what the first signal to end sets, and what each one to read the configuration again sets."""
     loop = asyncio.get_running_loop()
     stopping, reloading = asyncio.Event(), asyncio.Event()
 
@@ -106,15 +115,13 @@ async def _until_signal(server: Server, settings: ServerSettings, report: Callab
         stopping.set()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)
+        watchdog.stopping()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    watchdog.watch(signal.SIGTERM, signal.SIGINT)
     loop.add_signal_handler(signal.SIGHUP, reloading.set)
-    watching = asyncio.create_task(_watch(server, settings, reloading, report))
-    await stopping.wait()
-    report("stopping")
-    watching.cancel()
+    return stopping, reloading
 
 
 async def _watch(

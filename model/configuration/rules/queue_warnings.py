@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...resources.comparisons import is_zero
 from ..access_control import AccessControlError, AccessControlList
@@ -11,6 +11,8 @@ from ..positions import Position
 from ..problems import RuleFinding
 from ..queue_properties import (
     APPLICATION_SORT_POLICY,
+    BACKFILL_ORDER,
+    BACKFILL_RESERVATIONS,
     PREEMPTION_DELAY,
     PREEMPTION_POLICY,
     PROPERTIES,
@@ -19,6 +21,8 @@ from ..queue_properties import (
     RUNTIME_DEFAULT,
     RUNTIME_MAX,
     RUNTIME_OVERRUN,
+    evaluate,
+    inherit,
     reads,
 )
 from ..schema import PartitionConfig, PreemptionConfig, QueueConfig
@@ -41,6 +45,7 @@ _LEAF_ONLY: Final = (
 def queue_effects(partition: PartitionConfig) -> Iterator[RuleFinding]:
     """Yield the warnings about all queues of a partition."""
     yield from _walk(partition.root, partition.preemption)
+    yield from backfilling_has_effect(partition.root, _Above({}, {}, backfills=False))
     yield from access_lists_have_effect(partition.root)
 
 
@@ -149,9 +154,59 @@ def leaf_properties_reach_leaves(queue: QueueConfig) -> Iterator[RuleFinding]:
         return
     for name in _LEAF_ONLY:
         if name in queue.properties:
-            position = queue.positions.get(f"properties.{name}", queue.position)
             text = f"{name} has no effect at a parent without configured queues; did you mean childtemplate?"
-            yield RuleFinding(position, text)
+            yield _at(queue, name, text)
+
+
+class _Above(NamedTuple):
+    """What a queue gets from those above it, as far as backfilling is concerned."""
+
+    properties: Mapping[str, str]
+    """Those that it inherits, and those that it does not."""
+    template: Mapping[str, str]
+    """The properties of queues that are created below it."""
+    backfills: bool
+
+
+def backfilling_has_effect(queue: QueueConfig, above: _Above) -> Iterator[RuleFinding]:
+    """Warn of settings without effect where a queue backfills, and of leaves without a run time there."""
+    properties = inherit(above.properties, queue.properties)
+    template, backfills = above.template, above.backfills
+    if queue.child_template is not None and not queue.child_template.is_empty:
+        template = queue.child_template.properties
+    yield from _order_has_effect(queue)
+    if not queue.is_leaf:
+        backfills = backfills or evaluate(properties, is_leaf=False).backfill is not None
+    if backfills and PREEMPTION_DELAY in queue.properties:
+        why = f"below a queue with {BACKFILL_RESERVATIONS} nothing is preempted for a guarantee"
+        yield _at(queue, PREEMPTION_DELAY, f"{PREEMPTION_DELAY} has no effect: {why}")
+    of_leaves = properties if queue.is_leaf else template
+    if backfills and not queue.queues and evaluate(of_leaves, is_leaf=True).runtime.assumed_ns is None:
+        where = "" if queue.is_leaf else " in a childtemplate"
+        text = (
+            f"queue {queue.name} has no {RUNTIME_DEFAULT}{where}, and a queue above its work backfills: "
+            "work without a walltime of its own never ends in a plan"
+        )
+        yield RuleFinding(queue.position, text)
+    for child in queue.queues:
+        yield from backfilling_has_effect(child, _Above(properties, template, backfills))
+
+
+def _order_has_effect(queue: QueueConfig) -> Iterator[RuleFinding]:
+    """Warn of properties of backfilling at a leaf, and of an order where it does not matter."""
+    for name in (BACKFILL_RESERVATIONS, BACKFILL_ORDER):
+        if queue.is_leaf and name in queue.properties:
+            yield _at(queue, name, f"{name} has no effect at a leaf: it is for the queue above")
+    if queue.is_leaf or BACKFILL_ORDER not in queue.properties:
+        return
+    backfill = evaluate(queue.properties, is_leaf=False).backfill
+    if backfill is None or backfill.keeps:
+        needed = f"{BACKFILL_RESERVATIONS} is a number above 0"
+        yield _at(queue, BACKFILL_ORDER, f"{BACKFILL_ORDER} has no effect unless {needed}")
+
+
+def _at(queue: QueueConfig, name: str, text: str) -> RuleFinding:
+    return RuleFinding(queue.positions.get(f"properties.{name}", queue.position), text)
 
 
 def preemption_properties_are_switched_on(
@@ -165,5 +220,4 @@ def preemption_properties_are_switched_on(
         off.append((QUOTA_PREEMPTION_DELAY, "preemption.quotapreemptionenabled"))
     for name, switch in off:
         if name in queue.properties:
-            position = queue.positions.get(f"properties.{name}", queue.position)
-            yield RuleFinding(position, f"{name} has no effect: {switch} is not true for the partition")
+            yield _at(queue, name, f"{name} has no effect: {switch} is not true for the partition")

@@ -47,10 +47,10 @@ _SCALAR_TAGS: Final = {
 
 
 def compose(text: str, findings: list[RuleFinding], *, parser: _Parser = _PARSER) -> Node | None:
-    """Compose the first document of a text.
+    """Compose the document of a text; that there is another one is a finding.
 
     Args:
-        text: The YAML text; documents after the first are ignored.
+        text: The YAML text.
         findings: What is wrong with the text is appended here.
         parser: The PyYAML class that supplies the events.
 
@@ -76,17 +76,25 @@ class _UnreadableError(Exception):
 
 
 def _events(text: str, parser: _Parser) -> Iterator[yaml.Event]:
-    """Yield the events of the first document."""
+    """Yield the events of the first document, and refuse another one: it may be the one that was meant."""
     wrong = _UNPRINTABLE.search(text)
     if wrong:
         raise _UnreadableError(
             *_line_and_column(text, wrong.start()), f"the character {wrong[0]!r} is not allowed in YAML"
         )
     try:
-        for event in yaml.parse(text, Loader=parser):
+        events = yaml.parse(text, Loader=parser)
+        for event in events:
             yield event
             if isinstance(event, yaml.DocumentEndEvent):
-                return
+                break
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent) and not _is_nothing(next(events)):
+                raise _UnreadableError(
+                    event.start_mark.line + 1,
+                    event.start_mark.column + 1,
+                    "a second document begins here: a file has one",
+                )
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -94,6 +102,11 @@ def _events(text: str, parser: _Parser) -> Iterator[yaml.Event]:
         raise _UnreadableError(line, column, f"not YAML: {said}") from error
     except yaml.YAMLError as error:
         raise _UnreadableError(1, 1, f"not YAML: {error}") from error
+
+
+def _is_nothing(event: yaml.Event) -> bool:
+    """Return whether a document has nothing in it, as behind dashes in the last line."""
+    return isinstance(event, yaml.ScalarEvent) and not event.value and not event.style
 
 
 def _line_and_column(text: str, offset: int) -> tuple[int, int]:

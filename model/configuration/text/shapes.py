@@ -21,6 +21,7 @@ __all__ = ["read_document", "with_partitions"]
 
 _UNKNOWN_KEY: Final = "extra_forbidden"
 _PARTITIONS: Final = re.compile(r"^[ \t]*partitions:", re.MULTILINE)
+_KIND_MAX: Final = 60
 _NOTHING: Final = ScalarNode("", ScalarTag.NULL, NOWHERE)
 
 # What reads all of them, made here, where Python lets one thread in: the models below it need none alone.
@@ -55,8 +56,9 @@ def read_document(node: Node | None, errors: list[RuleFinding], warnings: list[R
 def with_partitions(top: Node | None, text: str, errors: list[RuleFinding]) -> Node | None:
     """Return the node of the partitions where the top level of a file is another one, which is an error.
 
-    That is a ConfigMap of Kubernetes or the values of a Helm chart, with the configuration as a text in it, a
+    That is a manifest of Kubernetes or the values of a Helm chart, with the configuration as a text in it, a
     list of partitions, or the contents of one partition. What they hold is read on, at its place in the file.
+    Of a manifest without such a text nothing is read.
 
     Args:
         top: The top node of the file, or `None` for a file without a document.
@@ -70,21 +72,36 @@ def with_partitions(top: Node | None, text: str, errors: list[RuleFinding]) -> N
         return _mapping("partitions", top)
     if not isinstance(top, MappingNode):
         return top
+    kind = _kind(top)
     embedded = next(_embedded(top), None)
     if embedded is not None:
-        what = "a ConfigMap of Kubernetes" if "kind" in top.entries else "a file of installation settings"
+        what = f"a {kind} of Kubernetes" if kind else "a file of installation settings"
         place = embedded.position
         errors.append(
             RuleFinding(top.position, f"this is {what}: the configuration is the text of {place.path} alone")
         )
         alone = _alone(embedded, text)
         return compose(alone, errors) if alone else None
+    if kind:
+        text = (
+            f"this is a {kind} of Kubernetes, and not a configuration of queues: that has a list 'partitions'"
+        )
+        errors.append(RuleFinding(top.position, text))
+        return None
     if "queues" in top.entries:
         position = top.entries["queues"].key_position
         errors.append(RuleFinding(position, "queues belong to a partition, in the list 'partitions'"))
         one = MappingNode({"name": _named(position), **top.entries}, top.position, top.size + 1, top.height)
         return _mapping("partitions", SequenceNode((one,), top.position, one.size + 1, top.height + 1))
     return top
+
+
+def _kind(top: MappingNode) -> str:
+    """Return the kind of a manifest of Kubernetes, empty if it is none."""
+    entry = top.entries.get("kind")
+    if entry is None or not isinstance(entry.value, ScalarNode):
+        return ""
+    return " ".join(entry.value.text.split())[:_KIND_MAX]
 
 
 def _mapping(key: str, value: Node) -> MappingNode:
@@ -98,11 +115,12 @@ def _named(position: Position) -> Entry:
 
 def _embedded(node: Node) -> Iterator[ScalarNode]:
     """Yield the texts below a node that are configurations."""
+    if isinstance(node, ScalarNode) and _PARTITIONS.search(node.text):
+        yield node
     for entry in node.entries.values() if isinstance(node, MappingNode) else ():
-        value = entry.value
-        if isinstance(value, ScalarNode) and _PARTITIONS.search(value.text):
-            yield value
-        yield from _embedded(value)
+        yield from _embedded(entry.value)
+    for item in node.items if isinstance(node, SequenceNode) else ():
+        yield from _embedded(item)
 
 
 def _alone(embedded: ScalarNode, text: str) -> str:

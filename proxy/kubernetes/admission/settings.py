@@ -5,12 +5,11 @@ The objects are `yunikorn-defaults` and `yunikorn-configs`, the same that config
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from ....model.configuration.patterns import PatternError, compile_pattern
+from ....model.configuration.patterns import Pattern, PatternError, compile_pattern
 from ..mapping.names import NAMESPACE_ENABLED, NAMESPACE_GENERATES_ID
 from ..mapping.settings import parsed_flag, values_of_config_maps
 from ..objects import ConfigMap, Namespace
@@ -23,7 +22,7 @@ __all__ = ["AdmissionSettings", "Patterns", "admission_settings"]
 class Patterns:
     """A list of regular expressions, of which one has to be found in a text."""
 
-    expressions: tuple[re.Pattern[str], ...] = ()
+    expressions: tuple[Pattern, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Patterns:
@@ -40,7 +39,7 @@ class Patterns:
 
     def match(self, text: str) -> bool:
         """Return whether one of them is found in a text; an empty list is found in none."""
-        return any(expression.search(text) for expression in self.expressions)
+        return any(expression.is_found_in(text) for expression in self.expressions)
 
     def match_if_any(self, text: str) -> bool:
         """Return whether one of them is found in a text; an empty list is found in all."""

@@ -22,10 +22,21 @@ from licorne.model.resources.resource import Resource
 TWO_PROBLEMS = "partitions:\n- queues:\n  - name: a b\n  - nam: c\n    name: c\n"
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "~", "{}", "partitions:\n", "partitions: []\n"])
+@pytest.mark.parametrize("text", ["{}", "partitions:\n", "partitions: []\n"])
 def test_a_text_without_partitions_is_a_configuration(text: str) -> None:
-    """Who loads it decides whether the default is wanted."""
+    """As for the recorded core. That nothing can be scheduled then is a warning."""
+    (warning,) = inspect(text).warnings
+
     assert load(text).partitions == ()
+    assert "queues.yaml:1:1: document: there is no partition: nothing can be scheduled" == str(warning)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "~", "\n"])
+def test_an_empty_text_is_no_configuration(text: str) -> None:
+    """A file that was cut off or never written: a registration without a text gets the default instead."""
+    (error,) = inspect(text).errors
+
+    assert "queues.yaml:1:1: document: this is empty: a configuration has a list 'partitions'" == str(error)
 
 
 def test_the_default_configuration_makes_a_queue_for_each_namespace() -> None:

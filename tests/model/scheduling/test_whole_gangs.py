@@ -149,13 +149,15 @@ def test_members_replace_placeholders_that_were_placed_whole() -> None:
 
 
 def test_a_gang_over_the_maximum_of_its_queue_is_charged_for_nothing() -> None:
-    """Eight do not fit in seven, and stepwise six would be held."""
+    """Six do not fit in what another one has left of seven, and stepwise four would be held."""
     h = a_cluster(20, queues="- {name: leaf, resources: {max: {memory: 7}}}")
-    ask_for_members(h, "a", [2] * 4)
+    h.submit("o")
+    h.ask_and_run("o1", application_id="o", resource=memory(2))
+    ask_for_members(h, "a", [2] * 3)
     h.run_until_idle()
 
     assert [RefusalReason.QUEUE_QUOTA] == refusals(h, "a")
-    assert (a_resource(), {}) == (h.queue().allocated, h.placements)
+    assert (memory(2), ["o1"]) == (h.queue().allocated, [*h.placements])
 
 
 def test_a_gang_over_the_limit_of_its_user_waits_until_the_limit_has_room() -> None:

@@ -85,17 +85,20 @@ def test_what_ran_since_the_last_writing_is_lost_with_a_killed_server(tmp_path: 
 
 
 def test_a_server_goes_on_without_a_file_that_it_refuses(tmp_path: Path) -> None:
-    """It says so in one line, and writes a new one at its end."""
+    """It says so in one line, writes a new one at its end, and keeps the other one beside it."""
     file, errors = tmp_path / "usage.json", tmp_path / "errors"
-    file.write_text('{"kind": "licorne usage", "version": 9}', encoding="utf-8")
+    text, aside = '{"kind": "licorne usage", "version": 9}', tmp_path / "usage.json.refused"
+    file.write_text(text, encoding="utf-8")
     with recovered(file, int(time.time()) - HOUR_SECONDS, errors):
         pass
 
     said = [line for line in errors.read_text(encoding="utf-8").splitlines() if str(file) in line]
     assert 1 == len(said), said
     assert said[0].endswith(
-        f"{file}: has the version 9; this program reads 1; fair share begins without what was used before"
+        f"{file}: has the version 9; this program reads 1; it is kept as {aside}, "
+        "and fair share begins without what was used before"
     )
+    assert text == aside.read_text(encoding="utf-8")
     assert pytest.approx(50, abs=1) == mean_in(file)
 
 

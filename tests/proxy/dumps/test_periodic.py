@@ -37,6 +37,16 @@ def test_the_oldest_are_removed(tmp_path: Path) -> None:
     assert sorted([tmp_path / "mine.json", *paths[1:]]) == sorted(tmp_path.iterdir())
 
 
+def test_a_dump_stays_when_the_clock_was_set_back(tmp_path: Path) -> None:
+    """Those of before have later names."""
+    for number in range(DUMPS_KEPT):
+        (tmp_path / f"licorne-state-99990101T00000{number}.000000.json").touch()
+    with rest_scenario() as scheduler:
+        path = PeriodicDumps(scheduler, tmp_path, 60).write()
+
+    assert (True, DUMPS_KEPT) == (path.exists(), len(list(tmp_path.iterdir())))
+
+
 def test_a_dump_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> None:
     """Another one is under way."""
     with rest_scenario() as scheduler, scheduler.monitoring.dumping:

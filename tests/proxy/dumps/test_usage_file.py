@@ -15,7 +15,7 @@ from licorne import RemoteScheduler, Scheduler
 from licorne.model.errors import LicorneError, RequestError
 from licorne.model.queues.use_order import KeptUse
 from licorne.model.resources.decayed_use import DecayedUse, TypeUse, decayed_means
-from licorne.proxy.dumps.usage_file import UsageFile, begun_at, check_age, read_usage, usage_text
+from licorne.proxy.dumps.usage_file import UsageFile, begun_at, read_usage, usage_from, usage_text
 from licorne.proxy.scheduler.answering.kept_use import read_use, use_document
 from licorne.proxy.server.running import ServerThread
 
@@ -84,7 +84,7 @@ BAD: Final = {
     "one row twice": Bad(a_file(a_row(), a_row()), "root.a: its row of vcore does not fit those before it"),
     "two half-lives of one": Bad(a_file(a_row(), a_row(type="memory", half_life=HOUR)), "does not fit"),
     "a partition after the file": Bad(a_file().replace(f'"at": {NOW}', '"at": 5', 1), "is after that of"),
-    "the future": Bad(a_file(a_row(), at=NOW + 1), f"is from the future: its time is {NOW + 1}"),
+    "the future": Bad(a_file(a_row(), at=NOW + DAY), f"is from the future: its time is {NOW + DAY}"),
     "more than 20 half-lives": Bad(a_file(a_row(), at=NOW - 21 * DAY), "more than 20 half-lives of 86400 s"),
 }
 
@@ -95,10 +95,30 @@ def test_a_bad_file_is_refused(case: Bad, tmp_path: Path) -> None:
     path = tmp_path / "usage.json"
     path.write_text(case.text, encoding="utf-8")
     with pytest.raises(LicorneError) as refused:
-        check_age(path, *read_usage(path), NOW)
+        usage_from(path, NOW)
 
     said = str(refused.value)
     assert (True, True, 1) == (said.startswith(f"{path}: "), case.said in said, len(said.splitlines())), said
+
+
+@pytest.mark.parametrize("ahead", [1, 10**9, DAY - 1])
+def test_a_file_that_is_ahead_by_less_than_a_half_life_is_taken(ahead: int, tmp_path: Path) -> None:
+    """What it has counts as of now: a clock that was set right by half a second loses nothing."""
+    path = tmp_path / "usage.json"
+    use = DecayedUse(DAY, (NOW + ahead) // (64 * DAY), {"vcore": TypeUse(8, 0)})
+    path.write_text(usage_text({"[rm]default": KeptUse(NOW + ahead, {"root.a": use})}, NOW), encoding="utf-8")
+    kept = usage_from(path, NOW)["[rm]default"]
+
+    assert (NOW, 0) == (kept.at_ns, kept.uses["root.a"].types["vcore"].amount)
+    assert pytest.approx(8) == decayed_means(kept.uses["root.a"], NOW)["vcore"]
+
+
+def test_a_file_without_use_is_taken_whatever_its_time(tmp_path: Path) -> None:
+    """There is nothing that could count wrongly."""
+    path = tmp_path / "usage.json"
+    path.write_text(usage_text({"[rm]default": KeptUse(NOW + DAY, {})}, NOW), encoding="utf-8")
+
+    assert {"[rm]default": KeptUse(NOW, {})} == usage_from(path, NOW)
 
 
 def test_a_simulation_begins_with_the_means_of_the_file() -> None:

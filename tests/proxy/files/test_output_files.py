@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from licorne.proxy.files.output_files import UnwritableFileError, check_writable, write_whole
+from licorne.proxy.files.output_files import UnwritableFileError, check_writable, set_aside, write_whole
 
 
 def test_a_file_is_written_and_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -16,6 +16,23 @@ def test_a_file_is_written_and_replaced_as_a_whole(tmp_path: Path) -> None:
 
     assert b"two\n" == path.read_bytes()
     assert [path] == list(tmp_path.iterdir())
+
+
+def test_what_is_set_aside_is_kept_whatever_comes_later(tmp_path: Path) -> None:
+    """Each time under another name."""
+    path = tmp_path / "a.txt"
+    for text in ("one", "two", "three"):
+        write_whole(path, text)
+        set_aside(path)
+
+    names = ["a.txt.refused", "a.txt.refused-2", "a.txt.refused-3"]
+    assert names == sorted(each.name for each in tmp_path.iterdir())
+    assert ["one", "two", "three"] == [(tmp_path / name).read_text(encoding="utf-8") for name in names]
+
+
+def test_what_is_no_file_is_not_set_aside() -> None:
+    """A device is read and written in one place."""
+    assert Path("/dev/null") == set_aside(Path("/dev/null"))
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

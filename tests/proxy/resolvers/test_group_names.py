@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from licorne.proxy.resolvers.ldap_resolver import group_name
@@ -23,6 +25,9 @@ from licorne.proxy.resolvers.ldap_resolver import group_name
         (r"cn=a\+b\=c,dc=example", "a+b=c"),
         ("cn=a=b,dc=example", "a=b"),
         ("cn=end\\ ,dc=example", "end "),
+        ("cn=end\\   ,dc=example", "end "),
+        ("cn=two  blanks  ,dc=example", "two  blanks"),
+        ("ou = x + cn = dev ,dc=example", "dev"),
         ("dev", "dev"),
         (" Domain Users ", "Domain Users"),
     ],
@@ -42,3 +47,12 @@ def test_the_first_component_names_the_group(value: str, name: str) -> None:
 def test_what_is_no_common_name_is_no_group(value: str) -> None:
     """Only the first component counts; the recorded core crashed on these."""
     assert group_name(value) is None
+
+
+@pytest.mark.parametrize("value", ["a=    +" * 40, "cn=" + " " * 5_000 + "\\", "cn=x" + " " * 5_000 + "x\\,"])
+def test_no_name_takes_long(value: str) -> None:
+    """A directory is written by many: a value that could be matched in many ways would stop all threads."""
+    began = time.thread_time()
+    group_name(value)
+
+    assert time.thread_time() - began < 1

@@ -33,6 +33,9 @@ def test_what_has_a_bad_id_is_rejected_and_nothing_else(text: str, why: str) -> 
         of_user = application_request("of-user")
         of_user.new[0].ugi.user = text
         scheduler.update_application(of_user)
+        of_group = application_request("of-group")
+        of_group.new[0].ugi.groups.append(text)
+        scheduler.update_application(of_group)
         request = ask_request(text, "ask")
         foreign = request.allocations.add(allocationKey=text, nodeID="n1")
         foreign.allocationTags["foreign"] = "default"
@@ -43,5 +46,5 @@ def test_what_has_a_bad_id_is_rejected_and_nothing_else(text: str, why: str) -> 
 
     assert ["1"] == listener.all("accepted n")
     rejected = [heard for heard in listener.heard if heard.startswith("rejected")]
-    assert 5 == sum(why in str(heard) for heard in rejected), rejected
+    assert 6 == sum(why in str(heard) for heard in rejected), rejected
     assert ["ask"] == listener.all("placed ")

@@ -65,6 +65,12 @@ def serving(*arguments: str, errors: Path | None = None) -> Iterator[ServerProce
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
+    """Return the processes that a process has started, without its watchdog."""
     texts = [path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [int(each) for text in texts for each in text.split()]
+    found = [int(each) for text in texts for each in text.split()]
+    return [each for each in found if not is_watchdog(each)]
+
+
+def is_watchdog(pid: int) -> bool:
+    """Return whether a process is the watchdog of another one."""
+    return b"watchdog_process.py" in Path(f"/proc/{pid}/cmdline").read_bytes()

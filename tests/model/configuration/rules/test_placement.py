@@ -122,8 +122,8 @@ RULES: Final[dict[str, tuple[str, ...]]] = {
     "an expression that cannot be read is reported with the reason": (
         with_rules("{name: user, filter: {users: [§'a[b']}}"),
         (
-            "invalid rule filter user list is not a proper list or regexp: 'a[b': 'a[b' is no regular "
-            "expression: a bracket is not closed"
+            "invalid rule filter user list is not a proper list or regexp: 'a[b': 'a[b' is not a regular "
+            "expression: missing ]: [b"
         ),
     ),
     "a name that only a user can have is no group": (

@@ -31,6 +31,12 @@ def test_a_sensible_queue_has_no_warnings() -> None:
     assert warnings_of(text) == []
 
 
+NO_PREEMPTION: Final = (
+    "has no effect: below a queue with backfill.reservations nothing is preempted for a guarantee"
+)
+BACKFILLS: Final = (
+    "and a queue above its work backfills: work without a walltime of its own never ends in a plan"
+)
 SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "names that no user can have are reported in access lists": (
         below_root("- {name: a, submitacl: §'bob,b!b dev:x,*', adminacl: §'* dev'}").replace(OPEN, ""),
@@ -80,6 +86,26 @@ SETTINGS: Final[dict[str, tuple[str, ...]]] = {
             "quota.preemption.delay has no effect: preemption.quotapreemptionenabled is not true "
             "for the partition"
         ),
+    ),
+    "leaves without a run time are reported below a queue that backfills, and what has no effect there": (
+        below_root(
+            "- name: a\n  properties: {backfill.reservations: all, backfill.order: §shortest, "
+            "preemption.delay: §1s}\n  queues:\n"
+            "  - §{name: b, properties: {preemption.delay: §1s}}\n"
+            "  - {name: c, properties: {runtime.default: 1h}}\n"
+            "  - {name: d, properties: {runtime.max: 1h, backfill.reservations: §'2'}}\n"
+            "  - {name: e, properties: {runtime.default: 1h}, queues: [{name: f}]}\n"
+            "  - §{name: g, parent: true}\n"
+            "  - {name: h, parent: true, childtemplate: {properties: {runtime.default: 1h}}}\n"
+            "- {name: i}\n- {name: j, parent: true, properties: {backfill.order: §shortest}}"
+        ),
+        "backfill.order has no effect unless backfill.reservations is a number above 0",
+        f"preemption.delay {NO_PREEMPTION}",
+        f"queue b has no runtime.default, {BACKFILLS}",
+        f"preemption.delay {NO_PREEMPTION}",
+        "backfill.reservations has no effect at a leaf: it is for the queue above",
+        f"queue g has no runtime.default in a childtemplate, {BACKFILLS}",
+        "backfill.order has no effect unless backfill.reservations is a number above 0",
     ),
     "an unknown resolver is reported with the one that was meant": (
         below_root("", "usergroupresolver: {type: §ladp}"),

@@ -44,10 +44,7 @@ READ: Final = {
         "a: [1, 0x10, on]\nb: {c: '10:30', d: ~}\n",
         {"a": ["1", "0x10", "on"], "b": {"c": "10:30", "d": "~"}},
     ),
-    "only the first document is read, without a look at the syntax of the next": (
-        "a: 1\n---\nb: [\n",
-        {"a": "1"},
-    ),
+    "a document may have dashes before and behind it": ("--- # first\na: 1\n---\n# no more\n", {"a": "1"}),
     "an alias stands for what its anchor marks": ("a: &x [1]\nb: *x\n", {"a": ["1"], "b": ["1"]}),
     "an alias means the last anchor of its name before it": (
         "a: &x 1\nb: &x 2\nc: *x\n",
@@ -89,6 +86,10 @@ WRONG: Final = {
         [("1:4", "a", "the anchor 'x' is not defined before")],
     ),
     "an anchor cannot contain itself": ("a: &x [*x]\n", [("1:8", "a[0]", "the anchor 'x' contains itself")]),
+    "a second document is refused where it begins, whatever is in it": (
+        "a: 1\n# end\n--- # other\nb: [\n",
+        [("3:1", "", "a second document begins here: a file has one")],
+    ),
     "a text cannot be merged": ("a: {<<: 3}\n", [("1:9", "a.<<", "only a mapping can be merged with <<")]),
     "tags that are not of the core schema are refused": (
         "a: !size 3\nb: !!set {c: }\n",

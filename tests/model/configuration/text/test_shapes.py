@@ -208,8 +208,18 @@ def test_a_text_that_is_written_in_one_line_has_no_places_in_the_file() -> None:
 
 
 def test_other_files_are_not_taken_for_configurations() -> None:
-    """Their keys are unknown."""
-    assert [
-        "1:1: kind: unknown key 'kind'",
-        "2:1: data: unknown key 'data'",
-    ] == errors_of("kind: ConfigMap\ndata: {a: b}\n")
+    """A manifest is named by its kind, and nothing else is said of it; of others the keys are unknown."""
+    (error,) = errors_of("apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nspec: {cohort: all}\n")
+
+    assert error.startswith("1:1: document: this is a ClusterQueue of Kubernetes, and not a configuration")
+    assert ["1:1: data: unknown key 'data'"] == errors_of("data: {a: b}\n")
+
+
+def test_a_manifest_is_named_by_its_kind_and_searched_for_the_text() -> None:
+    """Also in lists, as a List of Kubernetes has them."""
+    text = "kind: List\nitems:\n- data:\n    queues.yaml: |\n      partitions:\n      - {name: p}\n"
+
+    assert (
+        "1:1: document: this is a List of Kubernetes: the configuration is the text of "
+        "items[0].data.queues.yaml alone"
+    ) == errors_of(text)[0]

@@ -36,14 +36,14 @@ def texts(settings: AdmissionSettings) -> dict[str, object]:
     """Return the settings by field, patterns as their expressions."""
     values = {name: getattr(settings, name) for name in AdmissionSettings.__dataclass_fields__}
     return {
-        name: [each.pattern for each in value.expressions] if isinstance(value, Patterns) else value
+        name: [each.text for each in value.expressions] if isinstance(value, Patterns) else value
         for name, value in values.items()
     }
 
 
 DEFAULTS: Final[dict[str, object]] = {
     "process_namespaces": [],
-    "bypass_namespaces": [r"^kube-system\Z"],
+    "bypass_namespaces": ["^kube-system$"],
     "label_namespaces": [],
     "no_label_namespaces": [],
     "generate_unique_app_id": False,
