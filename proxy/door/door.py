@@ -59,7 +59,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
     Args:
         launcher: Starts the workers of partitions, and replaces them.
-        token: The bearer token of the workers, if they want one.
+        token: The bearer token of workers that have none of their launcher, if they require one.
         root_certificates: A PEM file with the authorities that vouch for them; TLS is used then.
         certificate: A PEM file with a client certificate, with its `key`.
         key: The PEM file of its key.
@@ -189,7 +189,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         try:
             scheduler = RemoteScheduler(
                 worker.address,
-                token=self._token,
+                token=worker.token or self._token,
                 root_certificates=root_certificates,
                 certificate=certificate,
                 key=key,

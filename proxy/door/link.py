@@ -358,6 +358,7 @@ class PartitionLink:
                     address=session.worker.address,
                     rest_address=session.scheduler.rest_address,
                     worker_number=session.worker.number,
+                    token=session.worker.token,
                 )
                 self._changed.notify_all()
             for response in known.heard:
