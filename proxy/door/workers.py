@@ -26,7 +26,7 @@ class LaunchedWorker:
     number: int
     """Counts the workers of the partition, from 1."""
     token: str = field(default="", repr=False, compare=False)
-    """The bearer token that its launcher has given it; empty for the token of all workers, if there is one."""
+    """The bearer token that its launcher has given it; empty for that of all workers, if there is one."""
 
 
 class Launcher(Protocol):

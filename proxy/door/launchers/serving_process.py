@@ -117,7 +117,7 @@ class ServingProcess:
         try:
             self._process = process = subprocess.Popen(  # noqa: S603 - our own command
                 command,
-                stdin=subprocess.PIPE,  # After a line it reads nothing there, and sees that this process ends.
+                stdin=subprocess.PIPE,  # After a line it only sees there that this process is gone.
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
