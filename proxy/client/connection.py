@@ -47,6 +47,13 @@ _LASTING: Final = frozenset(
     }
 )
 """The statuses that the same session would end with again."""
+_LASTING_SIGNS: Final = (
+    "CERTIFICATE_VERIFY_FAILED",
+    "Hostname Verification",
+    "WRONG_VERSION_NUMBER",
+    "Failed parsing HTTP/2",
+)
+"""Likewise, in the text: TLS on one side alone, a certificate that is not trusted, a server for HTTP/1.1."""
 
 
 @final
@@ -229,7 +236,7 @@ class Connection:
                 self._take(message)
         except grpc.RpcError as error:
             reason = _reason(error)
-            is_passing = not isinstance(error, grpc.Call) or error.code() not in _LASTING
+            is_passing = not _lasts(error)
         finally:
             self._lose(reason, is_passing=is_passing)
             self._channel.close()
@@ -281,6 +288,13 @@ def refusal_error(refusal: v1.Refusal) -> Exception:
     if refusal.kind == v1.Refusal.INVARIANT:
         return AssertionError(refusal.text)
     return RequestError(refusal.text) if refusal.kind == v1.Refusal.REQUEST else LicorneError(refusal.text)
+
+
+def _lasts(error: grpc.RpcError) -> bool:
+    """Return whether the same session would end in the same way."""
+    if not isinstance(error, grpc.Call):
+        return False
+    return error.code() in _LASTING or any(sign in (error.details() or "") for sign in _LASTING_SIGNS)
 
 
 def _reason(error: grpc.RpcError) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...model.errors import RequestError
+from ..scheduler.answering.asking import UnavailableError
 
 __all__ = ["ConnectionLostError", "NotSentError"]
 
 
-class ConnectionLostError(RequestError):
+class ConnectionLostError(UnavailableError):
     """There is no connection to the scheduler now; the text says to which address, and why.
 
     The request has not been carried out, or it is not known whether it has been: what counts is what the

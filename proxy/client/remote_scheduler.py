@@ -48,6 +48,11 @@ _BACKOFF_MIN_SECONDS: Final = 0.05
 _BACKOFF_MAX_SECONDS: Final = 5.0
 _WAIT_MAX_SECONDS: Final = 0.5
 """The longest delay between two attempts to reach a server for the first time."""
+_CALL_SECONDS: Final = 30.0
+_REGISTRATION_SECONDS: Final = 75.0
+"""Longer than a door may take to answer a registration."""
+_FAIR_SECONDS: Final = 5.0
+"""A server that had less time than this and did not answer says less than the attempt before."""
 _PREDICATE_THREADS: Final = 16
 """How many threads ask an RM's predicates at once: one that waits does not set the pace."""
 
@@ -73,7 +78,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         key: The PEM file of its key.
         on_error: As for `Scheduler`: called with each callback that raises.
         timeout: How many seconds a call may wait for its answer, and before that to be sent, and the first
-            connection for the server.
+            connection for the server. Without it 30 s; a registration 75 s, since a door waits up to 60 s
+            for its workers.
         send_timeout_seconds: How long `update_node`, `update_application`, `update_allocation` and
             `reconsider` may wait while the server does not read; then they raise `NotSentError`, and no part
             of the request was sent. With 0 they do not wait. Without it they wait until the server reads or
@@ -96,14 +102,15 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         certificate: Path | None = None,
         key: Path | None = None,
         on_error: ErrorHook | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         send_timeout_seconds: float = math.inf,
         on_lost: Callable[[ConnectionLostError], object] | None = None,
     ) -> None:
         if not send_timeout_seconds >= 0:
             raise LicorneError(f"send_timeout_seconds={send_timeout_seconds} is below 0")
         self._transport = Transport(address, token, root_certificates, certificate, key)
-        self._timeout = timeout
+        self._timeout = _CALL_SECONDS if timeout is None else timeout
+        self._registration_timeout = _REGISTRATION_SECONDS if timeout is None else timeout
         self._send_timeout_seconds = send_timeout_seconds
         self._on_lost = on_lost
         self._failures = CallbackFailures(on_error)
@@ -261,12 +268,16 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         """
         deadline = time.monotonic() + self._timeout
         delay = _BACKOFF_MIN_SECONDS
+        known: ConnectionLostError | None = None
         while True:
+            seconds = max(deadline - time.monotonic(), _BACKOFF_MIN_SECONDS)
             try:
-                return self._connect(max(deadline - time.monotonic(), _BACKOFF_MIN_SECONDS))
+                return self._connect(seconds)
             except ConnectionLostError as error:
+                if known is None or seconds >= _FAIR_SECONDS or not isinstance(error.__cause__, TimeoutError):
+                    known = error
                 if not error.is_passing or time.monotonic() + delay >= deadline:
-                    raise
+                    raise known from error
             time.sleep(delay)
             delay = min(delay * 2, _WAIT_MAX_SECONDS)
 
@@ -317,10 +328,11 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         on_end: Callable[[Future[v1.Answer]], None] | None = None,
     ) -> v1.Answer:
         if not self.stepped:
+            seconds = self._registration_timeout if message.HasField("register") else self._timeout
             try:
-                return connection.call_later(message, on_end, self._timeout).result(self._timeout)
+                return connection.call_later(message, on_end, seconds).result(seconds)
             except TimeoutError as error:
-                text = f"the scheduler at {self._transport.address} gave no answer within {self._timeout:g} s"
+                text = f"the scheduler at {self._transport.address} gave no answer within {seconds:g} s"
                 raise ConnectionLostError(text) from error
         with self._stepping:
             answer = connection.call_later(message, on_end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Annotated, Protocol, final
@@ -191,13 +191,17 @@ def serve(
         from ..dumps.periodic import PeriodicDumps
         from ..scheduler.engine_names import engine_named
         from ..scheduler.scheduler import Scheduler
-        from ..server.parent_process import end_with_parent
+        from ..server.parent_process import end_with_parent, read_orders
         from ..server.watchdog import Watchdog
 
         chosen_format = log_format_named(log_format)
         stack.enter_context(log_written(chosen_format, "licorne serve"))
         settings = listening.server(config)
         rest = listening.rest(settings.access, ui_dir)
+        if until_stdin_closes:
+            token = read_orders()
+            settings = replace(settings, access=settings.access.with_token(token))
+            rest = None if rest is None else replace(rest, tokens=(*rest.tokens, token))
         recording = _recording(record, anonymize=anonymize)
         interval_seconds = parse_duration_ns(state_dump_interval) / 1e9
         report = reporter(chosen_format, "licorne serve")
@@ -305,7 +309,6 @@ def run_server(
     """
     import asyncio
     from contextlib import nullcontext
-    from dataclasses import replace
 
     from ..server.running import serve_until_signal
 

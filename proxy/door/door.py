@@ -37,6 +37,7 @@ from .routing import (
     partition_names,
     short_name,
 )
+from .starting import start_worker, wait_until_started
 from .worker_checks import check_version, unusable_worker
 from .workers import LaunchedWorker, Launcher, WorkerTable
 
@@ -59,7 +60,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
     Args:
         launcher: Starts the workers of partitions, and replaces them.
-        token: The bearer token of the workers, if they want one.
+        token: The bearer token of workers that have none of their launcher, if they require one.
         root_certificates: A PEM file with the authorities that vouch for them; TLS is used then.
         certificate: A PEM file with a client certificate, with its `key`.
         key: The PEM file of its key.
@@ -94,6 +95,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         self._turns: dict[str, threading.Lock] = {}
         """By the id of a resource manager: held while it registers, is reconfigured, or leaves."""
         self._managers: dict[str, LinkedManager] = {}
+        self._registering: set[LinkedManager] = set()
+        """Those whose partitions wait for their first worker."""
         self._use = DoorUse(kept_use or {})
         self._changes = 0
         """Counts the configurations that were prepared."""
@@ -116,8 +119,9 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Returns when each of its partitions has a worker.
 
         Raises:
-            RequestError: The configuration is refused, and nothing has changed; or a partition gets no
+            RequestError: The configuration is refused, and nothing has changed; or a partition can have no
                 worker, and the resource manager is not registered.
+            UnavailableError: A partition has no worker in time, and the resource manager is not registered.
         """
         check_partition_names(partitions)
         check_callback(callback)
@@ -126,8 +130,6 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         names = partition_names(request.config, "registration of RM", wanted)
         with self._turn(request.rmID):
             self._check_running()
-            with self._lock:
-                before = self._managers.pop(request.rmID, None)
             manager = LinkedManager(
                 request,
                 callback,
@@ -137,17 +139,26 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 use=self._use,
                 now_ns=time.time_ns,
             )
+            with self._lock:
+                self._check_running()  # What stops ends those that it finds.
+                before = self._managers.pop(request.rmID, None)
+                self._registering.add(manager)
             if before is not None:
                 before.close("the resource manager has registered again")
-            manager.links = {name: self._linked(manager, name) for name in names}
             try:
+                manager.links = {name: self._linked(manager, name) for name in names}
+                for link in manager.links.values():  # All are in the table: what stops finds them there.
+                    link.start()
                 self._wait_until_started(manager.links.values(), "registration of RM")
                 with self._lock:
-                    self._check_running()  # What stops ends those that are in the table.
+                    self._check_running()
                     self._managers[request.rmID] = manager
             except BaseException:
                 manager.close("the registration has failed")
                 raise
+            finally:
+                with self._lock:
+                    self._registering.discard(manager)
         return si.RegisterResourceManagerResponse()
 
     def _turn(self, rm_id: str) -> threading.Lock:
@@ -156,28 +167,10 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             return self._turns.setdefault(rm_id, threading.Lock())
 
     def _linked(self, manager: LinkedManager, name: str) -> PartitionLink:
-        link = PartitionLink(manager, name, self._workers, self._connect, time.time_ns)
-        link.start()
-        return link
+        return PartitionLink(manager, name, self._workers, self._connect, time.time_ns)
 
     def _wait_until_started(self, links: Iterable[PartitionLink], what: str) -> None:
-        """Wait until each partition has a worker.
-
-        Raises:
-            RequestError: One gets none.
-        """
-        deadline = time.monotonic() + self._start_timeout_seconds
-        for link in links:
-            try:
-                link.started.result(max(deadline - time.monotonic(), 0.0))
-            except TimeoutError as error:
-                why = link.place.reason
-                raise RequestError(
-                    f"{what} failed: partition {link.partition!r} has no worker within "
-                    f"{self._start_timeout_seconds:g} s{f': {why}' if why else ''}"
-                ) from error
-            except LicorneError as error:
-                raise RequestError(f"{what} failed: partition {link.partition!r}: {error}") from error
+        wait_until_started(links, what, self._start_timeout_seconds)
 
     def _connect(self, worker: LaunchedWorker, on_lost: Any) -> RemoteScheduler:
         """Return a session with a worker.
@@ -189,7 +182,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         try:
             scheduler = RemoteScheduler(
                 worker.address,
-                token=self._token,
+                token=worker.token or self._token,
                 root_certificates=root_certificates,
                 certificate=certificate,
                 key=key,
@@ -266,10 +259,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             names = [name for name in names if name in manager.partitions]
         for name in names:
             if name not in manager.links:
-                try:
-                    self._workers.worker_of(name, self._stopped)
-                except LicorneError as error:
-                    raise RequestError(f"update of configuration failed: {error}") from error
+                seconds = self._start_timeout_seconds
+                start_worker(self._workers, name, self._stopped, "update of configuration", seconds)
         change = DoorChange(manager, request, names, lambda name: self._linked(manager, name))
         change.prepare()
         return change
@@ -424,7 +415,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             if self._stopped.is_set():
                 return
             self._stopped.set()
-            managers = [*self._managers.values()]
+            managers = [*self._managers.values(), *self._registering]
         for manager in managers:
             manager.close("the door has been stopped")
         self._launcher.stop()

@@ -16,6 +16,7 @@ from ...model.errors import LicorneError, RequestError
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.recovery import Recovery, RecoveryState
 from ..client.remote_scheduler import RemoteScheduler
+from ..scheduler.answering.asking import UnavailableError
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from .link_owner import LinkOwner
@@ -241,7 +242,7 @@ class PartitionLink:
             self._queue.clear()
             self._enter(LinkState.CLOSED, reason)
             self._changed.notify_all()
-        self._settle(RequestError(reason or "the link is closed"))
+        self._settle(UnavailableError(reason or "the link is closed"))
 
     def _settle(self, error: BaseException | None) -> None:
         """Say whether it has come to run, unless that was said before."""
@@ -277,12 +278,14 @@ class PartitionLink:
             self._ended.wait(pause)
 
     def _fail(self, error: BaseException) -> None:
-        """Note why there is no worker; if there was none before, the registration fails."""
+        """Note why there is no worker; if it never ran, and another try does not help, it never will."""
         with self._changed:
             self._enter(LinkState.STARTING, str(error))
         if self.started.done() and not self._ended.is_set():
             self._owner.note_failure(f"partition {self.partition!r}", error)
-        elif not isinstance(error, ConnectionLostError):
+        elif not isinstance(error, LicorneError) or (
+            isinstance(error, RequestError | LaunchError) and not isinstance(error, ConnectionLostError)
+        ):
             self._settle(error)
 
     def _serve(self) -> None:
@@ -358,6 +361,7 @@ class PartitionLink:
                     address=session.worker.address,
                     rest_address=session.scheduler.rest_address,
                     worker_number=session.worker.number,
+                    token=session.worker.token,
                 )
                 self._changed.notify_all()
             for response in known.heard:

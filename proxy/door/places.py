@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 __all__ = ["LinkState", "PartitionPlace"]
@@ -40,3 +40,5 @@ class PartitionPlace:
     """Counts the workers of the partition, from 1; 0 while there is none."""
     waiting: int
     """How many requests wait in the door."""
+    token: str = field(default="", repr=False, compare=False)
+    """The bearer token that this worker alone requires; empty if it has none of its own."""

@@ -27,7 +27,7 @@ class DoorChange:
         manager: The RM.
         request: Its new configuration.
         names: The partitions that it has with that configuration.
-        link: Makes the link to a partition that is new, and starts it.
+        link: Makes the link to a partition that is new; it is started here.
     """
 
     def __init__(
@@ -98,6 +98,8 @@ class DoorChange:
         new = {name: self._link(name) for name in self._names if name not in manager.links}
         gone = [link for name, link in manager.links.items() if name not in self._names]
         manager.links = {name: new.get(name) or manager.links[name] for name in self._names}
+        for link in new.values():  # They are in the table: what stops the door finds them there.
+            link.start()
         at_each(self._prepared, _commit)
         at_each([*manager.links.values()], PartitionLink.configure)
         for link in gone:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ... import __version__
-from ...model.errors import LicorneError
 from ..client.errors import ConnectionLostError
-from .workers import LaunchedWorker
+from .workers import LaunchedWorker, LaunchError
 
 __all__ = ["check_version", "unusable_worker"]
 
@@ -56,11 +55,11 @@ def check_version(worker: LaunchedWorker, version: str) -> None:
         version: What it says in its answer to `hello`; empty for one that is too old to say it.
 
     Raises:
-        LicorneError: It is not the version of this door.
+        LaunchError: It is not the version of this door.
     """
     if version != __version__:
         its = f"Licorne {version}" if version else "an older Licorne"
-        raise LicorneError(f"{_named(worker)} cannot be used: it is {its}, and this door is {__version__}")
+        raise LaunchError(f"{_named(worker)} cannot be used: it is {its}, and this door is {__version__}")
 
 
 def _named(worker: LaunchedWorker) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, final
 
 from ...model.errors import LicorneError
@@ -25,6 +25,8 @@ class LaunchedWorker:
     """Where it serves `licorne.v1`: `HOST:PORT`."""
     number: int
     """Counts the workers of the partition, from 1."""
+    token: str = field(default="", repr=False, compare=False)
+    """The bearer token that its launcher has given it; empty for that of all workers, if there is one."""
 
 
 class Launcher(Protocol):

@@ -101,6 +101,13 @@ class AccessRules:
         self._tokens = [(token.encode(), Peer(rm_id)) for token, rm_id in tokens]
         self._certificates = {name: Peer(rm_id) for name, rm_id in (certificates or {}).items()}
 
+    def with_token(self, token: str) -> AccessRules:
+        """Return these rules with one more token, whose holder may speak for any RM."""
+        tokens = [(known.decode(), peer.rm_id) for known, peer in self._tokens]
+        return AccessRules(
+            [*tokens, (token, None)], {name: peer.rm_id for name, peer in self._certificates.items()}
+        )
+
     @property
     def has_certificates(self) -> bool:
         """Return whether there are rules for client certificates."""

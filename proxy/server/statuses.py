@@ -8,7 +8,7 @@ import grpc
 
 from ...actors.runtime.errors import ActorEndedError
 from ...model.errors import LicorneError, RequestError
-from ..scheduler.answering.asking import StoppedError
+from ..scheduler.answering.asking import UnavailableError
 
 __all__ = ["NotRegisteredError", "StatusError", "status_of"]
 
@@ -35,7 +35,7 @@ def status_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
     """Return the code and the text for an error; what is no refusal is a bug of ours."""
     if isinstance(error, StatusError):
         code = error.code
-    elif isinstance(error, StoppedError | ActorEndedError):
+    elif isinstance(error, UnavailableError | ActorEndedError):
         code = grpc.StatusCode.UNAVAILABLE
     elif isinstance(error, RequestError):
         code = grpc.StatusCode.INVALID_ARGUMENT

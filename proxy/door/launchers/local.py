@@ -30,7 +30,8 @@ class LocalLauncher:
 
     The spare has loaded all and listens; it is for any partition, since a worker learns its partition when
     a resource manager registers. It is started when the first worker listens, and again whenever it was
-    taken. All workers end when this process has ended, however that came about.
+    taken. All workers end when this process has ended, however that came about. Each requires a bearer token
+    of its own, which the door alone knows.
 
     Args:
         arguments: Of `licorne serve`, for each worker, such as `--engine threads`.
@@ -69,7 +70,7 @@ class LocalLauncher:
         finally:
             with self._lock:
                 self._starting.discard(process)
-        worker = LaunchedWorker(partition, address, number)
+        worker = LaunchedWorker(partition, address, number, process.token)
         self._pauses.started(partition)
         self._keep(worker, process)
         return worker
@@ -114,11 +115,14 @@ class LocalLauncher:
                 raise LicorneError("the launcher has been stopped")
             process, self._spare = self._spare, None
             if process is None or process.has_ended:
-                process = ServingProcess(self._arguments, self._write)
+                process = self._new_process()
             number = self._counts[partition] = self._counts.get(partition, 0) + 1
             process.name = f"worker {number} of {partition}"
             self._starting.add(process)
             return process, number
+
+    def _new_process(self) -> ServingProcess:
+        return ServingProcess(self._arguments, self._write, killed_with_parent=True)
 
     def _keep(self, worker: LaunchedWorker, process: ServingProcess) -> None:
         """Note that a process is a worker, and start a spare if there is none."""
@@ -128,4 +132,4 @@ class LocalLauncher:
                 process.kill()
             elif self._spare is None:
                 with suppress(LicorneError):  # The next start tries again, and says why it fails.
-                    self._spare = ServingProcess(self._arguments, self._write)
+                    self._spare = self._new_process()

@@ -33,6 +33,8 @@ class WorkerSeen(TypedDict):
     """Another one each time that Ray starts the actor."""
     address: str
     """Where the process serves `licorne.v1`."""
+    token: str
+    """The bearer token that it requires."""
     node: str
     """The node of Ray that it is on."""
     refusal: str
@@ -55,11 +57,12 @@ class RayWorker:
         from ray.util import get_node_ip_address
 
         node = ray.get_runtime_context().get_node_id()
-        self._seen = WorkerSeen(id=uuid.uuid4().hex, address="", node=node, refusal="")
+        self._seen = WorkerSeen(id=uuid.uuid4().hex, address="", token="", node=node, refusal="")
         self._asked_at = time.monotonic()
         where = str(Address(get_node_ip_address(), 0))
         try:
             self._process = ServingProcess([*arguments, "--address", where, "--rest-address", where])
+            self._seen["token"] = self._process.token
             self._seen["address"] = self._process.wait_for_address(threading.Event(), _LISTENING_SECONDS)
         except LaunchError as error:
             self._seen["refusal"] = str(error)

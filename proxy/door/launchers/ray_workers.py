@@ -30,6 +30,7 @@ class _Placed:
     actor: int
     id: str
     address: str
+    token: str
     node: str
 
 
@@ -66,7 +67,7 @@ class RayWorkers:
             return None
         del self._spares[placed.id]
         self._counts[partition] += 1
-        worker = LaunchedWorker(partition, placed.address, self._counts[partition])
+        worker = LaunchedWorker(partition, placed.address, self._counts[partition], placed.token)
         self._used[worker] = placed
         return worker
 
@@ -89,7 +90,7 @@ class RayWorkers:
         if seen["id"] in self._lost:
             return WorkerToEnd(actor=actor, id=seen["id"])
         if all(placed.id != seen["id"] for placed in self._used.values()):
-            placed = _Placed(actor, seen["id"], seen["address"], seen["node"])
+            placed = _Placed(actor, seen["id"], seen["address"], seen["token"], seen["node"])
             self._spares[placed.id] = placed
         return None
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import IO, Final, final
 
 from ....actors.services.interrupts import start_thread
 from ....model.errors import LicorneError
+from ...server.parent_process import orders_line
 from ...terminal.bad_input import BAD_INPUT, write_error
 from ..workers import LaunchError
 
@@ -28,44 +32,44 @@ _LAST_LINES_SECONDS: Final = 2.0
 class ServingProcess:
     """A process that serves `licorne.v1`; it ends when this process has ended, and no RM is connected to it.
 
-    It is in a session of its own: Ctrl-C in the terminal of this process does not reach it.
+    It is in a session of its own: Ctrl-C in the terminal of this process does not reach it. It lets in
+    whoever has its token, and nobody else unless its arguments say so.
 
     Args:
         arguments: Those of `licorne serve`, `--address` among them.
         write: Gets each line that it says, with its name in front.
+        killed_with_parent: Whether Linux kills it when this process ends: also one whose interpreter hangs.
 
     Raises:
         LicorneError: The system starts no process.
     """
 
-    def __init__(self, arguments: Sequence[str], write: Callable[[str], None] = write_error) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        write: Callable[[str], None] = write_error,
+        *,
+        killed_with_parent: bool = False,
+    ) -> None:
         self.name = "spare worker"
         """Who it is, for people."""
         self.address = ""
         """Where it serves `licorne.v1`; empty until that is known."""
+        self.token: Final = secrets.token_urlsafe(32)
+        """The bearer token that it requires, over gRPC and over REST."""
         self._write = write
         self._last_line = ""
         self._failure: LicorneError | None = None
         self._known = threading.Event()
         """Its address is known, or it has ended before."""
         self._ended = threading.Event()
-        command = [sys.executable, "-m", "licorne", "serve", *arguments, "--json", "--until-stdin-closes"]
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command
-                command,
-                stdin=subprocess.PIPE,  # It reads nothing there, and sees when this process is gone.
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise LicorneError(f"a worker cannot be started: {error.strerror or error}") from error
         self._errors_end = threading.Event()
-        start_thread(self._read_errors, f"licorne-worker-errors-{self._process.pid}")
-        start_thread(self._watch, f"licorne-worker-{self._process.pid}")
+        command = [sys.executable, "-m", "licorne", "serve", *arguments, "--json", "--until-stdin-closes"]
+        orders = orders_line(self.token, killed_with_parent=killed_with_parent)
+        started: Future[subprocess.Popen[str]] = Future()
+        # Linux kills it when the thread that has started it ends: this one ends after it.
+        start_thread(partial(self._run, command, orders, started), "licorne-worker")
+        self._process = started.result()
 
     @property
     def pid(self) -> int:
@@ -107,6 +111,30 @@ class ServingProcess:
     def ask_to_end(self) -> None:
         """Have it end in order, which takes 5 s at most, and do not wait for that."""
         self._process.terminate()
+
+    def _run(self, command: Sequence[str], orders: str, started: Future[subprocess.Popen[str]]) -> None:
+        """Start the process, and stay until it has ended."""
+        try:
+            self._process = process = subprocess.Popen(  # noqa: S603 - our own command
+                command,
+                stdin=subprocess.PIPE,  # After a line it only sees there that this process is gone.
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            started.set_exception(LicorneError(f"a worker cannot be started: {error.strerror or error}"))
+            return
+        assert process.stdin is not None
+        with suppress(OSError):  # It has ended already.
+            process.stdin.write(orders)
+            process.stdin.flush()
+        started.set_result(process)
+        start_thread(self._read_errors, f"licorne-worker-errors-{process.pid}")
+        self._watch()
 
     def _watch(self) -> None:
         """Read the address, then wait for the end."""

@@ -138,7 +138,7 @@ async def _read(reader: DoorReader, stack: ExitStack) -> tuple[list[WorkerDump],
 
 
 async def _parts(reader: DoorReader, worker: AskedWorker) -> AsyncGenerator[bytes, None]:
-    answer = await reader.client.ask(worker.address, b"/debug/fullstatedump")
+    answer = await reader.client.ask(worker.address, b"/debug/fullstatedump", token=worker.token)
     if answer.status != HTTPStatus.OK:
         text = json.loads(await answer.body()).get("message", "")
         raise WorkerSilentError(f"the worker at {worker.address} gives no state dump: {text}")

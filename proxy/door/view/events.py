@@ -23,7 +23,7 @@ from ...documents.times import time_text
 from ...events.log import TooManyStreamsError
 from ...rest.event_texts import EventTextStream, TextBatch
 from ...rest.handlers.events import event_batch, event_stream, server_sent_events
-from .reading import DoorReader
+from .reading import AskedWorker, DoorReader
 from .worker_client import WorkerClient, WorkerSilentError
 
 __all__ = ["EVENTS", "KEPT_MAX", "DoorEvents"]
@@ -118,8 +118,8 @@ class _DoorStream:
 class _Follower:
     """Follows one worker; what it has read stays known when it pauses."""
 
-    def __init__(self, address: str, client: WorkerClient, add: Callable[[bytes], None]) -> None:
-        self._address = address
+    def __init__(self, worker: AskedWorker, client: WorkerClient, add: Callable[[bytes], None]) -> None:
+        self._worker = worker
         self._client = client
         self._add = add
         self.instance = ""
@@ -143,7 +143,8 @@ class _Follower:
         """Wait until what the worker has now has been read."""
         with suppress(WorkerSilentError, TimeoutError, ValueError, KeyError):
             async with asyncio.timeout(_CATCH_UP_SECONDS):
-                answer = await self._client.ask(self._address, b"/ws/v1/events/batch?start=0&count=1")
+                target = b"/ws/v1/events/batch?start=0&count=1"
+                answer = await self._client.ask(self._worker.address, target, token=self._worker.token)
                 self.is_off = answer.status == 500
                 batch: dict[str, Any] = json.loads(await answer.body())
                 highest = batch["HighestID"]
@@ -162,9 +163,10 @@ class _Follower:
         """Read the stream until it ends; a worker that has begun anew is read from its newest on."""
         last = [(b"last-event-id", b"%d" % (self.next_id - 1))] if self.instance and self.next_id else []
         answer = await self._client.ask(
-            self._address,
+            self._worker.address,
             b"/licorne/v1/events?count=%d" % _HISTORY,
             headers=last,
+            token=self._worker.token,
             seconds=_SILENCE_SECONDS,
         )
         self.is_off = answer.status == 500
@@ -281,9 +283,9 @@ class DoorEvents:
             await follower.stop()
         while len(self._earlier) > _EARLIER_MAX:
             del self._earlier[next(iter(self._earlier))]
-        for address in there:
+        for address, worker in there.items():
             known = self._followers.get(address) or self._earlier.pop(address, None)
-            follower = known or _Follower(address, self._reader.client, self._kept.add)
+            follower = known or _Follower(worker, self._reader.client, self._kept.add)
             self._followers[address] = follower
             follower.start()
 

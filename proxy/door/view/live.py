@@ -135,7 +135,7 @@ class _Viewer:
         """Read a worker until its stream ends; `_follow` begins again."""
         with suppress(WorkerSilentError, ValueError):
             answer = await self._reader.client.ask(
-                worker.address, b"/licorne/v1/live", seconds=_SILENCE_SECONDS
+                worker.address, b"/licorne/v1/live", token=worker.token, seconds=_SILENCE_SECONDS
             )
             if answer.status != HTTPStatus.OK:
                 answer.close()

@@ -114,7 +114,7 @@ async def passed(request: Request, place: PartitionPlace, target: bytes, body: b
     headers: HeaderFields = [(name, value) for name, value in request.scope["headers"] if name in _ASKED]
     try:
         answer = await reader.client.ask(
-            worker.address, target, method=request.method, headers=headers, body=body
+            worker.address, target, method=request.method, headers=headers, body=body, token=worker.token
         )
         return await _response(answer)
     except WorkerSilentError as error:

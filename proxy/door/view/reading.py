@@ -75,6 +75,11 @@ class AskedWorker(NamedTuple):
         """The names of its partitions: a worker that takes the place of a lost one has the same."""
         return ",".join(dict.fromkeys(place.partition for place in self.places))
 
+    @property
+    def token(self) -> str:
+        """The bearer token that it alone requires; empty if it has none of its own."""
+        return self.places[0].token
+
 
 class Said(NamedTuple):
     """What one worker has answered."""
@@ -187,7 +192,13 @@ class DoorReader:
         async def one(worker: AskedWorker) -> Said | str:
             try:
                 answer = await self.client.ask(
-                    worker.address, target, method=method, headers=headers, body=body, seconds=_MERGE_SECONDS
+                    worker.address,
+                    target,
+                    method=method,
+                    headers=headers,
+                    body=body,
+                    token=worker.token,
+                    seconds=_MERGE_SECONDS,
                 )
                 content_type = answer.header(b"content-type").decode("latin-1")
                 return Said(worker, answer.status, content_type, await answer.body())

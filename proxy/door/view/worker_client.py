@@ -165,7 +165,7 @@ class WorkerClient:
     """Asks workers; each request has a connection of its own.
 
     Args:
-        token: The bearer token of the workers, if they want one.
+        token: The bearer token of workers that have none of their own, if they require one.
         tls: How their certificates are checked; `None` if they serve without TLS.
     """
 
@@ -181,6 +181,7 @@ class WorkerClient:
         method: str = "GET",
         headers: HeaderFields = (),
         body: bytes = b"",
+        token: str = "",
         seconds: float = ANSWER_SECONDS,
     ) -> WorkerAnswer:
         """Send a request, and return the answer when its head is there.
@@ -191,14 +192,15 @@ class WorkerClient:
             method: The method.
             headers: Fields besides those of the connection.
             body: What is sent.
+            token: The bearer token of this worker; empty for that of all workers.
             seconds: How long the head may take, and each part of the body.
 
         Raises:
             WorkerSilentError: There is no answer.
         """
         fields = [(b"host", address.encode()), (b"connection", b"close"), *headers]
-        if self._token is not None:
-            fields.append((b"authorization", f"Bearer {self._token}".encode()))
+        if token := token or self._token or "":
+            fields.append((b"authorization", f"Bearer {token}".encode()))
         if body or method != "GET":
             fields.append((b"content-length", b"%d" % len(body)))
         exchange = await self._connected(address, seconds)

@@ -28,7 +28,11 @@ class NotKnownError(RequestError):
     """A question about something that the scheduler does not know."""
 
 
-class StoppedError(RequestError):
+class UnavailableError(RequestError):
+    """A request that cannot be carried out now, whatever it says: the same may succeed later."""
+
+
+class StoppedError(UnavailableError):
     """A call of a scheduler that has been stopped."""
 
 

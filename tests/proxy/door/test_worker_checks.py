@@ -14,8 +14,10 @@ from pathlib import Path
 import grpc
 import pytest
 from support.proxy.certificates import Certificates
+from support.proxy.listening import WAIT_SECONDS
 
 from licorne import ConnectionLostError, LicorneError, RemoteScheduler, Scheduler, __version__
+from licorne.proxy.client.connection import Transport
 from licorne.proxy.door.worker_checks import check_version, unusable_worker
 from licorne.proxy.door.workers import LaunchedWorker
 from licorne.proxy.server.access import AccessRules, read_access_rules
@@ -24,11 +26,12 @@ from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.server.tls import server_credentials
 
 
-def said_of(address: str, *, root_certificates: Path | None = None) -> str:
+def said_of(address: str, *, root_certificates: Path | None = None, seconds: float = WAIT_SECONDS) -> str:
     """Return what is said of a worker that cannot be connected with; its address is written as `HERE`."""
     worker = LaunchedWorker("batch", address, 1)
+    transport = Transport(address, None, root_certificates, None, None)
     with pytest.raises(ConnectionLostError) as caught:
-        RemoteScheduler(address, root_certificates=root_certificates, timeout=0.5)
+        transport.connect(lambda _: None, lambda _: None, seconds)
     error = unusable_worker(worker, caught.value, with_tls=root_certificates is not None)
     return re.sub(r"\S+:[0-9]+", "HERE", str(error))
 
@@ -96,7 +99,7 @@ def test_nothing_listens() -> None:
 def test_nobody_answers() -> None:
     """Connections are taken, and that is all."""
     with bound(listens=True) as address:
-        assert said_of(address) == f"{THE_WORKER}something listens there, and does not answer"
+        assert said_of(address, seconds=0.2) == f"{THE_WORKER}something listens there, and does not answer"
 
 
 def test_another_server_answers() -> None:
@@ -162,6 +165,34 @@ def test_another_failure_is_said_in_its_own_words() -> None:
 
     text = "the worker of partition 'a' at h:1 cannot be used: the moon"
     assert (str(said), said.is_passing) == (text, False)
+
+
+def test_an_attempt_that_was_cut_short_does_not_hide_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow machine the last attempt has too little time to hear anything."""
+    attempts: list[float] = []
+
+    def connect(self: Transport, _: object, __: object, seconds: float) -> None:
+        attempts.append(seconds)
+        if len(attempts) > 1:
+            raise ConnectionLostError(f"{self.address} did not answer") from TimeoutError()
+        raise ConnectionLostError("Connection refused")
+
+    monkeypatch.setattr(Transport, "connect", connect)
+    with pytest.raises(ConnectionLostError, match="Connection refused"):
+        RemoteScheduler("127.0.0.1:1", timeout=0.1)
+    assert len(attempts) > 1
+
+
+def test_a_certificate_that_is_not_trusted_is_said_at_once(tmp_path: Path) -> None:
+    """It is no better a moment later, so that nobody waits for the end of the time-out."""
+    (tmp_path / "other").mkdir()
+    certificates, others = Certificates(tmp_path), Certificates(tmp_path / "other")
+    with (
+        worker(certificates) as address,
+        pytest.raises(ConnectionLostError, match="CERTIFICATE_VERIFY_FAILED") as caught,
+    ):
+        RemoteScheduler(address, root_certificates=others.authority, timeout=10 * WAIT_SECONDS)
+    assert not caught.value.is_passing
 
 
 def test_a_worker_says_its_version() -> None:

@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
+from support.door.faulty_workers import HANG, faulty_interpreter
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import TWO, application_request, ask_request, node_request
 from support.proxy.worker_processes import is_alive
 from support.waiting import WAIT_SECONDS, wait_until
 
-from licorne import LicorneError, RemoteScheduler
+from licorne import ConnectionLostError, LicorneError, RemoteScheduler
 from licorne.proxy.door.launchers.local import LocalLauncher
 from licorne.proxy.door.launchers.serving_process import ServingProcess, line_of
 from licorne.proxy.door.workers import LaunchedWorker, LaunchError
@@ -31,7 +33,8 @@ from licorne.proxy.door.launchers.local import LocalLauncher
 
 launcher = LocalLauncher()
 worker = launcher.start("second", threading.Event())
-print(worker.address, launcher.process_of(worker).pid, launcher._spare.pid, flush=True)
+launcher._spare.wait_for_address(threading.Event(), 60)
+print(launcher.process_of(worker).pid, launcher._spare.pid, flush=True)
 time.sleep(100)
 """
 
@@ -57,7 +60,7 @@ def process_of(launcher: LocalLauncher, worker: LaunchedWorker) -> ServingProces
 
 def registered(worker: LaunchedWorker) -> tuple[RemoteScheduler, Listener]:
     """Return a client of a worker, with an RM that has registered for the partition."""
-    client, listener = RemoteScheduler(worker.address), Listener()
+    client, listener = RemoteScheduler(worker.address, token=worker.token), Listener()
     client.register("rm", listener, configuration=TWO, partitions=[worker.partition])
     return client, listener
 
@@ -159,20 +162,62 @@ def test_a_process_that_dies_may_be_tried_again(tmp_path: Path, monkeypatch: pyt
     assert time.monotonic() - began_at >= 0.2
 
 
-def test_workers_end_when_their_parent_is_killed() -> None:
-    """The spare at once, and the other one when its resource manager has gone: the door's end does that."""
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:  # noqa: S603 - ours
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills them")
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    """Also one whose interpreter hangs, so that it hears nothing."""
+    program = f"import sys; sys.executable = {faulty_interpreter(tmp_path)!r}\n{PARENT}"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:  # noqa: S603 - ours
         assert parent.stdout is not None
-        address, *pids = parent.stdout.readline().split()
-        worker, spare = map(int, pids)
-        client, _ = registered(LaunchedWorker("second", address, 1))
+        worker, spare = parent.stdout.readline().split()
+        os.kill(int(worker), HANG)
         parent.kill()
-    wait_until(lambda: not is_alive(spare))
-    is_served = client.is_connected and is_alive(worker)
-    client.stop()
-    wait_until(lambda: not is_alive(worker))
 
-    assert is_served
+    wait_until(lambda: not is_alive(int(worker)) and not is_alive(int(spare)))
+
+
+def test_workers_live_longer_than_the_thread_that_asked_for_them(launcher: LocalLauncher) -> None:
+    """The system kills them with the thread that has started them: links come and go."""
+    found: list[LaunchedWorker] = []
+    asking = threading.Thread(target=lambda: found.append(launcher.start("second", NEVER)))
+    asking.start()
+    asking.join()
+    (worker,) = found
+    client, _ = registered(worker)
+
+    with client:
+        assert not process_of(launcher, worker).wait_for_end(0.2)
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[ServingProcess]:
+    """Return a worker that has no access rules of its own."""
+    process = ServingProcess(["--address", "127.0.0.1:0", "--rest-address", "127.0.0.1:0"], lambda _: None)
+    process.wait_for_address(NEVER, 60)
+    yield process
+    process.kill()
+
+
+@pytest.mark.parametrize("token", ["", "0123456789abcdef0123456789abcdef"])
+def test_a_worker_refuses_who_does_not_have_its_token(serving: ServingProcess, token: str) -> None:
+    """Over gRPC and over REST: any program on the machine could speak for the resource manager."""
+    with RemoteScheduler(serving.address, token=serving.token) as client:
+        url = f"http://{client.rest_address}/ws/v1/partitions"
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    known = {"Authorization": f"Bearer {serving.token}"}
+
+    with pytest.raises(ConnectionLostError, match="UNAUTHENTICATED"):
+        RemoteScheduler(serving.address, token=token or None)
+    assert [401, 200] == [httpx.get(url, headers=each).status_code for each in (headers, known)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads what Linux shows of processes")
+def test_the_token_of_a_worker_is_shown_nowhere(serving: ServingProcess) -> None:
+    """Whoever may list processes sees their arguments, and their owner the environment."""
+    shown = [Path(f"/proc/{serving.pid}/{name}").read_bytes() for name in ("cmdline", "environ")]
+    worker = LaunchedWorker("default", serving.address, 1, serving.token)
+
+    assert [False, False] == [serving.token.encode() in each for each in shown]
+    assert serving.token not in repr(worker)
 
 
 def test_ctrl_c_for_the_door_does_not_reach_the_workers(launcher: LocalLauncher) -> None:

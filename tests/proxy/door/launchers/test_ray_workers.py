@@ -8,13 +8,16 @@ import pytest
 
 from licorne import LicorneError
 from licorne.proxy.door.launchers.ray import RayLauncher
+from licorne.proxy.door.launchers.ray_worker import WorkerSeen
 from licorne.proxy.door.launchers.ray_workers import RayWorkers, WorkerToEnd
 from licorne.proxy.door.workers import LaunchedWorker
 
 
 def seen(table: RayWorkers, actor: int, worker_id: str, node: str, refusal: str = "") -> WorkerToEnd | None:
     """Tell the table of a worker; its address is its id and a port."""
-    return table.seen(actor, {"id": worker_id, "address": f"{worker_id}:1", "node": node, "refusal": refusal})
+    address, token = f"{worker_id}:1", f"the token of {worker_id}"
+    said = WorkerSeen(id=worker_id, address=address, token=token, node=node, refusal=refusal)
+    return table.seen(actor, said)
 
 
 def started(table: RayWorkers, partition: str) -> LaunchedWorker | None:
@@ -31,6 +34,7 @@ def test_spares_are_taken_in_the_order_in_which_they_came() -> None:
     found = [started(table, name) for name in ("a", "b", "c")]
 
     assert found == [LaunchedWorker("a", "x:1", 1), LaunchedWorker("b", "y:1", 1), None]
+    assert ["the token of x", "the token of y"] == [each.token for each in found if each is not None]
     assert table.partitions == 3
 
 

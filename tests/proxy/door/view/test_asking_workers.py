@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +44,34 @@ def test_a_door_has_each_path_of_a_scheduler() -> None:
         (each.path, each.method, each.name) for each in door_operations()
     ]
     assert OWN_PATHS == {path for path in same if not path.startswith("/debug/pprof/")}
+
+
+ASKED: Final = (
+    "/ws/v1/partition/default/queues",
+    "/ws/v1/partitions",
+    "/ws/v1/events/batch",
+    "/debug/fullstatedump",
+)
+"""A document of one worker, of all, and what the door puts together itself."""
+
+
+def test_a_worker_is_asked_with_the_token_that_its_launcher_gave_it() -> None:
+    """Each worker has one of its own; the page has its content, too."""
+    with ExitStack() as stack:
+        places = []
+        for name, token in (("default", TOKEN), ("second", TOKEN[::-1])):
+            scheduler = filled(stack.enter_context(Scheduler(engine="direct")), [name])
+            worker = stack.enter_context(RestServer(scheduler, RestSettings(tokens=(token,))))
+            places.append(replace(place_at(f"127.0.0.1:{worker.port}", name), token=token))
+        client = stack.enter_context(viewed(StandingDoor(scheduler, places)))
+        answers = [client.get(path) for path in ASKED]
+        live = stack.enter_context(client.stream("GET", "/licorne/v1/live"))
+        full = next(line for line in live.iter_lines() if line.startswith("data: "))
+
+    assert [200] * len(ASKED) == [answer.status_code for answer in answers]
+    assert [None] * len(ASKED) == [answer.headers.get("Licorne-Missing") for answer in answers]
+    assert len(answers[2].json()["EventRecords"]) > 0
+    assert {"[rm]default", "[rm]second"} == {*json.loads(full[6:])["partitions"]}
 
 
 def test_workers_are_asked_over_tls_with_their_token(certificates: Certificates) -> None:
