@@ -19,7 +19,8 @@ from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si.keepalive import keepalive_options
-from ..si.merging import MERGED_MAX, merges_into
+from ..si.merging import MERGED_BYTES_MAX, MERGED_MAX, merges_into
+from ..si.sizes import MESSAGE_BYTES_MAX, largest_entry
 from .errors import ConnectionLostError, NotSentError
 
 __all__ = ["SENDING_MAX", "Connection", "Transport", "refusal_error"]
@@ -128,9 +129,11 @@ class Connection:
         """Send a message that wants no answer; wait while too many are waiting to be sent.
 
         Raises:
+            RequestError: The message is larger than a server takes; it would end the session.
             ConnectionLostError: The connection is lost.
             NotSentError: Too many were waiting all the time; with a timeout of 0 it does not wait.
         """
+        _check_size(message)
         deadline = time.monotonic() + timeout_seconds
         while True:
             if self._lost is not None:
@@ -161,6 +164,7 @@ class Connection:
             timeout_seconds: How long the message may wait to be sent.
 
         Raises:
+            RequestError: The message is larger than a server takes; it would end the session.
             ConnectionLostError: The connection is lost.
             NotSentError: It has waited so long; it was not sent.
         """
@@ -209,13 +213,16 @@ class Connection:
 
     def _merged(self, message: v1.ManagerMessage) -> tuple[v1.ManagerMessage, v1.ManagerMessage | None]:
         """Return a message, merged with the asks or releases right behind it, and the next one."""
-        count = 1
+        count, merged_bytes = 1, 0
         while count < MERGED_MAX and not message.call and message.WhichOneof("body") == "update_allocation":
             try:
                 following = self._sending.get_nowait()
             except queue.Empty:
                 break
             if following is None or not merges_into(following, message):
+                return message, following
+            merged_bytes = (merged_bytes or message.ByteSize()) + following.ByteSize()
+            if merged_bytes > MERGED_BYTES_MAX:
                 return message, following
             message.MergeFrom(following)
             count += 1
@@ -274,6 +281,22 @@ def _options() -> tuple[tuple[str, int], ...]:
         *keepalive_options(_KEEPALIVE_SECONDS, _SIGN_SECONDS),
         ("grpc.use_local_subchannel_pool", 1),  # Each connection is one of its own.
     )
+
+
+def _check_size(message: v1.ManagerMessage) -> None:
+    """Refuse a message that a server does not take.
+
+    Raises:
+        RequestError: It is one; the text names what makes it large.
+    """
+    size_bytes = message.ByteSize()
+    if size_bytes > MESSAGE_BYTES_MAX:
+        body = message.WhichOneof("body") or ""
+        largest = largest_entry(getattr(message, body)) if body else ""
+        raise RequestError(
+            f"{body} of {size_bytes:,} bytes is not sent: a server takes {MESSAGE_BYTES_MAX:,} bytes in one "
+            f"message{f'; {largest}' if largest else ''}"
+        )
 
 
 def refusal_error(refusal: v1.Refusal) -> Exception:

@@ -410,8 +410,12 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         """Send a reply, unless the connection is lost."""
         connection = self._connection
         if connection is not None:
-            with suppress(ConnectionLostError):
+            try:
                 connection.send(message)
+            except ConnectionLostError:
+                pass
+            except RequestError as error:  # It is too large: the scheduler does without it.
+                self._failures.note("", str(message.WhichOneof("body")), error)
 
     # ----------------------------------------------------------------------------------- reconnecting
 

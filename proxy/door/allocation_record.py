@@ -16,18 +16,20 @@ from typing import Final, TypeAlias, final
 from ...model.resources.comparisons import has_negative
 from ...model.resources.resource import strictly_greater_than_zero
 from ..client.known_state import is_foreign
-from ..client.recovery_progress import RecoveryRejection, RejectedKind, batches
+from ..client.recovery_progress import RecoveryRejection, RejectedKind
 from ..si import si_pb2 as si
 from ..si.reading import RequestReader
+from ..si.sizes import message_batches
 from ..si.termination_types import termination_of
 
-__all__ = ["AllocationRecord", "HeldAllocations"]
+__all__ = ["BATCH_MAX", "AllocationRecord", "HeldAllocations"]
 
 _Identity: TypeAlias = "tuple[str, str]"
 """An application and a key."""
 _NODES_GONE_MAX: Final = 4_096
 """How many removed nodes are remembered: when one of them comes back, what was on it is still ending."""
-_BATCH_MAX: Final = 1_000
+BATCH_MAX: Final = 1_000
+"""How many entries a message has at most that repeats what is known."""
 _RELEASED_TEXT: Final = "allocation remove as per RM request"
 _TO_CONFIRM: Final = frozenset({si.TIMEOUT, si.PREEMPTED_BY_SCHEDULER, si.PLACEHOLDER_REPLACED})
 """The releases that a worker announces before anything has ended: the RM ends it, and says so."""
@@ -374,15 +376,15 @@ class AllocationRecord:
                 allocations.append(_again(entry))
         refused = (request for requests in self._refusals.values() for request in requests)
         messages = [*map(si.Allocation.FromString, late)]
-        again = [si.AllocationRequest(allocations=batch) for batch in batches(messages, _BATCH_MAX)]
+        again = [si.AllocationRequest(allocations=batch) for batch in message_batches(messages, BATCH_MAX)]
         again += map(si.AllocationRequest.FromString, refused)
         self._ending.clear()
         self._nodes_gone.clear()
         return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
 
-    def leave_out(self, rejections: Iterable[RecoveryRejection]) -> si.AllocationResponse:
+    def leave_out(self, rejections: Iterable[RecoveryRejection]) -> list[si.RejectedAllocation]:
         """Forget what could not be recovered; return what the RM has not heard of that."""
-        response = si.AllocationResponse()
+        rejected: list[si.RejectedAllocation] = []
         for rejection in rejections:
             name, key = rejection.application_id, rejection.name
             if rejection.kind is not RejectedKind.ALLOCATION:
@@ -393,10 +395,12 @@ class AllocationRecord:
                 self._drop_foreign(key)
             else:
                 continue
-            response.rejectedAllocations.add(
-                applicationID=name, allocationKey=key, reason=rejection.reason, code=rejection.code
+            rejected.append(
+                si.RejectedAllocation(
+                    applicationID=name, allocationKey=key, reason=rejection.reason, code=rejection.code
+                )
             )
-        return response
+        return rejected
 
     def _foreign_again(self) -> tuple[list[bytes], list[bytes]]:
         """Return what others run, first what is on nodes that are there."""

@@ -33,6 +33,7 @@ from .reload import DoorChange
 from .routing import (
     allocations_by_partition,
     applications_by_partition,
+    check_size,
     nodes_by_partition,
     partition_names,
     short_name,
@@ -307,7 +308,13 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         parts: Mapping[str, _Request],
         update: Callable[[PartitionLink, _Request], None],
     ) -> None:
-        """Give each partition its part of a request; then wait if one of them has no room for more."""
+        """Give each partition its part of a request; then wait if one of them has no room for more.
+
+        Raises:
+            RequestError: A part, or an entry, is larger than what a worker takes in a recovery.
+        """
+        for part in parts.values():
+            check_size(part)
         taken = []
         for name, part in parts.items():
             link = manager.links.get(name)

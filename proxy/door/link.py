@@ -420,11 +420,11 @@ class PartitionLink:
             with self._changed:
                 if session.number != self._number:
                     return
-                heard, request = self._record.end_recovery(recovery.rejections, recovery.left_out)
-                if request.nodes:
+                heard, requests = self._record.end_recovery(recovery.rejections, recovery.left_out)
+                for request in requests:
                     self._send_or_queue(request)
-            if heard.ListFields():
-                self._owner.deliver("update_allocation", heard)
+            for response in heard:
+                self._owner.deliver("update_allocation", response)
 
     def _check_current(self, session: _WorkerSession) -> None:
         """Refuse to go on with a session that is not the last one; with the lock.

@@ -23,7 +23,8 @@ from ..client.recovery_progress import RecoveryRejection
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
 from ..si.reading import RequestReader
-from .allocation_record import AllocationRecord
+from ..si.sizes import message_batches
+from .allocation_record import BATCH_MAX, AllocationRecord
 from .creations import Creations
 
 __all__ = ["PartitionRecord", "PartsToRecover"]
@@ -265,21 +266,26 @@ class PartitionRecord:
         for known in self._states.values():
             known.repeats = bool(known.state)
         late: list[_Request] = []
-        if nodes.late:
-            late.append(si.NodeRequest(rmID=self._rm_id, nodes=[*map(si.NodeInfo.FromString, nodes.late)]))
-        if applications.late:
-            new = [*map(si.AddApplicationRequest.FromString, applications.late)]
-            late.append(si.ApplicationRequest(rmID=self._rm_id, new=new))
+        late_nodes = [*map(si.NodeInfo.FromString, nodes.late)]
+        late += [
+            si.NodeRequest(rmID=self._rm_id, nodes=batch) for batch in message_batches(late_nodes, BATCH_MAX)
+        ]
+        late_applications = [*map(si.AddApplicationRequest.FromString, applications.late)]
+        late += [
+            si.ApplicationRequest(rmID=self._rm_id, new=batch)
+            for batch in message_batches(late_applications, BATCH_MAX)
+        ]
         for request in (*held.late, *self._nudges()):
             request.rmID = self._rm_id
             late.append(request)
+        accepted_nodes = [si.AcceptedNode(nodeID=name) for name in nodes.accepted]
+        accepted = [si.AcceptedApplication(applicationID=name) for name in applications.accepted]
+        updated = [_failed(name, now_ns) for name in failed]
         heard: tuple[_Response, ...] = (
-            si.NodeResponse(accepted=[si.AcceptedNode(nodeID=name) for name in nodes.accepted]),
-            si.ApplicationResponse(
-                accepted=[si.AcceptedApplication(applicationID=name) for name in applications.accepted]
-            ),
-            si.AllocationResponse(released=held.released),
-            si.ApplicationResponse(updated=[_failed(name, now_ns) for name in failed]),
+            *(si.NodeResponse(accepted=batch) for batch in message_batches(accepted_nodes, BATCH_MAX)),
+            *(si.ApplicationResponse(accepted=batch) for batch in message_batches(accepted, BATCH_MAX)),
+            *(si.AllocationResponse(released=batch) for batch in message_batches(held.released, BATCH_MAX)),
+            *(si.ApplicationResponse(updated=batch) for batch in message_batches(updated, BATCH_MAX)),
         )
         return PartsToRecover(
             nodes=tuple(map(si.NodeInfo.FromString, nodes.entries)),
@@ -287,12 +293,12 @@ class PartitionRecord:
             allocations=held.allocations,
             asks=held.asks,
             late=tuple(late),
-            heard=tuple(response for response in heard if response.ListFields()),
+            heard=heard,
         )
 
     def end_recovery(
         self, rejections: Iterable[RecoveryRejection], left_out: Iterable[str]
-    ) -> tuple[si.AllocationResponse, si.NodeRequest]:
+    ) -> tuple[list[si.AllocationResponse], list[si.NodeRequest]]:
         """Take over what the new worker could not have; call it when all answers of the recovery are taken.
 
         The configuration may have changed so that an application is rejected, and what runs of it as well.
@@ -305,15 +311,22 @@ class PartitionRecord:
             What the RM is to hear, and what is to be sent so that these nodes become schedulable; either may
             be empty.
         """
-        request = si.NodeRequest(rmID=self._rm_id)
+        nodes: list[si.NodeInfo] = []
         for name in left_out:
             entry = self._nodes.there.get(name)
             if entry is not None:
                 node = si.NodeInfo.FromString(entry)
                 if node.action == si.NodeInfo.CREATE:
                     action = si.NodeInfo.DRAIN_TO_SCHEDULABLE
-                    request.nodes.add(nodeID=name, action=action, attributes=node.attributes)
-        return self._allocations.leave_out(rejections), request
+                    nodes.append(si.NodeInfo(nodeID=name, action=action, attributes=node.attributes))
+        rejected = self._allocations.leave_out(rejections)
+        return (
+            [
+                si.AllocationResponse(rejectedAllocations=batch)
+                for batch in message_batches(rejected, BATCH_MAX)
+            ],
+            [si.NodeRequest(rmID=self._rm_id, nodes=batch) for batch in message_batches(nodes, BATCH_MAX)],
+        )
 
     def _has_failed(self, name: str, known: _KnownState) -> bool:
         """Return whether an application was Failing, and nothing is left that would end before it fails."""

@@ -153,11 +153,10 @@ class BookedLink:
         if recovery is None:
             return False
         assert RecoveryState.RUNNING is recovery.state, recovery.failure
-        response, request = self.book.end_recovery(recovery.rejections, recovery.left_out)
-        if response.ListFields():
+        heard, requests = self.book.end_recovery(recovery.rejections, recovery.left_out)
+        for response in heard:
             self._tell(response)
-        if request.nodes:
-            self.sent.append(request)
+        self.sent += requests
         return bool(self.sent)
 
     def deliver(self) -> None:
