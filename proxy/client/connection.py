@@ -16,7 +16,7 @@ import grpc
 
 from ... import __version__
 from ...actors.services.interrupts import start_thread
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si.keepalive import keepalive_options
 from ..si.merging import MERGED_BYTES_MAX, MERGED_MAX, merges_into
@@ -48,6 +48,8 @@ _LASTING: Final = frozenset(
     }
 )
 """The statuses that the same session would end with again."""
+_SAID: Final = _LASTING | {grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+"""The statuses by which a server says that it does not go on with a session: none is that of a lost one."""
 
 
 @final
@@ -61,6 +63,7 @@ class Connection:
         receive: Gets each message that is no answer, on the connection's own thread; it may wait.
         on_lost: Called once when the session has ended, on that thread.
         timeout: How many seconds the server may take to answer `hello`.
+        door: The door that is the client, if it is one.
 
     Raises:
         ConnectionLostError: The server cannot be reached.
@@ -76,6 +79,7 @@ class Connection:
         receive: Callable[[v1.SchedulerMessage], None],
         on_lost: Callable[[Connection], None],
         timeout: float,
+        door: v1.DoorStart | None = None,
     ) -> None:
         self._address = address
         self._receive = receive
@@ -90,6 +94,8 @@ class Connection:
         """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none."""
         self.server_version = ""
         """The version of Licorne there, known when it has answered; empty from one that does not say it."""
+        self.server_build = ""
+        """The hash of its sources; likewise."""
         self._lost: ConnectionLostError | None = None
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options=_options())
@@ -100,7 +106,7 @@ class Connection:
             request_serializer=v1.ManagerMessage.SerializeToString,
             response_deserializer=v1.SchedulerMessage.FromString,
         )
-        hello = self.call_later(v1.ManagerMessage(hello=v1.Hello(version=__version__)))
+        hello = self.call_later(v1.ManagerMessage(hello=v1.Hello(version=__version__, door=door)))
         self._stream = method(self._requests(), metadata=tuple(metadata))
         self._thread = start_thread(self._read, f"licorne-client-{address}")
         try:
@@ -114,6 +120,7 @@ class Connection:
         self.is_stepped = answer.stepped
         self.rest_address = answer.rest_address
         self.server_version = answer.version
+        self.server_build = answer.build
 
     @property
     def lost(self) -> ConnectionLostError | None:
@@ -230,15 +237,16 @@ class Connection:
 
     def _read(self) -> None:
         """Receive messages until the session ends."""
-        reason, is_passing = "the server has ended the session", True
+        reason, is_passing, by_server = "the server has ended the session", True, False
         try:
             for message in self._stream:
                 self._take(message)
         except grpc.RpcError as error:
             reason = _reason(error)
-            is_passing = not isinstance(error, grpc.Call) or error.code() not in _LASTING
+            code = error.code() if isinstance(error, grpc.Call) else None
+            is_passing, by_server = code not in _LASTING, code in _SAID
         finally:
-            self._lose(reason, is_passing=is_passing)
+            self._lose(reason, is_passing=is_passing, by_server=by_server)
             self._channel.close()
             self._on_lost(self)
 
@@ -255,10 +263,10 @@ class Connection:
         else:
             future.set_result(message.answer)
 
-    def _lose(self, reason: str, *, is_passing: bool) -> None:
+    def _lose(self, reason: str, *, is_passing: bool, by_server: bool = False) -> None:
         """Note that the connection is lost; calls that wait for an answer end."""
         text = f"no connection to the scheduler at {self._address}: {reason}"
-        error = ConnectionLostError(text, is_passing=is_passing)
+        error = ConnectionLostError(text, is_passing=is_passing, by_server=by_server)
         with self._lock:
             self._lost = error
             waiting, self._calls = list(self._calls.values()), {}
@@ -301,6 +309,8 @@ def _check_size(message: v1.ManagerMessage) -> None:
 
 def refusal_error(refusal: v1.Refusal) -> Exception:
     """Return the error that the scheduler raised."""
+    if refusal.kind == v1.Refusal.REPLACED:
+        return ReplacedError(refusal.text)
     if refusal.kind == v1.Refusal.INVARIANT:
         return AssertionError(refusal.text)
     return RequestError(refusal.text) if refusal.kind == v1.Refusal.REQUEST else LicorneError(refusal.text)
@@ -327,8 +337,11 @@ class Transport:
         root_certificates: Path | None,
         certificate: Path | None,
         key: Path | None,
+        *,
+        door: v1.DoorStart | None = None,
     ) -> None:
         self.address = address
+        self._door = door
         self._metadata = [] if token is None else [("authorization", f"Bearer {token}")]
         if (certificate is None) != (key is None):
             raise LicorneError("a client certificate and its key belong together: only one of them is given")
@@ -357,6 +370,7 @@ class Transport:
             receive=receive,
             on_lost=on_lost,
             timeout=timeout,
+            door=self._door,
         )
 
 

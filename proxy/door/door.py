@@ -9,10 +9,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ...model.queues.use_order import KeptUse
 from ...model.values.documents import Json
-from ..client.errors import ConnectionLostError
 from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
 from ..scheduler.answering.questions import QuestionSide
@@ -23,7 +22,7 @@ from ..scheduler.prepared_configuration import PreparedConfiguration
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
-from ..si.callbacks import check_callback
+from ..si.callbacks import check_callback, replaced_hook
 from .answers import DoorAnswers
 from .kept_use import DoorUse
 from .link import PartitionLink
@@ -38,8 +37,8 @@ from .routing import (
     partition_names,
     short_name,
 )
-from .worker_checks import check_version, unusable_worker
-from .workers import LaunchedWorker, Launcher, WorkerTable
+from .worker_connector import WorkerConnector
+from .workers import Launcher, WorkerTable
 
 __all__ = ["Door"]
 
@@ -47,8 +46,6 @@ _Request = TypeVar("_Request", si.NodeRequest, si.ApplicationRequest, si.Allocat
 
 _START_SECONDS: Final = 60.0
 """How long the workers of a registration may take to start."""
-_CONNECT_SECONDS: Final = 20.0
-"""How long a worker may take to listen, and to answer a call."""
 
 
 @final
@@ -85,10 +82,9 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
     ) -> None:
         self._launcher = launcher
         self._workers = WorkerTable(launcher)
-        self._token = token
-        self._tls = (root_certificates, certificate, key)
         self._failures = CallbackFailures(on_error)
         self._threads = CallbackThreads()
+        self._connect = WorkerConnector(token, (root_certificates, certificate, key), self._failures.note)
         self._start_timeout_seconds = start_timeout_seconds
         self._lock = threading.Lock()
         """Held while the table of resource managers changes; never while anything is waited for."""
@@ -136,10 +132,13 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 threads=self._threads,
                 failures=self._failures,
                 use=self._use,
+                on_replaced=self._give_up,
                 now_ns=time.time_ns,
             )
             if before is not None:
                 before.close("the resource manager has registered again")
+                if (hook := replaced_hook(before.callback, callback)) is not None:
+                    before.call(hook, f"RM {request.rmID!r} has registered again")
             manager.links = {name: self._linked(manager, name) for name in names}
             try:
                 self._wait_until_started(manager.links.values(), "registration of RM")
@@ -178,36 +177,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                     f"{self._start_timeout_seconds:g} s{f': {why}' if why else ''}"
                 ) from error
             except LicorneError as error:
-                raise RequestError(f"{what} failed: partition {link.partition!r}: {error}") from error
-
-    def _connect(self, worker: LaunchedWorker, on_lost: Any) -> RemoteScheduler:
-        """Return a session with a worker.
-
-        Raises:
-            LicorneError: It cannot be reached, or refuses the session.
-        """
-        root_certificates, certificate, key = self._tls
-        try:
-            scheduler = RemoteScheduler(
-                worker.address,
-                token=self._token,
-                root_certificates=root_certificates,
-                certificate=certificate,
-                key=key,
-                on_error=lambda failure: self._failures.note(failure.rm_id, failure.callback, failure.error),
-                timeout=_CONNECT_SECONDS,
-                send_timeout_seconds=0,
-                on_lost=on_lost,
-            )
-        except ConnectionLostError as error:
-            with_tls = root_certificates is not None or certificate is not None
-            raise unusable_worker(worker, error, with_tls=with_tls) from error
-        try:
-            check_version(worker, scheduler.server_version)
-        except BaseException:
-            scheduler.stop()
-            raise
-        return scheduler
+                kind = ReplacedError if isinstance(error, ReplacedError) else RequestError
+                raise kind(f"{what} failed: partition {link.partition!r}: {error}") from error
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Replace the configuration of a resource manager while it runs; at all its workers or at none.
@@ -405,6 +376,17 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 manager.prepared = None
         at_each([*manager.links.values()], lambda link: link.halt(change, reason))
         return True
+
+    def _give_up(self, manager: LinkedManager, partition: str, error: ReplacedError) -> None:
+        """Stop a resource manager that another door has taken over: a worker of it says so."""
+        manager.note_failure(f"partition {partition!r}", ReplacedError(f"given up: {error}"))
+        with self._turn(manager.rm_id):
+            if self._managers.get(manager.rm_id) is not manager or self._stopped.is_set():
+                return  # The registration fails by it, or there is another one.
+            manager.life.stop(str(error))
+            manager.close(str(error))
+        if (hook := replaced_hook(manager.callback)) is not None:
+            manager.call(hook, str(error))
 
     def forget_manager(self, rm_id: str) -> None:
         """Forget a resource manager that has stopped, with its partitions and all that is counted of it.

@@ -175,6 +175,7 @@ class BookedLink:
     def hear_next(self) -> None:
         """Note the next answer, and let the RM hear what the book leaves of it."""
         kind, response = self.said.popleft()
+        assert "" == self.book.doubt(f"update_{kind}", response)
         if kind == "node":
             rest: Any = self.book.take_nodes(response)
         elif kind == "application":
