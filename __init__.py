@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from licorne.model.errors import LicorneError, RequestError
+    from licorne.model.errors import LicorneError, ReplacedError, RequestError
     from licorne.proxy.client.errors import ConnectionLostError, NotSentError
     from licorne.proxy.client.recovery import Recovery
     from licorne.proxy.client.remote_scheduler import RemoteScheduler
@@ -32,6 +32,7 @@ __all__ = [
     "Recording",
     "Recovery",
     "RemoteScheduler",
+    "ReplacedError",
     "RequestError",
     "ResourceManager",
     "ResourceManagerCallback",
@@ -51,6 +52,7 @@ _PLACES = {
     "Recording": "licorne.proxy.recording.recording",
     "Recovery": "licorne.proxy.client.recovery",
     "RemoteScheduler": "licorne.proxy.client.remote_scheduler",
+    "ReplacedError": "licorne.model.errors",
     "RequestError": "licorne.model.errors",
     "ResourceManager": "licorne.proxy.si.api",
     "ResourceManagerCallback": "licorne.proxy.si.api",

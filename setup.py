@@ -35,7 +35,13 @@ HOT: Final = ("actors/runtime/inflow.py", "actors/runtime/mailbox.py", "actors/s
 PURE: Final = frozenset(
     {
         *("model/applications/handle.py", "model/nodes/handle.py", "model/values/facts.py"),
-        *("proxy/si/api.py", "proxy/si/generator.py", "proxy/si/si_pb2.py", "proxy/si/licorne_v1_pb2.py"),
+        *(
+            "proxy/si/api.py",
+            "proxy/si/build_hash.py",
+            "proxy/si/generator.py",
+            "proxy/si/si_pb2.py",
+            "proxy/si/licorne_v1_pb2.py",
+        ),
     }
 )
 """What stays Python in them: protocols, generated modules, and a class with weak references to it."""

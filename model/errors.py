@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LINE_LENGTH_MAX", "LicorneError", "RequestError", "shortened"]
+__all__ = ["LINE_LENGTH_MAX", "LicorneError", "ReplacedError", "RequestError", "shortened"]
 
 LINE_LENGTH_MAX: Final = 2_000
 """How long a line may be for a reader; a longer one repeats a value of megabytes."""
@@ -40,3 +40,10 @@ class LicorneError(Exception):
 
 class RequestError(LicorneError):
     """A request that the scheduler refuses as a whole: an unknown resource manager, for example."""
+
+
+class ReplacedError(RequestError):
+    """The resource manager has registered elsewhere; the text says from where.
+
+    What ran for it goes on there. It has to register again on purpose to take it back.
+    """

@@ -16,10 +16,11 @@ import grpc
 
 from ... import __version__
 from ...actors.services.interrupts import start_thread
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..si import licorne_v1_pb2 as v1
 from ..si.keepalive import keepalive_options
-from ..si.merging import MERGED_MAX, merges_into
+from ..si.merging import MERGED_BYTES_MAX, MERGED_MAX, merges_into
+from ..si.sizes import MESSAGE_BYTES_MAX, largest_entry
 from .errors import ConnectionLostError, NotSentError
 
 __all__ = ["SENDING_MAX", "Connection", "Transport", "refusal_error"]
@@ -54,6 +55,8 @@ _LASTING_SIGNS: Final = (
     "Failed parsing HTTP/2",
 )
 """Likewise, in the text: TLS on one side alone, a certificate that is not trusted, a server for HTTP/1.1."""
+_SAID: Final = _LASTING | {grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+"""The statuses by which a server says that it does not go on with a session: none is that of a lost one."""
 
 
 @final
@@ -67,6 +70,7 @@ class Connection:
         receive: Gets each message that is no answer, on the connection's own thread; it may wait.
         on_lost: Called once when the session has ended, on that thread.
         timeout: How many seconds the server may take to answer `hello`.
+        door: The door that is the client, if it is one.
 
     Raises:
         ConnectionLostError: The server cannot be reached.
@@ -82,6 +86,7 @@ class Connection:
         receive: Callable[[v1.SchedulerMessage], None],
         on_lost: Callable[[Connection], None],
         timeout: float,
+        door: v1.DoorStart | None = None,
     ) -> None:
         self._address = address
         self._receive = receive
@@ -96,6 +101,8 @@ class Connection:
         """Where the REST interface of the server listens, `HOST:PORT`; empty if it has none."""
         self.server_version = ""
         """The version of Licorne there, known when it has answered; empty from one that does not say it."""
+        self.server_build = ""
+        """The hash of its sources; likewise."""
         self._lost: ConnectionLostError | None = None
         if credentials is None:
             self._channel = grpc.insecure_channel(address, options=_options())
@@ -106,7 +113,7 @@ class Connection:
             request_serializer=v1.ManagerMessage.SerializeToString,
             response_deserializer=v1.SchedulerMessage.FromString,
         )
-        hello = self.call_later(v1.ManagerMessage(hello=v1.Hello(version=__version__)))
+        hello = self.call_later(v1.ManagerMessage(hello=v1.Hello(version=__version__, door=door)))
         self._stream = method(self._requests(), metadata=tuple(metadata))
         self._thread = start_thread(self._read, f"licorne-client-{address}")
         try:
@@ -120,6 +127,7 @@ class Connection:
         self.is_stepped = answer.stepped
         self.rest_address = answer.rest_address
         self.server_version = answer.version
+        self.server_build = answer.build
 
     @property
     def lost(self) -> ConnectionLostError | None:
@@ -135,9 +143,11 @@ class Connection:
         """Send a message that wants no answer; wait while too many are waiting to be sent.
 
         Raises:
+            RequestError: The message is larger than a server takes; it would end the session.
             ConnectionLostError: The connection is lost.
             NotSentError: Too many were waiting all the time; with a timeout of 0 it does not wait.
         """
+        _check_size(message)
         deadline = time.monotonic() + timeout_seconds
         while True:
             if self._lost is not None:
@@ -168,6 +178,7 @@ class Connection:
             timeout_seconds: How long the message may wait to be sent.
 
         Raises:
+            RequestError: The message is larger than a server takes; it would end the session.
             ConnectionLostError: The connection is lost.
             NotSentError: It has waited so long; it was not sent.
         """
@@ -216,7 +227,7 @@ class Connection:
 
     def _merged(self, message: v1.ManagerMessage) -> tuple[v1.ManagerMessage, v1.ManagerMessage | None]:
         """Return a message, merged with the asks or releases right behind it, and the next one."""
-        count = 1
+        count, merged_bytes = 1, 0
         while count < MERGED_MAX and not message.call and message.WhichOneof("body") == "update_allocation":
             try:
                 following = self._sending.get_nowait()
@@ -224,21 +235,25 @@ class Connection:
                 break
             if following is None or not merges_into(following, message):
                 return message, following
+            merged_bytes = (merged_bytes or message.ByteSize()) + following.ByteSize()
+            if merged_bytes > MERGED_BYTES_MAX:
+                return message, following
             message.MergeFrom(following)
             count += 1
         return message, _NOTHING
 
     def _read(self) -> None:
         """Receive messages until the session ends."""
-        reason, is_passing = "the server has ended the session", True
+        reason, is_passing, by_server = "the server has ended the session", True, False
         try:
             for message in self._stream:
                 self._take(message)
         except grpc.RpcError as error:
             reason = _reason(error)
             is_passing = not _lasts(error)
+            by_server = isinstance(error, grpc.Call) and error.code() in _SAID
         finally:
-            self._lose(reason, is_passing=is_passing)
+            self._lose(reason, is_passing=is_passing, by_server=by_server)
             self._channel.close()
             self._on_lost(self)
 
@@ -255,10 +270,10 @@ class Connection:
         else:
             future.set_result(message.answer)
 
-    def _lose(self, reason: str, *, is_passing: bool) -> None:
+    def _lose(self, reason: str, *, is_passing: bool, by_server: bool = False) -> None:
         """Note that the connection is lost; calls that wait for an answer end."""
         text = f"no connection to the scheduler at {self._address}: {reason}"
-        error = ConnectionLostError(text, is_passing=is_passing)
+        error = ConnectionLostError(text, is_passing=is_passing, by_server=by_server)
         with self._lock:
             self._lost = error
             waiting, self._calls = list(self._calls.values()), {}
@@ -283,8 +298,26 @@ def _options() -> tuple[tuple[str, int], ...]:
     )
 
 
+def _check_size(message: v1.ManagerMessage) -> None:
+    """Refuse a message that a server does not take.
+
+    Raises:
+        RequestError: It is one; the text names what makes it large.
+    """
+    size_bytes = message.ByteSize()
+    if size_bytes > MESSAGE_BYTES_MAX:
+        body = message.WhichOneof("body") or ""
+        largest = largest_entry(getattr(message, body)) if body else ""
+        raise RequestError(
+            f"{body} of {size_bytes:,} bytes is not sent: a server takes {MESSAGE_BYTES_MAX:,} bytes in one "
+            f"message{f'; {largest}' if largest else ''}"
+        )
+
+
 def refusal_error(refusal: v1.Refusal) -> Exception:
     """Return the error that the scheduler raised."""
+    if refusal.kind == v1.Refusal.REPLACED:
+        return ReplacedError(refusal.text)
     if refusal.kind == v1.Refusal.INVARIANT:
         return AssertionError(refusal.text)
     return RequestError(refusal.text) if refusal.kind == v1.Refusal.REQUEST else LicorneError(refusal.text)
@@ -318,8 +351,11 @@ class Transport:
         root_certificates: Path | None,
         certificate: Path | None,
         key: Path | None,
+        *,
+        door: v1.DoorStart | None = None,
     ) -> None:
         self.address = address
+        self._door = door
         self._metadata = [] if token is None else [("authorization", f"Bearer {token}")]
         if (certificate is None) != (key is None):
             raise LicorneError("a client certificate and its key belong together: only one of them is given")
@@ -348,6 +384,7 @@ class Transport:
             receive=receive,
             on_lost=on_lost,
             timeout=timeout,
+            door=self._door,
         )
 
 

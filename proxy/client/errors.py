@@ -15,10 +15,12 @@ class ConnectionLostError(UnavailableError):
     resource manager says when it has registered again.
     """
 
-    def __init__(self, text: str, *, is_passing: bool = True) -> None:
+    def __init__(self, text: str, *, is_passing: bool = True, by_server: bool = False) -> None:
         super().__init__(text)
         self.is_passing = is_passing
         """Whether the same may succeed a moment later: not if the server refuses who or what asks."""
+        self.by_server = by_server
+        """Whether the server has ended the session with a status that says why: it runs, and answers."""
 
 
 class NotSentError(RequestError):

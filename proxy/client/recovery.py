@@ -116,7 +116,7 @@ class Recovery:
         known = read_known_state(self._rm_id, nodes, applications, allocations, asks)
         self._progress = RecoveryProgress(self._rm_id, known, batch_max)
         self._watcher = watcher_of(
-            callback, self._take_nodes, self._take_applications, self._take_allocations
+            callback, self._take_nodes, self._take_applications, self._take_allocations, self.fail
         )
         self._changed = threading.Condition()
         self._state = RecoveryState.NEW

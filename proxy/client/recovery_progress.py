@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias, TypeVar, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from ..si import constants
 from ..si import si_pb2 as si
+from ..si.sizes import batches, message_batches
 from .known_state import KnownAllocation, KnownState
 
 __all__ = [
@@ -26,11 +27,9 @@ __all__ = [
     "RejectedKind",
     "Request",
     "ask_requests",
-    "batches",
 ]
 
 Request: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | AllocationBatch"
-_Entry = TypeVar("_Entry")
 _PROBE: Final = "licorne-recovery"
 """The key of the ask that is rejected after the foreign allocations, which have no answer of their own."""
 
@@ -292,7 +291,7 @@ class RecoveryProgress:
                 self._probes_open[_probe_key(partition)] = tuple(node_ids)
                 for node_id in node_ids:
                     self._open_on[node_id] = self._open_on.get(node_id, 0) + 1
-            requests += [AllocationBatch(self._rm_id, batch) for batch in batches(entries, self._batch_max)]
+            requests += ask_requests(self._rm_id, entries, self._batch_max)
         return requests + self._schedulable([name for name in self._known.nodes if name not in self._open_on])
 
     def _why_not(self, allocation: KnownAllocation) -> _RejectedFor | None:
@@ -378,25 +377,23 @@ class RecoveryProgress:
     # --------------------------------------------------------------------------------------- requests
 
     def _node_requests(self, nodes: Iterable[si.NodeInfo]) -> Iterator[si.NodeRequest]:
-        for batch in batches([*nodes], self._batch_max):
+        for batch in message_batches([*nodes], self._batch_max):
             yield si.NodeRequest(rmID=self._rm_id, nodes=batch)
 
     def _application_requests(
         self, applications: Iterable[si.AddApplicationRequest]
     ) -> Iterator[si.ApplicationRequest]:
-        for batch in batches([*applications], self._batch_max):
+        for batch in message_batches([*applications], self._batch_max):
             yield si.ApplicationRequest(rmID=self._rm_id, new=batch)
 
 
 def ask_requests(rm_id: str, asks: Sequence[KnownAllocation], batch_max: int) -> list[Request]:
-    """Return the requests with asks, in order."""
-    return [AllocationBatch(rm_id, batch) for batch in batches(asks, batch_max)]
+    """Return the requests with asks or allocations, in order."""
+    return [AllocationBatch(rm_id, batch) for batch in batches(asks, batch_max, _bytes_of)]
 
 
-def batches(entries: Sequence[_Entry], size_max: int) -> Iterator[Sequence[_Entry]]:
-    """Yield the entries in order, `size_max` at once."""
-    for start in range(0, len(entries), size_max):
-        yield entries[start : start + size_max]
+def _bytes_of(entry: KnownAllocation) -> int:
+    return len(entry.data)
 
 
 def _probe_key(partition: str) -> str:

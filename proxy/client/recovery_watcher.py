@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import final
 
+from ...model.errors import ReplacedError
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
+from ..si.callbacks import replaced_hook
 
 __all__ = ["Watcher", "watcher_of"]
 
@@ -19,6 +22,8 @@ class Watcher(ResourceManager):
         take_nodes: Called with each answer about nodes before the RM gets it.
         take_applications: Likewise; returns what the RM gets of it.
         take_allocations: Likewise.
+        take_replaced: Called with the reason when another one has registered the RM; without it this hears
+            the end of what it had instead, as every callback that is not told.
     """
 
     def __init__(
@@ -27,8 +32,12 @@ class Watcher(ResourceManager):
         take_nodes: Callable[[si.NodeResponse], None],
         take_applications: Callable[[si.ApplicationResponse], si.ApplicationResponse],
         take_allocations: Callable[[si.AllocationResponse], si.AllocationResponse],
+        take_replaced: Callable[[str], object] | None = None,
     ) -> None:
         self._callback = callback
+        self.speaks_for = callback
+        if take_replaced is not None:
+            self.replaced: Callable[[str], object] = partial(self._tell_replaced, take_replaced)
         self.is_muted = False
         """Whether the RM is not called any more: it has registered again, and has not lost what ends here."""
         self._take_nodes = take_nodes
@@ -61,6 +70,18 @@ class Watcher(ResourceManager):
         if not self.is_muted:
             self._callback.update_node(response)
 
+    def _tell_replaced(self, take_replaced: Callable[[str], object], reason: str) -> None:
+        """Take note that another one has registered the RM, which hears that if it can.
+
+        Raises:
+            ReplacedError: It cannot; this is reported as a failing callback is.
+        """
+        take_replaced(reason)
+        hook = replaced_hook(self._callback)
+        if hook is None:
+            raise ReplacedError(reason)
+        hook(reason)
+
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
     ) -> si.PreemptionPredicatesResponse | None:
@@ -91,8 +112,9 @@ def watcher_of(
     take_nodes: Callable[[si.NodeResponse], None],
     take_applications: Callable[[si.ApplicationResponse], si.ApplicationResponse],
     take_allocations: Callable[[si.AllocationResponse], si.AllocationResponse],
+    take_replaced: Callable[[str], object] | None = None,
 ) -> Watcher:
     """Return the callback around that of an RM; it has predicates of its own only if that one has."""
     asks = getattr(type(callback), "predicates", None) is not ResourceManager.predicates
     kind = _AskedWatcher if asks else Watcher
-    return kind(callback, take_nodes, take_applications, take_allocations)
+    return kind(callback, take_nodes, take_applications, take_allocations, take_replaced)

@@ -18,8 +18,9 @@ from ...model.values.messages import full_partition_name
 from ...model.values.part_keys import PART_MARK
 from ..si import constants
 from ..si import si_pb2 as si
+from ..si.sizes import message_batches
 from .known_state import KnownAllocation, KnownState
-from .recovery_progress import Before, Request, batches
+from .recovery_progress import Before, Request
 
 __all__ = ["ShowsItsState", "StateDifferences", "differences"]
 
@@ -107,14 +108,15 @@ def differences(scheduler: ShowsItsState, rm_id: str, known: KnownState, batch_m
     )
     first: list[Request] = [
         si.AllocationRequest(rmID=rm_id, releases=si.AllocationReleasesRequest(allocationsToRelease=batch))
-        for batch in batches(releases, batch_max)
+        for batch in message_batches(releases, batch_max)
     ]
     first += [
         si.ApplicationRequest(rmID=rm_id, remove=batch)
-        for batch in batches([*comparison.removals()], batch_max)
+        for batch in message_batches([*comparison.removals()], batch_max)
     ]
     first += [
-        si.NodeRequest(rmID=rm_id, nodes=batch) for batch in batches([*comparison.node_changes()], batch_max)
+        si.NodeRequest(rmID=rm_id, nodes=batch)
+        for batch in message_batches([*comparison.node_changes()], batch_max)
     ]
     before = Before(
         applications={name for _, name in comparison.present.applications},

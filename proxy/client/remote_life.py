@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import final
 
+from ...model.errors import ReplacedError
+from ..scheduler.managers.callback_failures import CallbackFailures
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si.api import ResourceManagerCallback
+from ..si.callbacks import replaced_hook
 from .connection import Connection
 
-__all__ = ["Registered", "RemoteLife"]
+__all__ = ["Registered", "RemoteLife", "reconnected_of"]
 
 
 @final
@@ -26,7 +31,10 @@ class RemoteLife(ABC):
     """The methods for the life of RMs; `RemoteScheduler` has the rest."""
 
     _registered: dict[str, Registered]
+    _replaced: dict[str, tuple[Registered | None, ReplacedError]]
+    """The RMs that have registered elsewhere since, until they register here again."""
     _callback_threads: CallbackThreads
+    _failures: CallbackFailures
 
     @property
     def rest_address(self) -> str:
@@ -45,6 +53,15 @@ class RemoteLife(ABC):
             RequestError: This object has been stopped, or there is no connection now.
         """
         return self._known().server_version
+
+    @property
+    def server_build(self) -> str:
+        """The hash of the source code of the server; empty from one that does not say it.
+
+        Raises:
+            RequestError: This object has been stopped, or there is no connection now.
+        """
+        return self._known().server_build
 
     @abstractmethod
     def _known(self) -> Connection:
@@ -94,3 +111,58 @@ class RemoteLife(ABC):
         if callback is not None and (registered is None or registered.callback is not callback):
             return False  # It has registered with another one since.
         return self._call(message).changed
+
+    # ------------------------------------------------------------------------------- RMs that are replaced
+
+    def _note_replaced(self, rm_id: str, error: ReplacedError) -> None:
+        """Note that an RM has registered elsewhere: this object does not register it again by itself."""
+        self._replaced[rm_id] = (self._registered.pop(rm_id, None), error)
+
+    def _all_replaced(self) -> ReplacedError | None:
+        """Return why no RM is registered here any more, `None` if one is, or none was."""
+        if self._registered:
+            return None
+        return next((error for _, error in self._replaced.values()), None)
+
+    def _tell_replaced(self, rm_id: str) -> None:
+        """Tell the callback of an RM, or whom failures are reported to, that it is replaced."""
+        registered, error = self._replaced.get(rm_id, (None, None))
+        hook = None if registered is None else replaced_hook(registered.callback)
+        if error is not None:
+            self._guarded(rm_id, "replaced", _raising(error) if hook is None else partial(hook, str(error)))()
+
+    def _guarded(self, rm_id: str, name: str, step: Callable[[], object]) -> Callable[[], None]:
+        """Return a step that is a callback of an RM, and reports what it raises."""
+
+        def run() -> None:
+            try:
+                with self._callback_threads.callback(rm_id):
+                    step()
+            except BaseException as error:  # noqa: BLE001 - it is reported
+                self._failures.note(rm_id, name, error)
+
+        return run
+
+    def _check_not_replaced(self, rm_id: str) -> None:
+        """Refuse a request of an RM that has registered elsewhere.
+
+        Raises:
+            ReplacedError: It has.
+        """
+        if rm_id in self._replaced:
+            raise ReplacedError(str(self._replaced[rm_id][1]))
+
+
+def _raising(error: Exception) -> Callable[[], object]:
+    """Return what raises an error."""
+
+    def step() -> None:
+        raise error
+
+    return step
+
+
+def reconnected_of(registered: Registered) -> Callable[[], object] | None:
+    """Return the method by which an RM registers again, `None` if it has none."""
+    found: Callable[[], object] | None = getattr(registered.callback, "reconnected", None)
+    return found

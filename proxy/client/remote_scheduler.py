@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from ...actors.services.interrupts import start_thread
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ...model.values.documents import Json
 from ..scheduler.answering.questions import DOCUMENTS, TITLES, QuestionSide
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_from_json
@@ -39,7 +39,7 @@ from .callbacks import (
 from .connection import Connection, Transport
 from .errors import ConnectionLostError
 from .remote_configurations import RemoteConfigurations
-from .remote_life import Registered, RemoteLife
+from .remote_life import Registered, RemoteLife, reconnected_of
 from .steps import RemoteSteps
 
 __all__ = ["RemoteAnswers", "RemoteScheduler"]
@@ -84,7 +84,9 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
             `reconsider` may wait while the server does not read; then they raise `NotSentError`, and no part
             of the request was sent. With 0 they do not wait. Without it they wait until the server reads or
             the connection is lost, which may take 30 s. Not for a stepped scheduler: it answers each call.
-        on_lost: Called once, with the reason, when the connection is lost; it stays lost then.
+        on_lost: Called once, with the reason, when the connection is lost; it stays lost then. If the RMs
+            have registered elsewhere, that is a `ReplacedError`.
+        door: Which door this is the client of: for `Door`.
 
     Raises:
         ConnectionLostError: The server cannot be reached within the timeout; one that does not listen yet
@@ -104,11 +106,12 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         on_error: ErrorHook | None = None,
         timeout: float | None = None,
         send_timeout_seconds: float = math.inf,
-        on_lost: Callable[[ConnectionLostError], object] | None = None,
+        on_lost: Callable[[RequestError], object] | None = None,
+        door: v1.DoorStart | None = None,
     ) -> None:
         if not send_timeout_seconds >= 0:
             raise LicorneError(f"send_timeout_seconds={send_timeout_seconds} is below 0")
-        self._transport = Transport(address, token, root_certificates, certificate, key)
+        self._transport = Transport(address, token, root_certificates, certificate, key, door=door)
         self._timeout = _CALL_SECONDS if timeout is None else timeout
         self._registration_timeout = _REGISTRATION_SECONDS if timeout is None else timeout
         self._send_timeout_seconds = send_timeout_seconds
@@ -116,6 +119,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         self._failures = CallbackFailures(on_error)
         self._callback_threads = CallbackThreads()
         self._registered: dict[str, Registered] = {}
+        self._replaced: dict[str, tuple[Registered | None, ReplacedError]] = {}
         self._stopped = threading.Event()
         self._steps: queue.SimpleQueue[v1.SchedulerMessage | None] = queue.SimpleQueue()
         """What a stepped scheduler has sent; `None` when the connection is lost."""
@@ -170,6 +174,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         def replace(answer: Future[v1.Answer]) -> None:
             if answer.exception() is None:  # What came before it ends what the callback before has.
                 self._registered[request.rmID] = registered
+                self._replaced.pop(request.rmID, None)
 
         try:
             self._ask(self._known(), v1.ManagerMessage(register=registration), replace)
@@ -308,6 +313,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         return connection
 
     def _update(self, rm_id: str, request: str, message: v1.ManagerMessage) -> None:
+        self._check_not_replaced(rm_id)
         connection = self._known()
         if rm_id not in self._registered:
             raise RequestError(f'received {request}, but RmID="{rm_id}" not registered')
@@ -347,6 +353,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
 
     def _receive(self, message: v1.SchedulerMessage) -> None:
         """Queue a message that is no answer; on the connection's thread."""
+        if message.HasField("replaced"):
+            self._note_replaced(message.rm_id, ReplacedError(message.replaced.reason))
         if self._callbacks is None or self._predicates is None:
             self._steps.put(message)
         elif message.HasField("predicates") and not self._defers(message.rm_id):
@@ -376,6 +384,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         """Make the callback of a message; for a stepped scheduler, also answer a question."""
         if message.HasField("refusal"):
             self._failures.note("", "request", RequestError(message.refusal.text))
+        elif message.HasField("replaced"):
+            self._tell_replaced(message.rm_id)
         elif message.HasField("predicates"):
             self._answer_predicates(message, range(len(message.predicates.questions)))
         elif message.HasField("preemption_predicates"):
@@ -422,8 +432,12 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         """Send a reply, unless the connection is lost."""
         connection = self._connection
         if connection is not None:
-            with suppress(ConnectionLostError):
+            try:
                 connection.send(message)
+            except ConnectionLostError:
+                pass
+            except RequestError as error:  # It is too large: the scheduler does without it.
+                self._failures.note("", str(message.WhichOneof("body")), error)
 
     # ----------------------------------------------------------------------------------- reconnecting
 
@@ -438,7 +452,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         if self._on_lost is None:
             start_thread(self._reconnect, "licorne-reconnect")
         elif connection.lost is not None:
-            self._on_lost(connection.lost)
+            self._on_lost(self._all_replaced() or connection.lost)
 
     def _reconnect(self) -> None:
         """Try until there is a connection on which all RMs have registered again."""
@@ -457,31 +471,24 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
                 return
 
     def _register_again(self, connection: Connection) -> None:
-        for registered in list(self._registered.values()):
-            if _reconnected_of(registered) is None:
-                self._ask(connection, v1.ManagerMessage(register=registered.request))
+        for rm_id, registered in list(self._registered.items()):
+            if reconnected_of(registered) is None:
+                try:
+                    self._ask(connection, v1.ManagerMessage(register=registered.request))
+                except ReplacedError as error:
+                    self._note_replaced(rm_id, error)
+                    if self._callbacks is not None:
+                        self._callbacks.put(partial(self._tell_replaced, rm_id))
         self._use(connection)
         for rm_id, registered in list(self._registered.items()):
-            reconnected = _reconnected_of(registered)
+            reconnected = reconnected_of(registered)
             if reconnected is not None and self._callbacks is not None:
-                self._callbacks.put(self._guarded(rm_id, reconnected))
+                self._callbacks.put(self._guarded(rm_id, "reconnected", reconnected))
 
     def run_behind_callbacks(self, step: Callable[[], None]) -> None:
         """Run a step on the thread of callbacks, behind all that have come; not for a stepped scheduler."""
         if self._callbacks is not None:
             self._callbacks.put(step)
-
-    def _guarded(self, rm_id: str, step: Callable[[], Any]) -> Callable[[], None]:
-        """Return a step that reports what it raises."""
-
-        def run() -> None:
-            try:
-                with self._callback_threads.callback(rm_id):
-                    step()
-            except BaseException as error:  # noqa: BLE001 - it is reported
-                self._failures.note(rm_id, "reconnected", error)
-
-        return run
 
 
 @final
@@ -501,9 +508,3 @@ class RemoteAnswers:
         asked = v1.Question()
         asked.CopyFrom(question)
         return self._ask(asked)
-
-
-def _reconnected_of(registered: Registered) -> Callable[[], object] | None:
-    """Return the method by which an RM registers again, `None` if it has none."""
-    found: Callable[[], object] | None = getattr(registered.callback, "reconnected", None)
-    return found

@@ -9,62 +9,34 @@ it. Allocations of others (tag `foreign`) have no answers, and are kept by node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias, final
 
 from ...model.resources.comparisons import has_negative
 from ...model.resources.resource import strictly_greater_than_zero
 from ..client.known_state import is_foreign
-from ..client.recovery_progress import RecoveryRejection, RejectedKind, batches
+from ..client.recovery_progress import RecoveryRejection, RejectedKind
 from ..si import si_pb2 as si
 from ..si.reading import RequestReader
+from ..si.sizes import message_batches
 from ..si.termination_types import termination_of
+from .held_entries import UNANSWERED, HeldAllocations, HeldEntry, has_size, placed_again, without_node
+from .recent_names import RecentNames
 
-__all__ = ["AllocationRecord", "HeldAllocations"]
+__all__ = ["BATCH_MAX", "AllocationRecord"]
 
 _Identity: TypeAlias = "tuple[str, str]"
 """An application and a key."""
 _NODES_GONE_MAX: Final = 4_096
 """How many removed nodes are remembered: when one of them comes back, what was on it is still ending."""
-_BATCH_MAX: Final = 1_000
+BATCH_MAX: Final = 1_000
+"""How many entries a message has at most that repeats what is known."""
 _RELEASED_TEXT: Final = "allocation remove as per RM request"
 _TO_CONFIRM: Final = frozenset({si.TIMEOUT, si.PREEMPTED_BY_SCHEDULER, si.PLACEHOLDER_REPLACED})
 """The releases that a worker announces before anything has ended: the RM ends it, and says so."""
 _ECHOED: Final = frozenset({si.UNKNOWN_TERMINATION_TYPE, si.STOPPED_BY_RM})
 """The releases of the RM that the worker answers."""
 _SILENT: Final = ""
-_UNANSWERED: Final = -1
-
-
-@final
-class _HeldEntry:
-    """An ask, or an allocation. Plain, because there are very many."""
-
-    __slots__ = ("ask", "node", "session")
-
-    def __init__(self, ask: bytes, node: str, session: int) -> None:
-        self.ask = ask
-        self.node = node
-        """Where it is; empty while it waits."""
-        self.session = session
-        """The session that asked the RM to end it, 0 if none did; `_UNANSWERED` if the RM has placed it
-        itself, and the worker has not said that it is there."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class HeldAllocations:
-    """What another worker gets, and what the RM is to hear before that."""
-
-    allocations: tuple[bytes, ...]
-    """What runs, and what others run: messages `Allocation`."""
-    asks: tuple[bytes, ...]
-    """Likewise."""
-    late: tuple[si.AllocationRequest, ...]
-    """What is sent afterwards, in order: the RM waits for an answer to it."""
-    released: tuple[si.AllocationRelease, ...]
-    """What has ended with the worker."""
 
 
 @final
@@ -80,7 +52,7 @@ class AllocationRecord:
         self._partition = partition
         self._has_node = has_node
         self._reader = RequestReader()
-        self._held: dict[str, dict[str, _HeldEntry]] = {}
+        self._held: dict[str, dict[str, HeldEntry]] = {}
         """By application and key."""
         self._foreign: dict[str, dict[str, bytes]] = {}
         """What others run, by node and key."""
@@ -91,6 +63,10 @@ class AllocationRecord:
         self._refusals: dict[_Identity, list[bytes]] = {}
         """Requests of one entry that are going to be rejected, and change nothing."""
         self._nodes_gone: dict[str, None] = {}
+        self._gone = RecentNames()
+        """The identities that are not held any more: a worker may still say something of them."""
+        self._resized: set[_Identity] = set()
+        """What has another size since it was sent first: the worker may still name that one."""
         self.asks = 0
         """How many asks wait."""
         self.allocations = 0
@@ -130,7 +106,7 @@ class AllocationRecord:
                 self._change(message, of_application[key])
                 continue
             ask = message.SerializeToString()
-            of_application[key] = _HeldEntry(ask, "", 0)
+            of_application[key] = HeldEntry(ask, "", 0)
             self.asks += 1
         rewritten = [
             place
@@ -156,7 +132,7 @@ class AllocationRecord:
             self._change(message, known)
         else:
             ask = message.SerializeToString()
-            self._add(name, key, _HeldEntry(ask, intern(node), _UNANSWERED if node else 0))
+            self._add(name, key, HeldEntry(ask, intern(node), UNANSWERED if node else 0))
 
     def _note_foreign(self, message: si.Allocation) -> None:
         key, node = message.allocationKey, message.nodeID
@@ -173,12 +149,13 @@ class AllocationRecord:
     def _drop_foreign(self, key: str) -> None:
         node = self._foreign_nodes.pop(key, None)
         if node is not None:
+            self._gone.add(("", key))
             on_node = self._foreign[node]
             del on_node[key]
             if not on_node:
                 del self._foreign[node]
 
-    def _change(self, message: si.Allocation, known: _HeldEntry) -> None:
+    def _change(self, message: si.Allocation, known: HeldEntry) -> None:
         """Note that the size of something is changed, or that the RM has placed its ask; all else stays."""
         node = message.nodeID
         if not strictly_greater_than_zero(self._reader.resource(message.resourcePerAlloc)) or (
@@ -187,12 +164,13 @@ class AllocationRecord:
             self._refuse(message)
             return
         self._resize(known, message.resourcePerAlloc)
+        self._resized.add((message.applicationID, message.allocationKey))
         if node and not known.node:
-            known.node, known.session = intern(node), _UNANSWERED
+            known.node, known.session = intern(node), UNANSWERED
             self.asks -= 1
             self.allocations += 1
 
-    def _resize(self, known: _HeldEntry, size: si.Resource) -> None:
+    def _resize(self, known: HeldEntry, size: si.Resource) -> None:
         entry = si.Allocation.FromString(known.ask)
         entry.resourcePerAlloc.CopyFrom(size)
         known.ask = entry.SerializeToString()
@@ -203,7 +181,7 @@ class AllocationRecord:
         request = si.AllocationRequest(allocations=[message])
         self._refusals.setdefault(identity, []).append(request.SerializeToString())
 
-    def _add(self, name: str, key: str, entry: _HeldEntry) -> None:
+    def _add(self, name: str, key: str, entry: HeldEntry) -> None:
         self._held.setdefault(name, {})[key] = entry
         if entry.node:
             self.allocations += 1
@@ -212,6 +190,8 @@ class AllocationRecord:
 
     def _drop(self, name: str, key: str) -> None:
         """Forget an ask or allocation that is there."""
+        self._gone.add((name, key))
+        self._resized.discard((name, key))
         of_application = self._held[name]
         entry = of_application.pop(key)
         if not of_application:
@@ -250,7 +230,7 @@ class AllocationRecord:
                 self._drop(name, key)
             return False
         if kind == si.SCHEDULING_FAILED_ON_RM and (entry.session <= 0 or entry.session != session):
-            entry.ask, entry.node, entry.session = _without_node(entry.ask), "", 0
+            entry.ask, entry.node, entry.session = without_node(entry.ask), "", 0
             self.allocations -= 1
             self.asks += 1
             return False
@@ -288,12 +268,78 @@ class AllocationRecord:
                 self._ending[name, key] = f"Node {node_id} Removed"
                 self._drop(name, key)
 
-    def _all(self) -> Iterator[tuple[str, str, _HeldEntry]]:
+    def _all(self) -> Iterator[tuple[str, str, HeldEntry]]:
         for name, of_application in self._held.items():
             for key, entry in of_application.items():
                 yield name, key, entry
 
     # -------------------------------------------------------------------------------------- answers
+
+    def expect_rejections(self, request: si.AllocationRequest) -> None:
+        """Note that a request is sent that is not recorded: what it names is going to be rejected."""
+        for message in request.allocations:
+            self._gone.add((message.applicationID, message.allocationKey))
+
+    def doubt(self, response: si.AllocationResponse) -> str:
+        """Return what of a response cannot be, after all that was sent; empty if there is nothing."""
+        held, nodes = self._held, set[str]()
+        keys: list[str] = []
+        for each in response.new:  # As little as possible is done for what is as it is expected.
+            name, key, node = each.applicationID, each.allocationKey, each.nodeID
+            entry = held[name].get(key) if name in held else None
+            keys.append(key)
+            if (
+                entry is None
+                or entry.node
+                or each.partitionName
+                or (node not in nodes and not self._has_node(node))
+                or not has_size(entry, each.resourcePerAlloc)
+            ):
+                why = self._doubt_placement(each, entry)
+                if why:
+                    return f"it placed ask {key!r:.100} of {name!r:.100}{why}"
+            else:
+                nodes.add(node)
+        if len(set(keys)) < len(keys):
+            placed = [(each.applicationID, each.allocationKey) for each in response.new]
+            if len(set(placed)) < len(placed):
+                return "it placed an ask twice in one response"
+        for released in response.released:
+            if not self.may_have(released.applicationID, released.allocationKey) or (
+                released.partitionName not in ("", self._partition)
+            ):
+                where = f"of {released.applicationID!r:.100} in partition {released.partitionName!r:.100}"
+                return f"it ended {released.allocationKey!r:.100} {where}, which was never there"
+        for rejected in response.rejectedAllocations:
+            name, key = rejected.applicationID, rejected.allocationKey
+            if not (self.may_have(name, key) or (name, key) in self._refusals or self.may_have("", key)):
+                return f"it rejected {key!r:.100} of {name!r:.100}, which was never sent"
+        return ""
+
+    def _doubt_placement(self, placed: si.Allocation, entry: HeldEntry | None) -> str:
+        """Return what of a placement cannot be, empty if it can."""
+        name, key, node = placed.applicationID, placed.allocationKey, placed.nodeID
+        if placed.partitionName not in ("", self._partition):
+            return f" in partition {placed.partitionName!r:.100}: that is not its own"
+        is_known = self._has_node(node) or node in self._nodes_gone
+        if not is_known and len(self._nodes_gone) < _NODES_GONE_MAX:
+            return f" on node {node!r:.100}: there is no such node"
+        if entry is None:
+            return "" if self.may_have(name, key) else ", which was never asked"
+        if entry.node and entry.session != UNANSWERED:
+            return f" on node {node!r:.100}: it is on {entry.node!r:.100} already"
+        if (name, key) not in self._resized and not has_size(entry, placed.resourcePerAlloc):
+            return f" on node {node!r:.100} with another size than it was asked with"
+        return ""
+
+    def may_have(self, name: str, key: str) -> bool:
+        """Return whether there is an ask or allocation, or was one lately."""
+        return (
+            key in self._held.get(name, ())
+            or (name, key) in self._ending
+            or (not name and key in self._foreign_nodes)
+            or self._gone.may_have((name, key))
+        )
 
     def take(self, response: si.AllocationResponse, session: int) -> si.AllocationResponse:
         """Note what a worker says; return what the RM is to hear of it."""
@@ -326,6 +372,7 @@ class AllocationRecord:
         expected = self._refusals.get((name, key))
         if expected is not None:
             expected.pop(0)
+            self._gone.add((name, key))
             if not expected:
                 del self._refusals[name, key]
         elif key in self._held.get(name, ()):
@@ -361,9 +408,9 @@ class AllocationRecord:
         asks: list[bytes] = []
         for name, key, entry in [*self._all()]:
             if not entry.node:
-                asks.append(_again(entry))
-            elif entry.session == _UNANSWERED:
-                late.append(_again(entry))
+                asks.append(placed_again(entry))
+            elif entry.session == UNANSWERED:
+                late.append(placed_again(entry))
             elif not self._has_node(entry.node):
                 released.append(self._release(name, key, f"Node {entry.node} Removed"))
                 self._drop(name, key)
@@ -371,18 +418,20 @@ class AllocationRecord:
                 released.append(self._release(name, key, f"Application {name} Removed"))
                 self._drop(name, key)
             else:
-                allocations.append(_again(entry))
+                allocations.append(placed_again(entry))
         refused = (request for requests in self._refusals.values() for request in requests)
         messages = [*map(si.Allocation.FromString, late)]
-        again = [si.AllocationRequest(allocations=batch) for batch in batches(messages, _BATCH_MAX)]
+        again = [si.AllocationRequest(allocations=batch) for batch in message_batches(messages, BATCH_MAX)]
         again += map(si.AllocationRequest.FromString, refused)
         self._ending.clear()
         self._nodes_gone.clear()
+        self._gone.clear()
+        self._resized.clear()
         return HeldAllocations(tuple(allocations), tuple(asks), tuple(again), tuple(released))
 
-    def leave_out(self, rejections: Iterable[RecoveryRejection]) -> si.AllocationResponse:
+    def leave_out(self, rejections: Iterable[RecoveryRejection]) -> list[si.RejectedAllocation]:
         """Forget what could not be recovered; return what the RM has not heard of that."""
-        response = si.AllocationResponse()
+        rejected: list[si.RejectedAllocation] = []
         for rejection in rejections:
             name, key = rejection.application_id, rejection.name
             if rejection.kind is not RejectedKind.ALLOCATION:
@@ -393,10 +442,12 @@ class AllocationRecord:
                 self._drop_foreign(key)
             else:
                 continue
-            response.rejectedAllocations.add(
-                applicationID=name, allocationKey=key, reason=rejection.reason, code=rejection.code
+            rejected.append(
+                si.RejectedAllocation(
+                    applicationID=name, allocationKey=key, reason=rejection.reason, code=rejection.code
+                )
             )
-        return response
+        return rejected
 
     def _foreign_again(self) -> tuple[list[bytes], list[bytes]]:
         """Return what others run, first what is on nodes that are there."""
@@ -415,18 +466,3 @@ class AllocationRecord:
             terminationType=si.STOPPED_BY_RM,
             message=text,
         )
-
-
-def _without_node(data: bytes) -> bytes:
-    """Return what the RM had placed itself as an ask."""
-    ask = si.Allocation.FromString(data)
-    ask.ClearField("nodeID")
-    return ask.SerializeToString()
-
-
-def _again(entry: _HeldEntry) -> bytes:
-    """Return an ask or allocation where it is now: the RM may have sent it elsewhere, or as placed.
-
-    Of a field that stands twice in the bytes of a message the last one counts.
-    """
-    return entry.ask + si.Allocation(nodeID=entry.node).SerializeToString()

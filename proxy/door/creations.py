@@ -7,7 +7,8 @@ rejected because the first is there. So what is due is kept in order, and the an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -97,6 +98,15 @@ class Creations:
                 item.kind = _DueKind.ENDED
 
     # -------------------------------------------------------------------------------------- answers
+
+    def not_due(self, accepted: Sequence[str], rejected: Sequence[str]) -> str | None:
+        """Return the first name whose answer is not due, `None` if all are."""
+        accepts, answers = Counter(accepted), Counter((*accepted, *rejected))
+        for name, count in answers.items():
+            kinds = [item.kind for item in self._due.get(name, ())]
+            if count > len(kinds) or accepts[name] > len(kinds) - kinds.count(_DueKind.INVALID):
+                return name
+        return None
 
     def accept(self, name: str) -> bool:
         """Take the news that something was accepted; return whether the RM is to hear it."""

@@ -9,10 +9,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ...model.queues.use_order import KeptUse
 from ...model.values.documents import Json
-from ..client.errors import ConnectionLostError
 from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
 from ..scheduler.answering.questions import QuestionSide
@@ -23,7 +22,7 @@ from ..scheduler.prepared_configuration import PreparedConfiguration
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
-from ..si.callbacks import check_callback
+from ..si.callbacks import check_callback, replaced_hook
 from .answers import DoorAnswers
 from .kept_use import DoorUse
 from .link import PartitionLink
@@ -33,13 +32,14 @@ from .reload import DoorChange
 from .routing import (
     allocations_by_partition,
     applications_by_partition,
+    check_size,
     nodes_by_partition,
     partition_names,
     short_name,
 )
 from .starting import start_worker, wait_until_started
-from .worker_checks import check_version, unusable_worker
-from .workers import LaunchedWorker, Launcher, WorkerTable
+from .worker_connector import WorkerConnector
+from .workers import Launcher, WorkerTable
 
 __all__ = ["Door"]
 
@@ -47,8 +47,6 @@ _Request = TypeVar("_Request", si.NodeRequest, si.ApplicationRequest, si.Allocat
 
 _START_SECONDS: Final = 60.0
 """How long the workers of a registration may take to start."""
-_CONNECT_SECONDS: Final = 20.0
-"""How long a worker may take to listen, and to answer a call."""
 
 
 @final
@@ -85,10 +83,9 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
     ) -> None:
         self._launcher = launcher
         self._workers = WorkerTable(launcher)
-        self._token = token
-        self._tls = (root_certificates, certificate, key)
         self._failures = CallbackFailures(on_error)
         self._threads = CallbackThreads()
+        self._connect = WorkerConnector(token, (root_certificates, certificate, key), self._failures.note)
         self._start_timeout_seconds = start_timeout_seconds
         self._lock = threading.Lock()
         """Held while the table of resource managers changes; never while anything is waited for."""
@@ -137,6 +134,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 threads=self._threads,
                 failures=self._failures,
                 use=self._use,
+                on_replaced=self._give_up,
                 now_ns=time.time_ns,
             )
             with self._lock:
@@ -145,6 +143,8 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 self._registering.add(manager)
             if before is not None:
                 before.close("the resource manager has registered again")
+                if (hook := replaced_hook(before.callback, callback)) is not None:
+                    before.call(hook, f"RM {request.rmID!r} has registered again")
             try:
                 manager.links = {name: self._linked(manager, name) for name in names}
                 for link in manager.links.values():  # All are in the table: what stops finds them there.
@@ -171,35 +171,6 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
 
     def _wait_until_started(self, links: Iterable[PartitionLink], what: str) -> None:
         wait_until_started(links, what, self._start_timeout_seconds)
-
-    def _connect(self, worker: LaunchedWorker, on_lost: Any) -> RemoteScheduler:
-        """Return a session with a worker.
-
-        Raises:
-            LicorneError: It cannot be reached, or refuses the session.
-        """
-        root_certificates, certificate, key = self._tls
-        try:
-            scheduler = RemoteScheduler(
-                worker.address,
-                token=worker.token or self._token,
-                root_certificates=root_certificates,
-                certificate=certificate,
-                key=key,
-                on_error=lambda failure: self._failures.note(failure.rm_id, failure.callback, failure.error),
-                timeout=_CONNECT_SECONDS,
-                send_timeout_seconds=0,
-                on_lost=on_lost,
-            )
-        except ConnectionLostError as error:
-            with_tls = root_certificates is not None or certificate is not None
-            raise unusable_worker(worker, error, with_tls=with_tls) from error
-        try:
-            check_version(worker, scheduler.server_version)
-        except BaseException:
-            scheduler.stop()
-            raise
-        return scheduler
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Replace the configuration of a resource manager while it runs; at all its workers or at none.
@@ -298,7 +269,13 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         parts: Mapping[str, _Request],
         update: Callable[[PartitionLink, _Request], None],
     ) -> None:
-        """Give each partition its part of a request; then wait if one of them has no room for more."""
+        """Give each partition its part of a request; then wait if one of them has no room for more.
+
+        Raises:
+            RequestError: A part, or an entry, is larger than what a worker takes in a recovery.
+        """
+        for part in parts.values():
+            check_size(part)
         taken = []
         for name, part in parts.items():
             link = manager.links.get(name)
@@ -389,6 +366,17 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 manager.prepared = None
         at_each([*manager.links.values()], lambda link: link.halt(change, reason))
         return True
+
+    def _give_up(self, manager: LinkedManager, partition: str, error: ReplacedError) -> None:
+        """Stop a resource manager that another door has taken over: a worker of it says so."""
+        manager.note_failure(f"partition {partition!r}", ReplacedError(f"given up: {error}"))
+        with self._turn(manager.rm_id):
+            if self._managers.get(manager.rm_id) is not manager or self._stopped.is_set():
+                return  # The registration fails by it, or there is another one.
+            manager.life.stop(str(error))
+            manager.close(str(error))
+        if (hook := replaced_hook(manager.callback)) is not None:
+            manager.call(hook, str(error))
 
     def forget_manager(self, rm_id: str) -> None:
         """Forget a resource manager that has stopped, with its partitions and all that is counted of it.

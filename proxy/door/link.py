@@ -8,11 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, final
 
 from ...actors.services.interrupts import start_thread
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.recovery import Recovery, RecoveryState
 from ..client.remote_scheduler import RemoteScheduler
@@ -22,7 +22,15 @@ from ..si import si_pb2 as si
 from .link_owner import LinkOwner
 from .places import LinkState, PartitionPlace
 from .record import PartitionRecord
-from .sending import CALLBACKS, LinkRequest, PatientWorker, send_at_once
+from .sending import (
+    CALLBACKS,
+    LinkRequest,
+    PatientWorker,
+    WorkerSession,
+    halt_at,
+    is_refusal,
+    send_at_once,
+)
 from .session_callback import session_callback
 from .workers import LaunchedWorker, LaunchError, WorkerTable
 
@@ -36,17 +44,8 @@ _PAUSE_MAX_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.05
 """How often a recovery is looked at: whether the worker was lost, or the link was closed."""
 
-Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[ConnectionLostError], object]], RemoteScheduler]"
+Connect: TypeAlias = "Callable[[LaunchedWorker, Callable[[RequestError], object]], RemoteScheduler]"
 """Makes a session with a worker; the second argument is called when it is lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class _WorkerSession:
-    """One session with a worker; those of a link are numbered from 1."""
-
-    number: int
-    worker: LaunchedWorker
-    scheduler: RemoteScheduler
 
 
 @final
@@ -86,9 +85,11 @@ class PartitionLink:
         """Held while an answer is noted and queued for the RM, so that they are in one order."""
         self._ended = threading.Event()
         """Set when the link is closed."""
-        self._session: _WorkerSession | None = None
+        self._session: WorkerSession | None = None
         """The session in use; while the partition recovers, only the recovery sends by it."""
         self._number = 0
+        self._loss: RequestError | None = None
+        """Why the last session was lost, `None` while it is not."""
         self._queue: deque[LinkRequest] = deque()
         self._held_bytes = 0
         """How many bytes of requests were taken and not sent."""
@@ -141,6 +142,7 @@ class PartitionLink:
     def pass_on(self, request: LinkRequest) -> None:
         """Take what the worker alone answers, and no recovery repeats."""
         with self._changed:
+            self._record.expect_rejections(request)
             self._send_or_queue(request)
 
     def wait_for_room(self) -> None:
@@ -201,14 +203,7 @@ class PartitionLink:
             self._halt = (change, reason)
             session = self._session if self._place.state is LinkState.RUNNING else None
         if session is not None:
-            self._apply_halt(session)
-
-    def _apply_halt(self, session: _WorkerSession) -> None:
-        if self._halt is not None:
-            change, reason = self._halt
-            method = session.scheduler.pause_manager if change == "pause" else session.scheduler.stop_manager
-            with suppress(LicorneError):  # A worker that is lost is halted when it is replaced.
-                method(self._owner.rm_id, reason)
+            halt_at(session.scheduler, self._owner.rm_id, self._halt)
 
     def note_configured(self) -> None:
         """Note that the worker has the configuration that the RM has now."""
@@ -271,6 +266,10 @@ class PartitionLink:
             try:
                 self._serve()
                 pause = _PAUSE_MIN_SECONDS
+            except ReplacedError as error:
+                self._settle(error)
+                self._owner.give_up(self.partition, error)
+                return
             except BaseException as error:  # noqa: BLE001 - the partition must not stay without a worker
                 self._fail(error)
                 passes = isinstance(error, LicorneError) and not isinstance(error, LaunchError)
@@ -302,6 +301,7 @@ class PartitionLink:
             self._recover(session)
             self._send_queued(session)
             answers = self._ended.is_set()
+            self._raise_if_refused()
         except ConnectionLostError:
             answers = self._ended.is_set()
             raise
@@ -311,12 +311,14 @@ class PartitionLink:
         finally:
             with self._changed:
                 self._session = None
-            if session is None or not answers or not session.scheduler.is_connected:
+            if not is_refusal(self._loss) and (
+                session is None or not answers or not session.scheduler.is_connected
+            ):
                 self._workers.lost(worker)  # Also when the link is closed: the next one must not wait for it.
             if session is not None:
                 session.scheduler.stop()
 
-    def _begin(self, worker: LaunchedWorker) -> _WorkerSession:
+    def _begin(self, worker: LaunchedWorker) -> WorkerSession:
         """Connect with a worker.
 
         Raises:
@@ -324,22 +326,31 @@ class PartitionLink:
         """
         with self._changed:
             self._number += 1
-            number = self._number
+            number, self._loss = self._number, None
 
-        def lose(error: ConnectionLostError) -> None:
+        def lose(error: RequestError) -> None:
             self._lose(number, error)
 
-        return _WorkerSession(number, worker, self._connect(worker, lose))
+        return WorkerSession(number, worker, self._connect(worker, lose))
 
-    def _lose(self, number: int, error: ConnectionLostError) -> None:
+    def _raise_if_refused(self) -> None:
+        """Raise what the worker said when it ended the session, if it did.
+
+        Raises:
+            RequestError: It did; another session would end so as well, or has to wait at least.
+        """
+        if self._loss is not None and is_refusal(self._loss) and not self._ended.is_set():
+            raise self._loss
+
+    def _lose(self, number: int, error: RequestError) -> None:
         """Note that a session is lost."""
         with self._changed:
             if number == self._number:
-                self._session = None
+                self._session, self._loss = None, error
                 self._enter(LinkState.STARTING, str(error))
                 self._changed.notify_all()
 
-    def _recover(self, session: _WorkerSession) -> None:
+    def _recover(self, session: WorkerSession) -> None:
         """Register at a worker, and hand over what the record holds.
 
         Raises:
@@ -392,16 +403,16 @@ class PartitionLink:
                     self._changed.notify_all()
                     break
                 halted = self._halt
-            self._apply_halt(session)
+            halt_at(session.scheduler, self._owner.rm_id, self._halt)
         self.configure()
         self._settle(None)
 
-    def _patient(self, session: _WorkerSession) -> PatientWorker:
+    def _patient(self, session: WorkerSession) -> PatientWorker:
         turn = self._workers.registering(self.partition)
         used = self._owner.kept_use(self.partition)
         return PatientWorker(session.scheduler, self.partition, self._ended, turn, used)
 
-    def _complete(self, session: _WorkerSession, recovery: Recovery) -> None:
+    def _complete(self, session: WorkerSession, recovery: Recovery) -> None:
         """Have a recovery come to its end.
 
         Raises:
@@ -418,28 +429,30 @@ class PartitionLink:
             text = f"{rejection.kind.value} {rejection.name!r} is not recovered: {rejection.reason}"
             self._owner.note_failure("recovery", RequestError(text))
 
-    def _end_recovery(self, session: _WorkerSession, recovery: Recovery) -> None:
+    def _end_recovery(self, session: WorkerSession, recovery: Recovery) -> None:
         """Note what the worker could not have; all answers of the recovery are noted."""
         with self._delivering:
             with self._changed:
                 if session.number != self._number:
                     return
-                heard, request = self._record.end_recovery(recovery.rejections, recovery.left_out)
-                if request.nodes:
+                heard, requests = self._record.end_recovery(recovery.rejections, recovery.left_out)
+                for request in requests:
                     self._send_or_queue(request)
-            if heard.ListFields():
-                self._owner.deliver("update_allocation", heard)
+            for response in heard:
+                self._owner.deliver("update_allocation", response)
 
-    def _check_current(self, session: _WorkerSession) -> None:
+    def _check_current(self, session: WorkerSession) -> None:
         """Refuse to go on with a session that is not the last one; with the lock.
 
         Raises:
             ConnectionLostError: It was lost, or the link was closed.
         """
         if session.number != self._number or not session.scheduler.is_connected:
+            if isinstance(self._loss, ReplacedError) and not self._ended.is_set():
+                raise self._loss
             raise ConnectionLostError(f"the worker was lost: {self._place.reason}")
 
-    def _send_queued(self, session: _WorkerSession) -> None:
+    def _send_queued(self, session: WorkerSession) -> None:
         """Send the requests that wait, in order, until the session is lost or the link closed."""
         patient = self._patient(session)
         while True:
@@ -468,20 +481,20 @@ class PartitionLink:
             with self._changed:
                 if number != self._number:
                     return
-                heard = self._noted(name, said, number)
-            if heard is not None:
+                doubt = self._record.doubt(name, said)
+                if doubt:
+                    self._lose(number, ConnectionLostError(f"its worker is replaced: {doubt}"))
+                    self._number += 1  # What else it says is dropped.
+                else:
+                    heard = self._record.take(name, said, number)
+            if doubt:
+                self._report(doubt)
+            elif heard is not None:
                 self._owner.deliver(name, heard)
 
-    def _noted(self, name: str, said: Any, number: int) -> Any:
-        """Note what a worker says; return what the RM hears of it, `None` for nothing. With the lock."""
-        heard = said
-        match name:
-            case "update_allocation":
-                heard = self._record.take_allocations(said, number)
-            case "update_application":
-                heard = self._record.take_applications(said)
-            case "update_node":
-                heard = self._record.take_nodes(said)
-            case _:
-                return said
-        return heard if heard.ListFields() else None
+    def _report(self, doubt: str) -> None:
+        """Report what a worker has said that cannot be."""
+        text = f"the worker of partition {self.partition!r} is not believed, and replaced: {doubt}"
+        self._owner.note_failure(f"partition {self.partition!r}", LicorneError(text))
+        event = si.EventRecord(objectID=self.partition, message=text, timestampNano=self._now_ns())
+        self._owner.deliver("send_event", [event])

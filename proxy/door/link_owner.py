@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ...model.errors import ReplacedError
 from ...model.values.documents import Document
 from ..si import si_pb2 as si
 
@@ -35,6 +36,9 @@ class LinkOwner(Protocol):
 
     def deliver(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
         """Queue a callback; wait while too many wait."""
+
+    def give_up(self, partition: str, error: ReplacedError) -> None:
+        """End all links of the RM: another door, or another program, has registered it at a worker."""
 
     def note_failure(self, what: str, error: BaseException) -> None:
         """Report what could not be done."""

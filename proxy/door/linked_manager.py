@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from ...model.configuration.reader import DEFAULT_CONFIGURATION
+from ...model.errors import ReplacedError
 from ...model.values.documents import Document
 from ...model.values.manager_state import ManagerEvent
 from ..client.callbacks import CallbackQueue
@@ -41,6 +42,7 @@ class LinkedManager:
         threads: Knows which threads are inside a callback.
         failures: Gets what callbacks raise.
         use: What its partitions have used.
+        on_replaced: Called once, with the partition and the error, when it has registered elsewhere.
         now_ns: Returns the time, nanoseconds since 1970.
     """
 
@@ -53,6 +55,7 @@ class LinkedManager:
         threads: CallbackThreads,
         failures: CallbackFailures,
         use: DoorUse,
+        on_replaced: Callable[[LinkedManager, str, ReplacedError], object],
         now_ns: Callable[[], int],
     ) -> None:
         self.rm_id: Final = request.rmID
@@ -61,11 +64,13 @@ class LinkedManager:
         self._threads = threads
         self._failures = failures
         self._use = use
+        self._on_replaced = on_replaced
+        self._is_given_up = False
         self._request = si.RegisterResourceManagerRequest()
         self._request.CopyFrom(request)
         self._request.config = request.config or DEFAULT_CONFIGURATION  # A worker may have another one.
         self._lock = threading.Lock()
-        """Guards the request."""
+        """Guards the request, and whether it is given up."""
         self.life = ManagerLife(self.rm_id, now_ns)
         self.life.advance(ManagerEvent.REGISTER)
         self.links: Mapping[str, PartitionLink] = {}
@@ -108,11 +113,22 @@ class LinkedManager:
         self._callbacks.put(lambda: self._call_back(name, argument), may_wait=lambda: True)
 
     def _call_back(self, name: str, argument: Message | Sequence[si.EventRecord]) -> None:
+        self.call(getattr(self.callback, name), argument)
+
+    def call(self, method: Callable[[Any], object], argument: object) -> None:
+        """Call a method of its callback; what that raises is reported."""
         try:
             with self._threads.callback(self.rm_id):
-                getattr(self.callback, name)(argument)
+                method(argument)
         except BaseException as error:  # noqa: BLE001 - it is reported, and the next one is made
-            self.note_failure(name, error)
+            self.note_failure(getattr(method, "__name__", "callback"), error)
+
+    def give_up(self, partition: str, error: ReplacedError) -> None:
+        """End all its links, since it has registered elsewhere; the first worker that says so counts."""
+        with self._lock:
+            is_first, self._is_given_up = not self._is_given_up, True
+        if is_first:
+            self._on_replaced(self, partition, error)
 
     def note_failure(self, what: str, error: BaseException) -> None:
         """Report what could not be done."""

@@ -17,7 +17,7 @@ class LinkState(Enum):
     """A worker gets what the partition holds; nothing is placed meanwhile."""
     RUNNING = "Running"
     CLOSED = "Closed"
-    """The resource manager has registered again, or has stopped."""
+    """The resource manager has registered again, here or elsewhere, or has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

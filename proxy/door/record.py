@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from ...model.applications.state import ApplicationEvent, ApplicationState
 from ...model.requests.nodes import update_refusal
@@ -23,8 +23,11 @@ from ..client.recovery_progress import RecoveryRejection
 from ..si import si_pb2 as si
 from ..si.older_answers import Generation
 from ..si.reading import RequestReader
-from .allocation_record import AllocationRecord
+from ..si.sizes import message_batches
+from .allocation_record import BATCH_MAX, AllocationRecord
 from .creations import Creations
+from .recent_names import RecentNames
+from .sending import LinkRequest
 
 __all__ = ["PartitionRecord", "PartsToRecover"]
 
@@ -92,6 +95,8 @@ class PartitionRecord:
         self._states: dict[str, _KnownState] = {}
         self._allocations = AllocationRecord(full_partition_name(partition, rm_id), self._nodes.is_known)
         self._partition = partition
+        self._gone = RecentNames()
+        """Applications that are gone, and what was sent without being recorded, each with its kind."""
 
     def has_application(self, application_id: str) -> bool:
         """Return whether there is an application of that id."""
@@ -159,6 +164,7 @@ class PartitionRecord:
         for removal in request.remove:
             name = removal.applicationID
             self._applications.end(name)
+            self._gone.add(("application", name))
             self._states.pop(name, None)
             self._allocations.end_application(name)
 
@@ -171,6 +177,71 @@ class PartitionRecord:
         return self._allocations.note(request, session)
 
     # -------------------------------------------------------------------------------------- answers
+
+    def expect_rejections(self, request: LinkRequest) -> None:
+        """Note that a request is sent that is not recorded: what it names is going to be rejected."""
+        match request:
+            case si.NodeRequest():
+                for node in request.nodes:
+                    self._gone.add(("node", node.nodeID))
+            case si.ApplicationRequest():
+                for new in request.new:
+                    self._gone.add(("application", new.applicationID))
+            case si.AllocationRequest():
+                self._allocations.expect_rejections(request)
+            case _:
+                pass
+
+    def doubt(self, name: str, said: Any) -> str:
+        """Return what of a callback cannot be, after all that a worker was sent; empty if there is nothing.
+
+        Ask before it is taken: a worker that says such a thing is not the one that the record is of.
+        """
+        match name:
+            case "update_allocation":
+                return self._allocations.doubt(said)
+            case "update_node":
+                rejected = [each.nodeID for each in said.rejected if not self._was("node", each.nodeID)]
+                node = self._nodes.not_due([each.nodeID for each in said.accepted], rejected)
+                return "" if node is None else f"it answered for node {node!r:.100}, which was not sent"
+            case "update_application":
+                return self._doubt_applications(said)
+            case "update_container_scheduling_state":
+                if self._allocations.may_have(said.applicationID, said.allocationKey):
+                    return ""
+                return f"it gave a hint about {said.allocationKey!r:.100}, which was never asked"
+            case _:
+                return ""
+
+    def _doubt_applications(self, response: si.ApplicationResponse) -> str:
+        names = [each.applicationID for each in response.rejected]
+        rejected = [name for name in names if not self._was("application", name)]
+        name = self._applications.not_due([each.applicationID for each in response.accepted], rejected)
+        if name is not None:
+            return f"it answered for application {name!r:.100}, which was not sent"
+        for each in response.updated:
+            name = each.applicationID
+            is_known = name in self._states or self._applications.is_known(name) or name in names
+            if not is_known and not self._was("application", name):
+                return f"it named a state of application {name!r:.100}, which was never sent"
+        return ""
+
+    def _was(self, kind: str, name: str) -> bool:
+        """Return whether something was sent lately that is not there any more, or that is rejected."""
+        return self._gone.may_have((kind, name))
+
+    def take(self, name: str, said: Any, session: int) -> Any:
+        """Note what a worker says by a callback; return what the RM hears of it, `None` for nothing."""
+        match name:
+            case "update_allocation":
+                heard: Any = self.take_allocations(said, session)
+            case "update_application":
+                heard = self.take_applications(said)
+            case "update_node":
+                heard = self.take_nodes(said)
+            case _:
+                return said
+        return heard if heard.ListFields() else None
 
     def take_nodes(self, response: si.NodeResponse) -> si.NodeResponse:
         """Note what a worker says about nodes; return what the RM is to hear of it."""
@@ -193,6 +264,7 @@ class PartitionRecord:
         rest.accepted.extend(each for each in response.accepted if self._accept(each.applicationID))
         for rejected in response.rejected:
             self._applications.reject(rejected.applicationID)
+            self._gone.add(("application", rejected.applicationID))
             self._forget_state(rejected.applicationID)
         rest.updated.extend(each for each in response.updated if self._enter(each))
         kept = len(rest.accepted) + len(rest.updated)
@@ -221,6 +293,7 @@ class PartitionRecord:
             return not known.repeats
         if state in _OVER:
             self._applications.forget(name)
+            self._gone.add(("application", name))
             self._forget_state(name)
             return True
         if known.repeats and state in _WAY.get(known.state, ()):
@@ -255,6 +328,7 @@ class PartitionRecord:
         Args:
             now_ns: The time, for what the RM hears; nanoseconds since 1970.
         """
+        self._gone.clear()
         nodes = self._nodes.begin_recovery()
         failed = [name for name, known in self._states.items() if self._has_failed(name, known)]
         for name in failed:
@@ -265,21 +339,26 @@ class PartitionRecord:
         for known in self._states.values():
             known.repeats = bool(known.state)
         late: list[_Request] = []
-        if nodes.late:
-            late.append(si.NodeRequest(rmID=self._rm_id, nodes=[*map(si.NodeInfo.FromString, nodes.late)]))
-        if applications.late:
-            new = [*map(si.AddApplicationRequest.FromString, applications.late)]
-            late.append(si.ApplicationRequest(rmID=self._rm_id, new=new))
+        late_nodes = [*map(si.NodeInfo.FromString, nodes.late)]
+        late += [
+            si.NodeRequest(rmID=self._rm_id, nodes=batch) for batch in message_batches(late_nodes, BATCH_MAX)
+        ]
+        late_applications = [*map(si.AddApplicationRequest.FromString, applications.late)]
+        late += [
+            si.ApplicationRequest(rmID=self._rm_id, new=batch)
+            for batch in message_batches(late_applications, BATCH_MAX)
+        ]
         for request in (*held.late, *self._nudges()):
             request.rmID = self._rm_id
             late.append(request)
+        accepted_nodes = [si.AcceptedNode(nodeID=name) for name in nodes.accepted]
+        accepted = [si.AcceptedApplication(applicationID=name) for name in applications.accepted]
+        updated = [_failed(name, now_ns) for name in failed]
         heard: tuple[_Response, ...] = (
-            si.NodeResponse(accepted=[si.AcceptedNode(nodeID=name) for name in nodes.accepted]),
-            si.ApplicationResponse(
-                accepted=[si.AcceptedApplication(applicationID=name) for name in applications.accepted]
-            ),
-            si.AllocationResponse(released=held.released),
-            si.ApplicationResponse(updated=[_failed(name, now_ns) for name in failed]),
+            *(si.NodeResponse(accepted=batch) for batch in message_batches(accepted_nodes, BATCH_MAX)),
+            *(si.ApplicationResponse(accepted=batch) for batch in message_batches(accepted, BATCH_MAX)),
+            *(si.AllocationResponse(released=batch) for batch in message_batches(held.released, BATCH_MAX)),
+            *(si.ApplicationResponse(updated=batch) for batch in message_batches(updated, BATCH_MAX)),
         )
         return PartsToRecover(
             nodes=tuple(map(si.NodeInfo.FromString, nodes.entries)),
@@ -287,12 +366,12 @@ class PartitionRecord:
             allocations=held.allocations,
             asks=held.asks,
             late=tuple(late),
-            heard=tuple(response for response in heard if response.ListFields()),
+            heard=heard,
         )
 
     def end_recovery(
         self, rejections: Iterable[RecoveryRejection], left_out: Iterable[str]
-    ) -> tuple[si.AllocationResponse, si.NodeRequest]:
+    ) -> tuple[list[si.AllocationResponse], list[si.NodeRequest]]:
         """Take over what the new worker could not have; call it when all answers of the recovery are taken.
 
         The configuration may have changed so that an application is rejected, and what runs of it as well.
@@ -305,15 +384,22 @@ class PartitionRecord:
             What the RM is to hear, and what is to be sent so that these nodes become schedulable; either may
             be empty.
         """
-        request = si.NodeRequest(rmID=self._rm_id)
+        nodes: list[si.NodeInfo] = []
         for name in left_out:
             entry = self._nodes.there.get(name)
             if entry is not None:
                 node = si.NodeInfo.FromString(entry)
                 if node.action == si.NodeInfo.CREATE:
                     action = si.NodeInfo.DRAIN_TO_SCHEDULABLE
-                    request.nodes.add(nodeID=name, action=action, attributes=node.attributes)
-        return self._allocations.leave_out(rejections), request
+                    nodes.append(si.NodeInfo(nodeID=name, action=action, attributes=node.attributes))
+        rejected = self._allocations.leave_out(rejections)
+        return (
+            [
+                si.AllocationResponse(rejectedAllocations=batch)
+                for batch in message_batches(rejected, BATCH_MAX)
+            ],
+            [si.NodeRequest(rmID=self._rm_id, nodes=batch) for batch in message_batches(nodes, BATCH_MAX)],
+        )
 
     def _has_failed(self, name: str, known: _KnownState) -> bool:
         """Return whether an application was Failing, and nothing is left that would end before it fails."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ...model.configuration.reader import DEFAULT_CONFIGURATION, load
 from ...model.configuration.words import did_you_mean
@@ -11,17 +11,25 @@ from ...model.errors import LicorneError, RequestError
 from ...model.values.messages import full_partition_name, short_partition_name
 from ..si import constants
 from ..si import si_pb2 as si
+from ..si.sizes import BATCH_BYTES_MAX, MESSAGE_BYTES_MAX, SiRequest, entry_beyond
 
 __all__ = [
+    "ENTRY_BYTES_MAX",
     "allocations_by_partition",
     "applications_by_partition",
+    "check_size",
     "nodes_by_partition",
     "partition_names",
     "short_name",
 ]
 
 _Entry = TypeVar("_Entry")
-_OLDER = "the door does not speak the older generation of si.v1: {} is of that one"
+ENTRY_BYTES_MAX: Final = BATCH_BYTES_MAX
+"""How many bytes a node, an application, an ask or an allocation has at most. Later changes of its size are
+added in its record: three times as much still fits in a message."""
+_REQUEST_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64
+"""How many bytes a request for a partition has at most: a session adds some to it."""
+_OLDER: Final = "the door does not speak the older generation of si.v1: {} is of that one"
 
 
 def short_name(name: str, rm_id: str) -> str:
@@ -97,6 +105,24 @@ def _split(
             name = names[written] = short_name(written, rm_id)
         found.setdefault(name, []).append(entry)
     return found
+
+
+def check_size(request: SiRequest) -> None:
+    """Refuse what no worker would take now or in a recovery, before it is noted.
+
+    Raises:
+        RequestError: It is too large; the text names what.
+    """
+    size_bytes = request.ByteSize()
+    if size_bytes <= ENTRY_BYTES_MAX:
+        return
+    beyond = entry_beyond(request, ENTRY_BYTES_MAX)
+    if beyond is not None:
+        text = f"{beyond}, more than the {ENTRY_BYTES_MAX:,} that the door recovers"
+        raise RequestError(f"{type(request).__name__} is refused: {text}")
+    if size_bytes > _REQUEST_BYTES_MAX:
+        text = f"it has {size_bytes:,} bytes, and a worker takes {_REQUEST_BYTES_MAX:,} at once"
+        raise RequestError(f"{type(request).__name__} is refused: {text}")
 
 
 def partition_names(configuration: str, what: str, wanted: Collection[str] | None) -> list[str]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ...model.values.documents import Document
 from ..client.errors import ConnectionLostError, NotSentError
 from ..client.remote_scheduler import RemoteScheduler
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
+from .workers import LaunchedWorker
 
-__all__ = ["CALLBACKS", "LinkRequest", "PatientWorker", "send_at_once"]
+__all__ = [
+    "CALLBACKS",
+    "LinkRequest",
+    "PatientWorker",
+    "WorkerSession",
+    "halt_at",
+    "is_refusal",
+    "send_at_once",
+]
 
 LinkRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest | v1.Reconsideration"
 """What a link sends."""
@@ -24,6 +36,15 @@ CALLBACKS: Final = {
 """The callback of each answer."""
 _ROOM_SECONDS: Final = 0.01
 """How long a worker that does not read is left alone before a request is sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSession:
+    """One session with a worker; those of a link are numbered from 1."""
+
+    number: int
+    worker: LaunchedWorker
+    scheduler: RemoteScheduler
 
 
 @final
@@ -112,3 +133,17 @@ def send_at_once(scheduler: RemoteScheduler, request: LinkRequest) -> None:
             scheduler.update_node(request)
         case _:
             scheduler.request_reconsideration(request)
+
+
+def halt_at(scheduler: RemoteScheduler, rm_id: str, halt: tuple[str, str] | None) -> None:
+    """Pause or stop a resource manager at a worker; one that is lost is halted when it is replaced."""
+    if halt is not None:
+        change, reason = halt
+        method = scheduler.pause_manager if change == "pause" else scheduler.stop_manager
+        with suppress(LicorneError):
+            method(rm_id, reason)
+
+
+def is_refusal(loss: RequestError | None) -> bool:
+    """Return whether the worker itself has ended a session, and said why: it runs, and answers."""
+    return isinstance(loss, ReplacedError) or (isinstance(loss, ConnectionLostError) and loss.by_server)

@@ -18,6 +18,10 @@ Hear: TypeAlias = "Callable[[str, Message | Sequence[si.EventRecord]], None]"
 """Takes what a worker says: the name of the callback, and its argument."""
 
 
+def _nothing(_: str) -> None:
+    """Do nothing."""
+
+
 class SessionCallback(Watcher):
     """The callback for one session with a worker; questions of the worker go to the RM itself.
 
@@ -29,6 +33,7 @@ class SessionCallback(Watcher):
     def __init__(self, callback: ResourceManagerCallback, hear: Hear) -> None:
         super().__init__(callback, lambda _: None, lambda response: response, lambda response: response)
         self._hear = hear
+        self.replaced = _nothing  # The link learns it from the end of the session.
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Take placements, releases and rejections."""

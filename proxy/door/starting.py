@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..scheduler.answering.asking import UnavailableError
 from .link import PartitionLink
 from .workers import LaunchError, WorkerTable
@@ -29,6 +29,7 @@ def wait_until_started(links: Iterable[PartitionLink], what: str, seconds: float
     Raises:
         RequestError: One can have none.
         UnavailableError: One has none in time, or its link was closed.
+        ReplacedError: A newer door has registered the resource manager at one.
     """
     deadline = time.monotonic() + seconds
     for link in links:
@@ -37,7 +38,8 @@ def wait_until_started(links: Iterable[PartitionLink], what: str, seconds: float
         except TimeoutError as error:
             raise _no_worker(what, link.partition, seconds, link.place.reason) from error
         except LicorneError as error:
-            kind = UnavailableError if isinstance(error, UnavailableError) else RequestError
+            kinds = (UnavailableError, ReplacedError)
+            kind = next((each for each in kinds if isinstance(error, each)), RequestError)
             raise kind(f"{what} failed: partition {link.partition!r}: {error}") from error
 
 

@@ -8,7 +8,7 @@ from ... import __version__
 from ..client.errors import ConnectionLostError
 from .workers import LaunchedWorker, LaunchError
 
-__all__ = ["check_version", "unusable_worker"]
+__all__ = ["check_build", "unusable_worker"]
 
 _PLAIN: Final = (
     ("Failed parsing HTTP/2", "a server answers there that is no `licorne serve`, such as one for HTTP/1.1"),
@@ -47,16 +47,23 @@ def unusable_worker(
     return ConnectionLostError(f"{_named(worker)} cannot be used: {meaning}", is_passing=error.is_passing)
 
 
-def check_version(worker: LaunchedWorker, version: str) -> None:
-    """Refuse a worker of another version of Licorne: it may decide otherwise than those beside it.
+def check_build(worker: LaunchedWorker, version: str, build: str, own: str) -> None:
+    """Refuse a worker of another build of Licorne: it may decide otherwise than those beside it.
 
     Args:
         worker: The worker.
         version: What it says in its answer to `hello`; empty for one that is too old to say it.
+        build: The hash of its sources; empty for one that does not say it: then its version counts.
+        own: That of this door.
 
     Raises:
-        LaunchError: It is not the version of this door.
+        LaunchError: It is not the version or the build of this door.
     """
+    if version == __version__ and build and own and build != own:
+        raise LaunchError(
+            f"{_named(worker)} cannot be used: it is build {build} of Licorne {version}, and this door is "
+            f"build {own}"
+        )
     if version != __version__:
         its = f"Licorne {version}" if version else "an older Licorne"
         raise LaunchError(f"{_named(worker)} cannot be used: it is {its}, and this door is {__version__}")

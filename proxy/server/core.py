@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import si_pb2 as si
+from ..si.build_hash import build_hash
 from .access import AccessRules, Peer
 from .buffers import call_soon
 from .calls import Calls
@@ -66,6 +67,7 @@ class ServerCore:
         rest_address: str = "",
     ) -> None:
         self.rest_address = rest_address
+        self.build: Final = build_hash()
         self.loop = asyncio.get_running_loop()
         self.scheduler = scheduler
         self._access = access

@@ -12,6 +12,8 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
 import grpc
@@ -19,6 +21,7 @@ import grpc
 from ...actors.services.log import Log
 from ...actors.services.rm_link import BACKLOG_MAX
 from ...model.errors import LicorneError
+from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManager
 from .buffers import call_soon
@@ -56,6 +59,12 @@ class RemoteManager(ResourceManager, ABC):
         self.uses_file = uses_file
         self.connected_by = ""
         """How it is connected, in words."""
+        self.speaks_for: object = None
+        """The session that it belongs to: one that registers again there has not been replaced."""
+        self.door = v1.DoorStart()
+        """The door that it comes from; its epoch is 0 if it comes from none."""
+        self.on_replaced: Callable[[str], object] = lambda _: None
+        """Called when the scheduler has given it up, since another one has taken its place."""
         self.lost: str | None = None
         """Why its connection is lost; set once, on the event loop."""
         self._handed_bytes = 0
@@ -64,6 +73,10 @@ class RemoteManager(ResourceManager, ABC):
         self.turn: Final = threading.RLock()
         """Held while a request of it is carried out, and while it registers again: a request of the old
         connection never reaches the new one."""
+
+    def replaced(self, reason: str) -> None:
+        """Take note that another callback has registered the RM, here or at the worker of a door."""
+        self.on_replaced(reason)
 
     @abstractmethod
     def send(self, callback: str, message: Message) -> None:
@@ -153,6 +166,8 @@ class RemoteManagers:
         self._table: dict[str, RemoteManager] = {}
         self._timers: dict[str, TimerHandle] = {}
         """When RMs that are paused are stopped, and stopped ones forgotten; belongs to the event loop."""
+        self._doors: dict[str, v1.DoorStart] = {}
+        """The door that has registered an RM last, also while it is not connected."""
         self._closed = False
         self._log = Log(part="core.rmproxy")
 
@@ -169,7 +184,8 @@ class RemoteManagers:
 
         Raises:
             RequestError: The registration is refused; an earlier one stays as it was.
-            StatusError: There are too many RMs (RESOURCE_EXHAUSTED).
+            StatusError: There are too many RMs (RESOURCE_EXHAUSTED), or a newer door has registered the RM
+                (ABORTED).
         """
         if not request.config and manager.uses_file:
             completed = si.RegisterResourceManagerRequest()
@@ -179,9 +195,13 @@ class RemoteManagers:
         with self._registering[hash(manager.rm_id) % _REGISTERING]:
             before = self._table.get(manager.rm_id)
             self._check_count(manager.rm_id)
+            self._check_door(manager)
+            manager.on_replaced = partial(self._give_up, manager)
             with _standing_aside(before):
                 self._scheduler.register_resource_manager(request, manager, partitions=partitions or None)
                 self._table[manager.rm_id] = manager
+                if manager.door.epoch:
+                    self._doors[manager.rm_id] = manager.door
         call_soon(self._loop, self._entered, manager, before)
 
     def _check_count(self, rm_id: str) -> None:
@@ -195,11 +215,29 @@ class RemoteManagers:
             text = f"RM {rm_id!r} is one too many: {MANAGERS_MAX} have registered"
             raise StatusError(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
+    def _check_door(self, manager: RemoteManager) -> None:
+        """Refuse a door that is older than the one that has registered the RM last.
+
+        Raises:
+            StatusError: It is (ABORTED).
+        """
+        last, door = self._doors.get(manager.rm_id), manager.door
+        if last is not None and door.epoch and (last.epoch, last.name) > (door.epoch, door.name):
+            text = (
+                f"RM {manager.rm_id!r} belongs to a newer door, {_door_in_words(last)}; this one is "
+                f"{_door_in_words(door)}: end the one that is not to be, and start the other one again"
+            )
+            raise StatusError(grpc.StatusCode.ABORTED, text)
+
+    def _give_up(self, manager: RemoteManager, reason: str) -> None:
+        """End an RM that the scheduler has given up, unless it has registered again; on any thread."""
+        self._run(lambda: self._leave(manager, reason, StatusError(grpc.StatusCode.ABORTED, reason)))
+
     def _entered(self, manager: RemoteManager, before: RemoteManager | None) -> None:
         """Count the time of a new connection, which may be lost already, and end the one before."""
         self._cancel_timer(manager.rm_id)
         if before is not None:
-            before.end(_replaced(manager.rm_id))
+            before.end(_replaced(manager))
         if manager.lost is not None:
             self._pause(manager, manager.lost)
 
@@ -227,8 +265,9 @@ class RemoteManagers:
         Raises:
             StatusError: The RM has registered again (ABORTED), or has to (FAILED_PRECONDITION).
         """
-        if self.current(manager.rm_id) is not manager:
-            raise _replaced(manager.rm_id)
+        current = self.current(manager.rm_id)
+        if current is not manager:
+            raise _replaced(current)
 
     def all(self) -> list[RemoteManager]:
         """Return those that are registered, connected or not."""
@@ -268,16 +307,19 @@ class RemoteManagers:
 
     def _forget(self, rm_id: str) -> None:
         self._timers.pop(rm_id, None)
+        self._doors.pop(rm_id, None)
         self._run(lambda: self._scheduler.forget_manager(rm_id))
 
-    def _leave(self, manager: RemoteManager, reason: str) -> None:
-        """Stop an RM and forget it, unless it has registered again."""
+    def _leave(self, manager: RemoteManager, reason: str, status: StatusError | None = None) -> None:
+        """Stop an RM and forget it, unless it has registered again; end its streams if a status is given."""
         with self._registering[hash(manager.rm_id) % _REGISTERING]:
             if self._table.get(manager.rm_id) is manager:
                 with _standing_aside(manager):
                     self._scheduler.stop_manager(manager.rm_id, reason, callback=manager)
                     del self._table[manager.rm_id]
                 call_soon(self._loop, self._forget_later, manager.rm_id)
+                if status is not None:
+                    call_soon(self._loop, manager.end, status)
 
     def _cancel_timer(self, rm_id: str) -> None:
         timer = self._timers.pop(rm_id, None)
@@ -306,8 +348,14 @@ class RemoteManagers:
             manager.drop()
 
 
-def _replaced(rm_id: str) -> StatusError:
-    text = f"RM {rm_id!r} has registered again, from another connection"
+def _door_in_words(door: v1.DoorStart) -> str:
+    started = datetime.fromtimestamp(door.epoch / 1e9, UTC).isoformat(timespec="milliseconds")
+    return f"{door.name}, started at {started}"
+
+
+def _replaced(by: RemoteManager) -> StatusError:
+    how = f"{by.connected_by} (a door: {_door_in_words(by.door)})" if by.door.epoch else by.connected_by
+    text = f"RM {by.rm_id!r} has registered again, from another connection: {how}"
     return StatusError(grpc.StatusCode.ABORTED, text)
 
 

@@ -17,6 +17,7 @@ from ...model.errors import LicorneError
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.keepalive import keepalive_options
+from ..si.sizes import MESSAGE_BYTES_MAX
 from .access import AccessRules
 from .addresses import Address
 from .buffers import call_soon
@@ -28,10 +29,8 @@ from .sessions import Sessions
 from .si_streams import SERVICE as SI_SERVICE
 from .si_streams import SiStreams
 
-__all__ = ["MESSAGE_BYTES_MAX", "Server", "ServerSettings"]
+__all__ = ["Server", "ServerSettings"]
 
-MESSAGE_BYTES_MAX: Final = 16 << 20
-"""The largest message that is taken; a larger one ends its stream with RESOURCE_EXHAUSTED."""
 _STREAMS_MAX: Final = 4_000
 """How many calls are under way at once; further ones are refused with RESOURCE_EXHAUSTED."""
 _DELIVERY_SECONDS: Final = 3.0

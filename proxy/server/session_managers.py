@@ -51,6 +51,7 @@ class SessionManager(RemoteManager):
     ) -> None:
         super().__init__(rm_id, extra, uses_file=uses_file)
         self._session = session
+        self.speaks_for = session
 
     def send(self, callback: str, message: Message) -> None:
         """Send a callback's message; wait while too many are waiting to be sent."""

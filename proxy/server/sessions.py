@@ -64,6 +64,8 @@ class _Session:
             lambda rm_id, name, message: self.outgoing.try_put(Callback(rm_id, name, message, 0)),
             lambda error: self.end(StatusError(*status_of(error))),
         )
+        self._door = v1.DoorStart()
+        """The door that is the client, if it is one."""
         self._from = ""
         """The address of the client."""
         self._callbacks = 0
@@ -89,9 +91,15 @@ class _Session:
             text = f"the first message is hello, not {hello.WhichOneof('body') or 'an empty one'}"
             raise StatusError(grpc.StatusCode.FAILED_PRECONDITION, text)
         stepped = self._core.scheduler.stepped
+        self._door = hello.hello.door
         if hello.hello.companion_of:
             self._accompany(hello.hello)
-        said = v1.Answer(stepped=stepped, version=__version__, rest_address=self._core.rest_address)
+        said = v1.Answer(
+            stepped=stepped,
+            version=__version__,
+            rest_address=self._core.rest_address,
+            build=self._core.build,
+        )
         self.answer(hello.call, said)
         reading = asyncio.create_task(self._read(context))
         reason = "its connection was lost"
@@ -170,6 +178,9 @@ class _Session:
         """Forget an RM that is connected elsewhere now; a session without RMs ends."""
         if self._managers.get(manager.rm_id) is manager:
             del self._managers[manager.rm_id]
+            if status.code is grpc.StatusCode.ABORTED:
+                said = v1.Replaced(reason=str(status))
+                self.outgoing.put_nowait(v1.SchedulerMessage(rm_id=manager.rm_id, replaced=said))
         if not self._managers:
             self.end(status)
 
@@ -275,7 +286,8 @@ class _Session:
             return
         kind = v1.Refusal.OTHER
         if isinstance(error, RequestError | StatusError):
-            kind = v1.Refusal.REQUEST
+            is_replaced = status_of(error)[0] is grpc.StatusCode.ABORTED
+            kind = v1.Refusal.REPLACED if is_replaced else v1.Refusal.REQUEST
         elif isinstance(error, AssertionError):
             kind = v1.Refusal.INVARIANT
         text = str(error) if isinstance(error, LicorneError | AssertionError) else status_of(error)[1]
@@ -388,6 +400,7 @@ class _Session:
             kind = SteppedManager if self._core.scheduler.stepped else DeferringManager
         manager = kind(self, request.rmID, dict(request.extraConfig), uses_file=not request.config)
         manager.connected_by = f"licorne.v1 from {self._from}"
+        manager.door = self._door
         if registration.state_dump:
             ask = refuse_state_dump if self._core.scheduler.stepped else ask_state_dump
             manager.get_state_dump = partial(ask, self, request.rmID)

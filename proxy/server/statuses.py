@@ -7,7 +7,7 @@ from typing import Final
 import grpc
 
 from ...actors.runtime.errors import ActorEndedError
-from ...model.errors import LicorneError, RequestError
+from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..scheduler.answering.asking import UnavailableError
 
 __all__ = ["NotRegisteredError", "StatusError", "status_of"]
@@ -37,6 +37,8 @@ def status_of(error: BaseException) -> tuple[grpc.StatusCode, str]:
         code = error.code
     elif isinstance(error, UnavailableError | ActorEndedError):
         code = grpc.StatusCode.UNAVAILABLE
+    elif isinstance(error, ReplacedError):
+        code = grpc.StatusCode.ABORTED
     elif isinstance(error, RequestError):
         code = grpc.StatusCode.INVALID_ARGUMENT
     else:

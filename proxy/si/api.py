@@ -15,6 +15,7 @@ from . import si_pb2 as si
 __all__ = [
     "Connected",
     "DeferredPredicates",
+    "HearsReplaced",
     "ResourceManager",
     "ResourceManagerCallback",
     "SchedulerAPI",
@@ -134,6 +135,18 @@ class Connected(Protocol):
 
     connected_by: str
     """How it is connected, in words."""
+
+
+@runtime_checkable
+class HearsReplaced(Protocol):
+    """An optional interface of a resource manager besides its callback: another one may take its place."""
+
+    def replaced(self, reason: str) -> None:
+        """Take note that another callback, or connection, has registered the resource manager.
+
+        It is the last call. The end of what was known is not told: that runs on for the other one.
+        """
+        ...
 
 
 @runtime_checkable

@@ -1,12 +1,13 @@
-"""The methods that a callback must have before a resource manager may register with it."""
+"""Callbacks: the methods that one must have, and what one hears that is replaced by another."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from ...model.errors import RequestError
 
-__all__ = ["check_callback"]
+__all__ = ["check_callback", "replaced_hook"]
 
 _REQUIRED: Final = (
     *("update_allocation", "update_application", "update_node", "update_container_scheduling_state"),
@@ -35,6 +36,25 @@ def check_callback(callback: object) -> None:
             f"the callback {callback!r:.200} of a resource manager has no method {', '.join(missing)}: "
             "extend licorne.ResourceManager"
         )
+
+
+def replaced_hook(before: object, now: object = None) -> Callable[[str], object] | None:
+    """Return the method `replaced` of a callback that another one has replaced, `None` if it has none.
+
+    One that is replaced by itself, or by another one of the same speaker (its attribute `speaks_for`), has
+    none: it has registered again by itself, and hears the end of what it had.
+    """
+    if _speaker(before) is _speaker(now):
+        return None
+    found: Callable[[str], object] | None = getattr(before, "replaced", None)
+    return found
+
+
+def _speaker(callback: object) -> object:
+    """Return for whom a callback speaks in the end: itself, unless it says otherwise."""
+    while (behind := getattr(callback, "speaks_for", None)) is not None:
+        callback = behind
+    return callback
 
 
 def _has(callback: object, name: str) -> bool:

@@ -57,14 +57,24 @@ class ManagerMessage(_message.Message):
     def __init__(self, call: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping[str, object]]] = ..., register: _Optional[_Union[Registration, _Mapping[str, object]]] = ..., update_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeRequest, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationRequest, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationRequest, _Mapping[str, object]]] = ..., question: _Optional[_Union[Question, _Mapping[str, object]]] = ..., step: _Optional[_Union[Step, _Mapping[str, object]]] = ..., predicate_answers: _Optional[_Union[PredicateAnswers, _Mapping[str, object]]] = ..., preemption_answers: _Optional[_Union[PreemptionAnswers, _Mapping[str, object]]] = ..., returned: _Optional[_Union[Returned, _Mapping[str, object]]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpAnswer, _Mapping[str, object]]] = ..., forget: _Optional[_Union[Forget, _Mapping[str, object]]] = ..., pause: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., stop: _Optional[_Union[Halt, _Mapping[str, object]]] = ..., reconsider: _Optional[_Union[Reconsideration, _Mapping[str, object]]] = ..., prepare_configuration: _Optional[_Union[_si_pb2.UpdateConfigurationRequest, _Mapping[str, object]]] = ..., commit_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ..., abandon_configuration: _Optional[_Union[ConfigurationChange, _Mapping[str, object]]] = ..., take_kept_use: _Optional[_Union[KeptUse, _Mapping[str, object]]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("version", "companion_of", "predicates")
+    __slots__ = ("version", "companion_of", "predicates", "door")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     COMPANION_OF_FIELD_NUMBER: _ClassVar[int]
     PREDICATES_FIELD_NUMBER: _ClassVar[int]
+    DOOR_FIELD_NUMBER: _ClassVar[int]
     version: str
     companion_of: str
     predicates: bool
-    def __init__(self, version: _Optional[str] = ..., companion_of: _Optional[str] = ..., predicates: _Optional[bool] = ...) -> None: ...
+    door: DoorStart
+    def __init__(self, version: _Optional[str] = ..., companion_of: _Optional[str] = ..., predicates: _Optional[bool] = ..., door: _Optional[_Union[DoorStart, _Mapping[str, object]]] = ...) -> None: ...
+
+class DoorStart(_message.Message):
+    __slots__ = ("epoch", "name")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    name: str
+    def __init__(self, epoch: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("request", "predicates", "state_dump", "partitions")
@@ -347,7 +357,7 @@ class StateDumpAnswer(_message.Message):
     def __init__(self, batch: _Optional[int] = ..., json: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
 class SchedulerMessage(_message.Message):
-    __slots__ = ("call", "rm_id", "callback", "answer", "refusal", "update_node", "update_application", "update_allocation", "update_container_scheduling_state", "send_event", "predicates", "preemption_predicates", "state_dump")
+    __slots__ = ("call", "rm_id", "callback", "answer", "refusal", "update_node", "update_application", "update_allocation", "update_container_scheduling_state", "send_event", "predicates", "preemption_predicates", "state_dump", "replaced")
     CALL_FIELD_NUMBER: _ClassVar[int]
     RM_ID_FIELD_NUMBER: _ClassVar[int]
     CALLBACK_FIELD_NUMBER: _ClassVar[int]
@@ -361,6 +371,7 @@ class SchedulerMessage(_message.Message):
     PREDICATES_FIELD_NUMBER: _ClassVar[int]
     PREEMPTION_PREDICATES_FIELD_NUMBER: _ClassVar[int]
     STATE_DUMP_FIELD_NUMBER: _ClassVar[int]
+    REPLACED_FIELD_NUMBER: _ClassVar[int]
     call: int
     rm_id: str
     callback: int
@@ -374,23 +385,32 @@ class SchedulerMessage(_message.Message):
     predicates: PredicateQuestions
     preemption_predicates: PreemptionQuestions
     state_dump: StateDumpQuestion
-    def __init__(self, call: _Optional[int] = ..., rm_id: _Optional[str] = ..., callback: _Optional[int] = ..., answer: _Optional[_Union[Answer, _Mapping[str, object]]] = ..., refusal: _Optional[_Union[Refusal, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeResponse, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationResponse, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationResponse, _Mapping[str, object]]] = ..., update_container_scheduling_state: _Optional[_Union[_si_pb2.UpdateContainerSchedulingStateRequest, _Mapping[str, object]]] = ..., send_event: _Optional[_Union[Events, _Mapping[str, object]]] = ..., predicates: _Optional[_Union[PredicateQuestions, _Mapping[str, object]]] = ..., preemption_predicates: _Optional[_Union[PreemptionQuestions, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpQuestion, _Mapping[str, object]]] = ...) -> None: ...
+    replaced: Replaced
+    def __init__(self, call: _Optional[int] = ..., rm_id: _Optional[str] = ..., callback: _Optional[int] = ..., answer: _Optional[_Union[Answer, _Mapping[str, object]]] = ..., refusal: _Optional[_Union[Refusal, _Mapping[str, object]]] = ..., update_node: _Optional[_Union[_si_pb2.NodeResponse, _Mapping[str, object]]] = ..., update_application: _Optional[_Union[_si_pb2.ApplicationResponse, _Mapping[str, object]]] = ..., update_allocation: _Optional[_Union[_si_pb2.AllocationResponse, _Mapping[str, object]]] = ..., update_container_scheduling_state: _Optional[_Union[_si_pb2.UpdateContainerSchedulingStateRequest, _Mapping[str, object]]] = ..., send_event: _Optional[_Union[Events, _Mapping[str, object]]] = ..., predicates: _Optional[_Union[PredicateQuestions, _Mapping[str, object]]] = ..., preemption_predicates: _Optional[_Union[PreemptionQuestions, _Mapping[str, object]]] = ..., state_dump: _Optional[_Union[StateDumpQuestion, _Mapping[str, object]]] = ..., replaced: _Optional[_Union[Replaced, _Mapping[str, object]]] = ...) -> None: ...
+
+class Replaced(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class Answer(_message.Message):
-    __slots__ = ("number", "json", "stepped", "changed", "version", "rest_address")
+    __slots__ = ("number", "json", "stepped", "changed", "version", "rest_address", "build")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     JSON_FIELD_NUMBER: _ClassVar[int]
     STEPPED_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     REST_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    BUILD_FIELD_NUMBER: _ClassVar[int]
     number: int
     json: str
     stepped: bool
     changed: bool
     version: str
     rest_address: str
-    def __init__(self, number: _Optional[int] = ..., json: _Optional[str] = ..., stepped: _Optional[bool] = ..., changed: _Optional[bool] = ..., version: _Optional[str] = ..., rest_address: _Optional[str] = ...) -> None: ...
+    build: str
+    def __init__(self, number: _Optional[int] = ..., json: _Optional[str] = ..., stepped: _Optional[bool] = ..., changed: _Optional[bool] = ..., version: _Optional[str] = ..., rest_address: _Optional[str] = ..., build: _Optional[str] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("kind", "text")
@@ -399,9 +419,11 @@ class Refusal(_message.Message):
         REQUEST: _ClassVar[Refusal.Kind]
         INVARIANT: _ClassVar[Refusal.Kind]
         OTHER: _ClassVar[Refusal.Kind]
+        REPLACED: _ClassVar[Refusal.Kind]
     REQUEST: Refusal.Kind
     INVARIANT: Refusal.Kind
     OTHER: Refusal.Kind
+    REPLACED: Refusal.Kind
     KIND_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     kind: Refusal.Kind

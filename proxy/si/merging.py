@@ -7,12 +7,14 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
-__all__ = ["MERGED_MAX", "merged", "merges_into"]
+__all__ = ["MERGED_BYTES_MAX", "MERGED_MAX", "merged", "merges_into"]
 
 T = TypeVar("T")
 
 MERGED_MAX: Final = 256
 """How many messages are merged into one at most."""
+MERGED_BYTES_MAX: Final = 1 << 20
+"""How many bytes they have together: many clients take messages of 4 MiB at most, and a server of 16 MiB."""
 
 
 def merges_into(message: Message, into: Message) -> bool:
@@ -48,16 +50,17 @@ def merged(
         alike: Returns whether two items may be one, as far as their messages may.
     """
     last: T | None = None
-    count = 0
+    count = merged_bytes = 0
     for item in items:
         if last is not None and count < MERGED_MAX and alike(last, item):
             message, into = message_of(item), message_of(last)
-            if merges_into(message, into):
+            merged_bytes = (merged_bytes or into.ByteSize()) + message.ByteSize()
+            if merged_bytes <= MERGED_BYTES_MAX and merges_into(message, into):
                 into.MergeFrom(message)
                 count += 1
                 continue
         if last is not None:
             yield last
-        last, count = item, 1
+        last, count, merged_bytes = item, 1, 0
     if last is not None:
         yield last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,8 @@ class Manager:
     """The generation of `si.v1` that it uses; set by the thread that asks, read by the one that answers."""
     observer: Observer
     counts: ManagerCounts
+    silenced: threading.Event
+    """Set when another one has taken its place: its callback hears nothing more."""
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     resolvers: Mapping[str, PartitionResolver] = field(default_factory=dict)
     build_information: Mapping[str, str] = field(default_factory=dict)
@@ -266,8 +269,11 @@ class Managers:
         life = ManagerLife(rm_id, self._clock.now_ns, before=None if before is None else before.life)
         note = partial(self._failures.note, rm_id)
         threads = self.callback_threads
+        silenced = threading.Event()
 
         def deliver(delivery: Delivery) -> None:
+            if silenced.is_set():
+                return
             announcement, older = settled(delivery, generation)
             counts.count(announcement)
             before = threads.enter_callback(rm_id)
@@ -297,13 +303,23 @@ class Managers:
             )
             return Manager(
                 *(rm_id, callback, life, link, link.announce, link.flush),
-                *(predicates, generation, self.observer, counts),
+                *(predicates, generation, self.observer, counts, silenced),
             )
         announcer = self._outbox.announcer(deliver)
         return Manager(
             *(rm_id, callback, life, None, announcer, _nothing, predicates, generation),
-            *(self.observer, counts),
+            *(self.observer, counts, silenced),
         )
+
+    def tell_replaced(self, manager: Manager, hook: Callable[[str], object], reason: str) -> None:
+        """Tell an RM that another one has taken its place; what it raises is reported."""
+        before = self.callback_threads.enter_callback(manager.rm_id)
+        try:
+            hook(reason)
+        except BaseException as error:  # noqa: BLE001 - it is reported
+            self._failures.note(manager.rm_id, "replaced", error)
+        finally:
+            self.callback_threads.leave_callback(before)
 
     def enter(self, manager: Manager) -> None:
         """Put a manager into the table, in place of the one with its id."""

@@ -28,7 +28,8 @@ from ....model.values.manager_state import ManagerEvent
 from ....model.values.messages import Registration
 from ...process_settings import collect_garbage_later
 from ...resolvers.partition_resolvers import PartitionResolver, PrefetchedSettings, ResolverMaker
-from ...si.api import ResourceManagerCallback
+from ...si.api import Connected, ResourceManagerCallback
+from ...si.callbacks import replaced_hook
 from ..prepared_configuration import commit_refused
 from .extra_configurations import ExtraConfigurations
 from .managers import Manager, Managers
@@ -108,7 +109,14 @@ class Registrations:
         except BaseException:
             self._abandon(change, joining)
             raise
+        hook = None if leaver is None else replaced_hook(leaver.callback, callback)
+        if leaver is not None and hook is not None:
+            leaver.silenced.set()
         self._attempt(partial(self._finish, change, done, leaver))
+        if leaver is not None and hook is not None:
+            how = callback.connected_by if isinstance(callback, Connected) else "another callback"
+            reason = f"RM {rm_id!r} has registered again: {how}"
+            self._attempt(partial(self._managers.tell_replaced, leaver, hook, reason))
         before = None if leaver is None else leaver.life.status
         how = "" if before is None else f" again: it was {before.state.value.lower()} before"
         self._attempt(partial(self._log.bind(rm_id=rm_id).info, "RM {!r} has registered{}", rm_id, how))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,14 +17,16 @@ import pytest
 from support.proxy.certificates import Certificates
 from support.proxy.listening import WAIT_SECONDS
 
+import licorne
 from licorne import ConnectionLostError, LicorneError, RemoteScheduler, Scheduler, __version__
 from licorne.proxy.client.connection import Transport
-from licorne.proxy.door.worker_checks import check_version, unusable_worker
+from licorne.proxy.door.worker_checks import check_build, unusable_worker
 from licorne.proxy.door.workers import LaunchedWorker
 from licorne.proxy.server.access import AccessRules, read_access_rules
 from licorne.proxy.server.running import ServerThread
 from licorne.proxy.server.server import ServerSettings
 from licorne.proxy.server.tls import server_credentials
+from licorne.proxy.si.build_hash import build_hash, hash_of_sources
 
 
 def said_of(address: str, *, root_certificates: Path | None = None, seconds: float = WAIT_SECONDS) -> str:
@@ -195,13 +198,13 @@ def test_a_certificate_that_is_not_trusted_is_said_at_once(tmp_path: Path) -> No
     assert not caught.value.is_passing
 
 
-def test_a_worker_says_its_version() -> None:
-    """That of the door is the same here."""
+def test_a_worker_says_its_version_and_its_build() -> None:
+    """Those of the door are the same here."""
     with worker() as address, RemoteScheduler(address) as client:
-        check_version(LaunchedWorker("a", address, 1), client.server_version)
-        version = client.server_version
+        version, build = client.server_version, client.server_build
+        check_build(LaunchedWorker("a", address, 1), version, build, build_hash())
 
-    assert version == __version__
+    assert (version, build) == (__version__, build_hash())
 
 
 OTHERS = {"newer": ("9.9", "Licorne 9.9"), "so old that it does not say it": ("", "an older Licorne")}
@@ -214,4 +217,35 @@ def test_a_worker_of_another_version_is_refused(case: tuple[str, str]) -> None:
     text = f"the worker of partition 'a' at h:1 cannot be used: it is {said}, and this door is {__version__}"
 
     with pytest.raises(LicorneError, match=f"^{re.escape(text)}$"):
-        check_version(LaunchedWorker("a", "h:1", 1), version)
+        check_build(LaunchedWorker("a", "h:1", 1), version, build_hash(), build_hash())
+
+
+def test_a_worker_of_another_build_is_refused_whatever_its_version_says() -> None:
+    """One that does not say its build is taken by its version."""
+    worker_at = LaunchedWorker("a", "h:1", 1)
+    text = (
+        "the worker of partition 'a' at h:1 cannot be used: it is build 0123 of Licorne "
+        f"{__version__}, and this door is build {build_hash()}"
+    )
+
+    with pytest.raises(LicorneError, match=f"^{re.escape(text)}$"):
+        check_build(worker_at, __version__, "0123", build_hash())
+    check_build(worker_at, __version__, "", build_hash())
+
+
+def test_the_build_is_that_of_the_sources(tmp_path: Path) -> None:
+    """One line of a module that decides makes another build; ends of lines do not, nor other files."""
+    package = Path(licorne.__file__).parent
+    for room in ("model", "actors", "proxy/si"):
+        shutil.copytree(package / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    hashes = [hash_of_sources(tmp_path)]
+    (tmp_path / "model" / "notes.txt").write_text("nothing")
+    text = (tmp_path / "model" / "errors.py").read_bytes()
+    (tmp_path / "model" / "errors.py").write_bytes(text.replace(b"\n", b"\r\n"))
+    hashes.append(hash_of_sources(tmp_path))
+    (tmp_path / "model" / "errors.py").write_bytes(text + b"# changed\n")
+    hashes.append(hash_of_sources(tmp_path))
+
+    assert [build_hash(), build_hash()] == hashes[:2]
+    assert build_hash() != hashes[2]
+    assert "" == hash_of_sources(tmp_path / "nowhere")

@@ -10,7 +10,7 @@ from typing import Any, cast, final
 from support.proxy.listening import Listener
 from support.waiting import WAIT_SECONDS, wait_until
 
-from licorne import RemoteScheduler, ResourceManager, Scheduler
+from licorne import RemoteScheduler, ReplacedError, RequestError, ResourceManager, Scheduler
 from licorne.model.values.documents import Document
 from licorne.proxy.client.errors import ConnectionLostError, NotSentError
 from licorne.proxy.door.link import PartitionLink
@@ -33,9 +33,10 @@ class FakeSession:
         halts: what it was told: `pause` or `stop`.
         looked_at: called whenever the link asks whether it is connected.
         registering: called before it registers.
+        callback: what a test calls to have the worker say something.
     """
 
-    def __init__(self, worker: LaunchedWorker, on_lost: Callable[[ConnectionLostError], object]) -> None:
+    def __init__(self, worker: LaunchedWorker, on_lost: Callable[[RequestError], object]) -> None:
         self.worker = worker
         self.scheduler = Scheduler()
         self.speaks = threading.Event()
@@ -46,6 +47,7 @@ class FakeSession:
         self.looked_at: Callable[[], object] = lambda: None
         self.registering: Callable[[], object] = lambda: None
         self.rest_address = ""
+        self.callback: ResourceManagerCallback = ResourceManager()
         self.registrations = 0
         self._is_connected = True
         self._on_lost = on_lost
@@ -56,10 +58,10 @@ class FakeSession:
         self.looked_at()
         return self._is_connected
 
-    def lose(self) -> None:
+    def lose(self, error: RequestError | None = None) -> None:
         """Lose the connection."""
         self._is_connected = False
-        self._on_lost(ConnectionLostError("it was cut"))
+        self._on_lost(error or ConnectionLostError("it was cut"))
 
     def register_resource_manager(
         self,
@@ -72,7 +74,7 @@ class FakeSession:
         self.registering()
         self._check()
         self.registrations += 1
-        said = _HeldBack(self, callback)
+        self.callback = said = _HeldBack(self, callback)
         return self.scheduler.register_resource_manager(request, said, partitions=partitions)
 
     def update_node(self, request: si.NodeRequest) -> None:
@@ -146,6 +148,10 @@ class _HeldBack(ResourceManager):
         self._wait()
         self._callback.update_node(response)
 
+    def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
+        self._wait()
+        self._callback.update_container_scheduling_state(request)
+
 
 @final
 class LinkBench:
@@ -203,6 +209,10 @@ class LinkBench:
         """Nothing was used before."""
         return None
 
+    def give_up(self, partition: str, error: ReplacedError) -> None:
+        """Note it."""
+        self.failures.append(f"{partition} is given up: {error}")
+
     def note_failure(self, what: str, error: BaseException) -> None:
         """Note it."""
         self.failures.append(f"{what}: {error}")
@@ -234,9 +244,7 @@ class LinkBench:
         """Return a link to the partition `default`, which is not started."""
         return PartitionLink(self, "default", self._table, self._connect, time.time_ns)
 
-    def _connect(
-        self, worker: LaunchedWorker, on_lost: Callable[[ConnectionLostError], object]
-    ) -> RemoteScheduler:
+    def _connect(self, worker: LaunchedWorker, on_lost: Callable[[RequestError], object]) -> RemoteScheduler:
         session = FakeSession(worker, on_lost)
         self.changes(session)
         with self._changed:

@@ -153,11 +153,10 @@ class BookedLink:
         if recovery is None:
             return False
         assert RecoveryState.RUNNING is recovery.state, recovery.failure
-        response, request = self.book.end_recovery(recovery.rejections, recovery.left_out)
-        if response.ListFields():
+        heard, requests = self.book.end_recovery(recovery.rejections, recovery.left_out)
+        for response in heard:
             self._tell(response)
-        if request.nodes:
-            self.sent.append(request)
+        self.sent += requests
         return bool(self.sent)
 
     def deliver(self) -> None:
@@ -176,6 +175,7 @@ class BookedLink:
     def hear_next(self) -> None:
         """Note the next answer, and let the RM hear what the book leaves of it."""
         kind, response = self.said.popleft()
+        assert "" == self.book.doubt(f"update_{kind}", response)
         if kind == "node":
             rest: Any = self.book.take_nodes(response)
         elif kind == "application":

@@ -1,0 +1,92 @@
+"""How large a message may be, and which of its entries is the largest.
+
+What is sent in several messages is divided by `batches`: by the number of entries, and by their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+
+from . import si_pb2 as si
+
+__all__ = [
+    "BATCH_BYTES_MAX",
+    "MESSAGE_BYTES_MAX",
+    "SiRequest",
+    "batches",
+    "entry_beyond",
+    "largest_entry",
+    "message_batches",
+]
+
+_Entry = TypeVar("_Entry")
+_SentMessage = TypeVar("_SentMessage", bound=Message)
+SiRequest: TypeAlias = "si.NodeRequest | si.ApplicationRequest | si.AllocationRequest"
+
+MESSAGE_BYTES_MAX: Final = 16 << 20
+"""How many bytes a message to a server may have; the server ends the stream of a larger one."""
+BATCH_BYTES_MAX: Final = 4 << 20
+"""How many bytes the entries of one message have where there is a choice; one larger entry goes alone."""
+
+
+def batches(
+    entries: Sequence[_Entry], size_max: int, bytes_of: Callable[[_Entry], int]
+) -> Iterator[Sequence[_Entry]]:
+    """Yield the entries in order, `size_max` at once, or fewer that have `BATCH_BYTES_MAX` together."""
+    start = 0
+    batch_bytes = 0
+    for position, entry in enumerate(entries):
+        entry_bytes = bytes_of(entry)
+        if position > start and (position - start >= size_max or batch_bytes + entry_bytes > BATCH_BYTES_MAX):
+            yield entries[start:position]
+            start, batch_bytes = position, 0
+        batch_bytes += entry_bytes
+    if start < len(entries):
+        yield entries[start:]
+
+
+def message_batches(entries: Sequence[_SentMessage], size_max: int) -> Iterator[Sequence[_SentMessage]]:
+    """Yield messages as `batches` does."""
+    return batches(entries, size_max, _bytes_of)
+
+
+def _bytes_of(message: Message) -> int:
+    return message.ByteSize()
+
+
+def largest_entry(request: Message) -> str:
+    """Return the kind, the name and the size of the largest entry of a request; empty if it has none."""
+    found = max(_entries(request), key=lambda entry: entry[2], default=None)
+    return "" if found is None else _described(*found)
+
+
+def entry_beyond(request: Message, bytes_max: int) -> str | None:
+    """Return the first entry of a request that has more bytes, as `largest_entry` does; `None` for none."""
+    for entry in _entries(request):
+        if entry[2] > bytes_max:
+            return _described(*entry)
+    return None
+
+
+def _described(kind: str, name: str, size_bytes: int) -> str:
+    return f"{kind} {name!r:.100} has {size_bytes:,} bytes"
+
+
+def _entries(request: Message) -> Iterator[tuple[str, str, int]]:
+    """Yield what kind of entry each is, its name, and how many bytes it has."""
+    if isinstance(request, si.NodeRequest):
+        for node in request.nodes:
+            yield "node", node.nodeID, node.ByteSize()
+    elif isinstance(request, si.ApplicationRequest):
+        for new in request.new:
+            yield "application", new.applicationID, new.ByteSize()
+        for removal in request.remove:
+            yield "the removal of application", removal.applicationID, removal.ByteSize()
+    elif isinstance(request, si.AllocationRequest):
+        for allocation in request.allocations:
+            yield "allocation", allocation.allocationKey, allocation.ByteSize()
+        for release in request.releases.allocationsToRelease:
+            yield "the release of allocation", release.allocationKey, release.ByteSize()
