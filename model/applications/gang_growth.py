@@ -44,7 +44,7 @@ class GangGrowth:
         placed.gang_since_ns = self._since_ns
 
     def add_again(self, placed: Placed) -> None:
-        """Count an allocation that has replaced no placeholder if it takes the place of a member that ended."""
+        """Count what has replaced no placeholder if it takes the place of a member that has ended."""
         if self._members < self._members_most and placed.allocation.ask.task_group_name in self._groups:
             self.add(placed)
 
