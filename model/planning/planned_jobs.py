@@ -112,6 +112,7 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
         state.limits.group_of(leaf.path, owner.application_id, user),
         limits,
         sizes[0] if len(sizes) == 1 else total_of(sizes),
+        asks[0].priority,
     )
 
 
