@@ -54,7 +54,7 @@ class JobOwner(NamedTuple):
     @staticmethod
     def of(entry: ApplicationEntry) -> JobOwner:
         """Return the application of an entry."""
-        return JobOwner(entry.queue, entry.application_id, entry.user, entry.application.tags)
+        return JobOwner(entry.queue, entry.application_id, entry.user, entry.tags)
 
 
 class Standing(NamedTuple):

@@ -141,6 +141,15 @@ class ExpectedEnds:
         self._running.clear()
         self._is_stale = True
 
+    def forget_promises(self, keys: Collection[str]) -> None:
+        """Forget the promises of jobs: they are promised a start anew, as jobs that come now."""
+        for path, kept in self.kept.items():
+            by_key = {key: promise for key, promise in kept.by_key.items() if key not in keys}
+            self.kept[path] = kept._replace(by_key=by_key)
+        for counts in self.passed.values():
+            for key in keys:
+                counts.pop(key, None)
+
     def add(self, entry: ApplicationEntry, allocation: Allocation, group: str | None) -> None:
         """Note an allocation that runs from now on."""
         if not self._is_stale:
@@ -181,7 +190,7 @@ def _work(entry: ApplicationEntry, allocation: Allocation, group: str | None) ->
         entry.user.name,
         group,
         allocation.bound_at_ns,
-        assumed_walltime_ns(allocation.ask, entry.application.tags, entry.queue),
+        assumed_walltime_ns(allocation.ask, entry.tags, entry.queue),
     )
 
 

@@ -281,3 +281,44 @@ def test_further_promises_are_not_used_up_by_one_either(
     send(harness, "c", "root.q0", "zoe", size=8, walltime="1h")
     promised = harness.state.ends.kept["root"].by_key
     assert expected == sorted(promised)
+
+
+@pytest.mark.parametrize("promises", ["1", "all"])
+@pytest.mark.parametrize(
+    ("name", "walltime", "expected"),
+    [("a", "30s", [30, 0]), ("a", "5s", [5, 10]), ("b", "3s", [10, 13]), ("c", "10s", [10, 0])],
+    ids=["what runs, longer", "what runs, shorter", "what is promised, shorter", "what waits, shorter"],
+)
+def test_plans_follow_another_walltime(name: str, walltime: str, expected: list[int], promises: str) -> None:
+    """At once: `a` has seven of ten for 10 s, `b` waits for eight, and `c` would delay it by its 11 s."""
+    harness = a_pool(10, root=ROOT.replace("all", promises))
+    submit(harness, "a", 7, 10)
+    submit(harness, "b", 8, 20)
+    submit(harness, "c", 3, 11)
+    known = harness.application(name).asks.record(name)
+    assert known is not None
+    size, tags = known.ask.resource, {"walltime": walltime}
+    assert harness.ask(name, application_id=name, resource=size, tags=tags) == ()
+    harness.run_until_idle()
+
+    found = planned_start_of(harness, "b")
+    assert found is not None
+    assert found.start_ns is not None
+    starts_in = (found.start_ns - harness.clock.now_ns()) // SECOND_NS
+    assert (expected[0], expected[1] == 0) == (starts_in, is_placed(harness, "c"))
+
+
+def test_who_names_a_longer_walltime_loses_his_promise() -> None:
+    """He is planned as if he came now: the one behind him was promised his start beside less."""
+    harness = a_pool(10)
+    submit(harness, "a", 10, 10)
+    submit(harness, "b", 6, 10)
+    submit(harness, "c", 6, 10)
+    size = a_resource(vcore=6000)
+    kept = harness.state.ends.kept["root"].by_key["b"]
+    harness.ask("b", application_id="b", resource=size, tags={"walltime": "20s"})
+    harness.run_until_idle()
+
+    assert kept.serial < harness.state.ends.kept["root"].by_key["c"].serial
+    assert kept.serial < harness.state.ends.kept["root"].by_key["b"].serial
+    assert [10, 30] == starts(harness, "b", "c")

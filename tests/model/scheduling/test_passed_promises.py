@@ -110,7 +110,7 @@ def test_a_promise_that_stands_is_before_a_fenced_priority() -> None:
 
 
 def test_a_large_job_that_is_never_first_has_the_bound_too() -> None:
-    """The one promise goes to jobs of the queue with the smaller share; who waits longest is counted as well."""
+    """The one promise goes to the queue with the smaller share; who waits longest is counted as well."""
     harness = Harness(TWO_LEAVES, root='properties: {backfill.reservations: "1"}')
     harness.nodes("n1", capacity=a_resource(vcore=20_000))
     send(harness, "r", "root.a", "ann", size=10, walltime="100d")
