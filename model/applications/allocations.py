@@ -76,7 +76,7 @@ class ApplicationAllocations:
         for record, allocation in zip(records, allocations, strict=True):
             assert record is not None, "it is checked above"
             reservations += core.place_ask(record)
-            core.add_allocation(allocation, now_ns, effects)
+            core.add_allocation(allocation, now_ns, effects, of_gang=True)
         return core.answer(effects, reservations=tuple(reservations))
 
     def recover(self, allocations: Sequence[Allocation], now_ns: int) -> Answer:
@@ -99,6 +99,10 @@ class ApplicationAllocations:
         core.add_allocation(allocations[0], now_ns, effects)
         if len(allocations) > 1:
             core.add_running(allocations[1:])
+        if core.gang_settings.is_announced:
+            for allocation in allocations:
+                if core.gang_settings.size or allocation.ask.task_group_name:
+                    core.holdings.note_member(allocation.ask.allocation_key)
         return core.answer(effects)
 
     def remove(

@@ -44,7 +44,16 @@ class Application:
 
     MARKS: Final = Marks(
         reads=("facts", "report", "shown", "validate"),
-        writes=("limit_execution", "follow_walltimes", "on_timer", "stay", "fail", "reject", "finish"),
+        writes=(
+            "limit_execution",
+            "follow_walltimes",
+            "retag",
+            "on_timer",
+            "stay",
+            "fail",
+            "reject",
+            "finish",
+        ),
     )
 
     def __init__(
@@ -97,6 +106,23 @@ class Application:
             ends: Whether they end. Limits that the RM has set by its own terms stay in either case.
         """
         return follow_walltimes(self._core, keys, default_ns, ends=ends)
+
+    def retag(self, allocation_key: str, tags: Mapping[str, str]) -> Answer:
+        """Give an ask other tags, and its allocation, which the answer has, if it has one."""
+        core = self._core
+        holdings = core.holdings
+        record, placed = core.asks.get(allocation_key), holdings.placed.get(allocation_key)
+        if record is not None:
+            record.ask = record.ask.retagged(tags)
+        if placed is not None:
+            placed.allocation = placed.allocation.retagged(tags)
+        placeholder = holdings.placed.get(holdings.swapping.get(allocation_key, ""))
+        if placeholder is not None and placeholder.swap is not None:
+            placeholder.swap = placeholder.swap.retagged(tags)
+        return core.answer(
+            asks=() if record is None else (record,),
+            allocations=() if placed is None else (placed.allocation,),
+        )
 
     def on_timer(self, kind: TimerKind, generation: int, now_ns: int) -> Answer | None:
         """Do what is due; `None` if the timer has been stopped or replaced."""

@@ -147,8 +147,17 @@ class ApplicationCore:
         effects: list[Effect],
         *,
         replaces: bool = False,
+        of_gang: bool = False,
     ) -> None:
-        """Count an allocation, and have the application run."""
+        """Count an allocation, and have the application run.
+
+        Args:
+            allocation: The allocation.
+            now_ns: The time.
+            effects: What follows is added to them.
+            replaces: It has replaced a placeholder.
+            of_gang: It is a member of a gang without having done so.
+        """
         ask = allocation.ask
         self.gang_waits = False
         if ask.placeholder:
@@ -158,7 +167,7 @@ class ApplicationCore:
             first_replacement = replaces and is_zero(self.holdings.allocated)
             if not first_replacement or self.life.state is ApplicationState.COMPLETING:
                 self.life.handle(ApplicationEvent.RUN, now_ns, effects)
-            self.holdings.add(allocation)
+            self.holdings.add(allocation, of_gang=of_gang)
         if self.execution is not None:
             self.execution.begin(ask.allocation_key, allocation.bound_at_ns)
             watch_limits(self, effects)

@@ -64,6 +64,11 @@ class GangSettings:
     """How long a gang that is placed whole waits for that, from its first ask on; `None` for any time."""
 
     @property
+    def is_announced(self) -> bool:
+        """Whether there is a gang: a sum of placeholders, or a number of asks."""
+        return self.size > 0 or not is_zero(self.placeholder_ask)
+
+    @property
     def timeout_event(self) -> ApplicationEvent:
         """What happens to an application whose placeholders time out before it runs."""
         return ApplicationEvent.FAIL if self.hard else ApplicationEvent.RESUME

@@ -10,6 +10,7 @@ from ..resources.comparisons import equals
 from ..resources.resource import EMPTY, Resource, add, fits, is_at_least, subtract, take_away, total_of
 from ..resources.resource_seconds import TrackedResource
 from ..values.allocation import Allocation
+from .gang_growth import GangGrowth
 from .placed import Placed
 
 __all__ = ["Holdings", "less"]
@@ -32,6 +33,7 @@ class Holdings:
 
     __slots__ = (
         "allocated",
+        "gang",
         "most_used",
         "placed",
         "placeholder_allocated",
@@ -51,6 +53,8 @@ class Holdings:
         self.allocated = EMPTY
         self.placeholder_allocated = EMPTY
         self.most_used = EMPTY
+        self.gang: GangGrowth | None = None
+        """Made with the first placeholder or member: without a gang it would only cost memory."""
         self.forget_usage()
 
     def forget_usage(self) -> None:
@@ -59,10 +63,14 @@ class Holdings:
 
     # ---------------------------------------------------------------------------------- allocations
 
-    def add(self, allocation: Allocation) -> None:
-        """Count an allocation."""
+    def add(self, allocation: Allocation, *, of_gang: bool = False) -> None:
+        """Count an allocation; `of_gang`: a member of a gang, though it has replaced no placeholder."""
         ask = allocation.ask
         self.placed[ask.allocation_key] = placed = Placed(allocation)
+        if of_gang or ask.placeholder or allocation.placeholder_created_at_ns is not None:
+            self.note_member(ask.allocation_key)
+        elif self.gang is not None:
+            self.gang.add_again(placed)
         if ask.placeholder:
             self.placeholders.setdefault(ask.task_group_name, {})[ask.allocation_key] = placed
             before = self.placeholder_allocated
@@ -71,6 +79,13 @@ class Holdings:
             before = self.allocated
             used = self.allocated = add(before, ask.resource)
         self._note_most(before, used)
+
+    def note_member(self, allocation_key: str) -> None:
+        """Count an allocation as a placeholder or a member of a gang."""
+        placed = self.placed[allocation_key]
+        if placed.gang_since_ns is None:
+            self.gang = self.gang or GangGrowth()
+            self.gang.add(placed)
 
     def add_real(self, allocations: Sequence[Allocation]) -> None:
         """Count allocations that are no placeholders, at once."""
@@ -93,6 +108,8 @@ class Holdings:
         """Count an allocation no longer; return it."""
         placed = self.placed.pop(allocation_key)
         self._track(placed, now_ns)
+        if self.gang is not None and self.gang.remove(placed):
+            self.gang = None
         ask = placed.allocation.ask
         if ask.placeholder:
             self.placeholder_allocated = less(self.placeholder_allocated, ask.resource)
@@ -109,6 +126,7 @@ class Holdings:
         for placed in self.placed.values():
             self._track(placed, now_ns)
         self.placed.clear()
+        self.gang = None
         self.placeholders.clear()
         self.allocated = self.placeholder_allocated = EMPTY
 

@@ -17,7 +17,7 @@ class Placed:
     not asked twice to end a victim.
     """
 
-    __slots__ = ("allocation", "checkpoint_ns", "preempted", "released", "swap")
+    __slots__ = ("allocation", "checkpoint_ns", "gang_since_ns", "preempted", "released", "swap")
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
@@ -27,6 +27,8 @@ class Placed:
         """When the RM reported last that the work is saved."""
         self.swap: Allocation | None = None
         """Of a placeholder: the real allocation that replaces it once the RM confirms its end."""
+        self.gang_since_ns: int | None = None
+        """Of a placeholder or a member of a gang: since when the gang was as large as when this one came."""
 
     @property
     def is_leaving(self) -> bool:
@@ -40,4 +42,5 @@ class Placed:
         copy.preempted = self.preempted
         copy.swap = self.swap
         copy.checkpoint_ns = self.checkpoint_ns
+        copy.gang_since_ns = self.gang_since_ns
         return copy

@@ -84,6 +84,7 @@ FAIR_WEIGHT: Final = "fair.weight"
 GANG_PLACING: Final = "gang.placing"
 BACKFILL_RESERVATIONS: Final = "backfill.reservations"
 BACKFILL_ORDER: Final = "backfill.order"
+BACKFILL_PASSES: Final = "backfill.passes"
 RUNTIME_DEFAULT: Final = "runtime.default"
 RUNTIME_MAX: Final = "runtime.max"
 RUNTIME_OVERRUN: Final = "runtime.overrun"
@@ -92,6 +93,7 @@ _INT32_MIN: Final = -(2**31)
 _INT32_MAX: Final = 2**31 - 1
 _WEIGHT_MAX: Final = 1_000_000
 _RESERVATIONS_MAX: Final = 1000
+_PASSES: Final = 3
 _ALL: Final = "all"
 _UINT64_MAX: Final = 2**64 - 1
 _DEFAULT_DELAY_NS: Final = 30 * 10**9
@@ -173,6 +175,8 @@ class BackfillSettings:
     order: BackfillOrder
     keeps: bool = False
     """A promise is made when a job comes, and it is kept: conservative backfilling."""
+    passes: int = _PASSES
+    """How many later comers may pass a promise for the sake of shares."""
 
 
 class Overrun(Enum):
@@ -270,18 +274,25 @@ def _victims_max(text: str) -> DisruptionBudget | None:
     return DisruptionBudget(int(number), within_ns)
 
 
-def _reservations(text: str) -> int | None:
-    if text.lower() == _ALL:
-        return _RESERVATIONS_MAX
+def _small_count(text: str) -> int | None:
     number = int(text) if _UNSIGNED.fullmatch(text) else -1
     return number if 0 <= number <= _RESERVATIONS_MAX else None
+
+
+def _reservations(text: str) -> int | None:
+    return _RESERVATIONS_MAX if text.lower() == _ALL else _small_count(text)
 
 
 def _backfill(properties: Mapping[str, str]) -> BackfillSettings | None:
     text = properties.get(BACKFILL_RESERVATIONS, "")
     count = _reservations(text)
+    if not count:
+        return None
     order = _backfill_order(properties.get(BACKFILL_ORDER, "")) or BackfillOrder.QUEUE
-    return BackfillSettings(count, order, keeps=text.lower() == _ALL) if count else None
+    passes = _small_count(properties.get(BACKFILL_PASSES, ""))
+    return BackfillSettings(
+        count, order, keeps=text.lower() == _ALL, passes=_PASSES if passes is None else passes
+    )
 
 
 def _offset(text: str) -> int | None:
@@ -332,6 +343,7 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     GANG_PLACING: read_gang_placing,
     BACKFILL_RESERVATIONS: _reservations,
     BACKFILL_ORDER: _backfill_order,
+    BACKFILL_PASSES: _small_count,
     RUNTIME_DEFAULT: _delay_ns,
     RUNTIME_MAX: _delay_ns,
     RUNTIME_OVERRUN: _overrun,
@@ -345,7 +357,7 @@ REFUSED_IF_UNREADABLE: Final = (
     *(RUNTIME_DEFAULT, RUNTIME_MAX, RUNTIME_OVERRUN),
     *(FAIR_COUNT, FAIR_HALF_LIFE, FAIR_WEIGHT),
     GANG_PLACING,
-    *(BACKFILL_RESERVATIONS, BACKFILL_ORDER),
+    *(BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES),
 )
 """Properties that the recorded core does not know: a configuration with a value that is none is refused."""
 
@@ -405,7 +417,7 @@ _LEAF_DEFAULTS: Final = QueueProperties()
 _PARENT_DEFAULTS: Final = QueueProperties(application_sort_policy=SortPolicy.FAIR)
 
 
-_NOT_INHERITED: Final = (FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER)
+_NOT_INHERITED: Final = (FAIR_WEIGHT, BACKFILL_RESERVATIONS, BACKFILL_ORDER, BACKFILL_PASSES)
 
 
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

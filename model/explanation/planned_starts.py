@@ -8,14 +8,17 @@ answer is the promise that was kept, or that a walk would make now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
+from ..applications.next_tries import TryingPass
+from ..applications.state import ApplicationState
 from ..configuration.durations import short_duration_text
 from ..configuration.queue_properties import BACKFILL_RESERVATIONS
 from ..nodes.gang_room import plan_on
 from ..planning.kept_plan import PROMISES_MAX, KeptPlan
+from ..planning.passes import PassOrder, passes_left
 from ..planning.plan import JobInPlan, NoPlan, Promise, StartPlan
 from ..planning.planned_jobs import (
     GangStart,
@@ -30,10 +33,12 @@ from ..queues.queue import Queue
 from ..queues.ranks import ranked_leaves
 from ..resources.quantity_texts import resource_text
 from ..resources.resource import Resource, fits_undefined_unlimited
+from ..state.expected_ends import NEVER_PASSED
 from ..state.partition_state import PartitionState
 from ..values.allocation import Ask
 from ..values.refusals import RefusalReason
 from .blockers import Blocker, SubjectKind
+from .quotas import application_count_blockers
 
 __all__ = ["PlannedStart", "StartChecker"]
 
@@ -42,6 +47,8 @@ _JOBS_MAX: Final = 500
 _DEEP: Final = f"{_JOBS_MAX} jobs or more wait before it"
 _BEHIND_KEPT: Final = f"{PROMISES_MAX} jobs or more wait before it"
 _DENIED: Final = "the RM's predicates refuse the nodes with room"
+_HELD: Final = "its application may not start yet"
+_ASKS_MAX: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +56,27 @@ class PlannedStart:
     """When a waiting ask is expected to start, if all that runs ends when it is expected to.
 
     `start_ns` is `None` if that cannot be said: `reason` says why. `is_promised` says that no job behind it
-    may start if it would delay it.
+    may start if it would delay it. Of later comers that go first for the sake of shares `passed` have delayed
+    it, and `passes_left` more may; 0 says that the promise stands, `None` that there is none.
     """
 
     start_ns: int | None = None
     node_id: str = ""
     is_promised: bool = False
     reason: str = ""
+    passed: int = 0
+    passes_left: int | None = None
 
 
 class _StartAnswer(NamedTuple):
     blocker: Blocker | None
     planned_start: PlannedStart
+
+
+def _is_held(state: PartitionState, owner: JobOwner) -> bool:
+    """Return whether an application may not start, as its queues, its user or its group run too many."""
+    found = application_count_blockers(state, owner.leaf, owner.application_id, owner.user)
+    return next(iter(found), None) is not None
 
 
 @final
@@ -78,6 +94,8 @@ class StartChecker:
         self._queue = backfilling_queue(owner.leaf)
         entry = state.entries.get(owner.application_id)
         self._gang_waits = entry is not None and entry.facts.gang_waits
+        starts = entry is None or entry.facts.state is ApplicationState.ACCEPTED
+        self._is_held = starts and _is_held(state, owner)
         self._answers: dict[str, _StartAnswer] | None = None
         self._waiting_kept: list[tuple[tuple[Ask, ...], JobInPlan]] | None = None
         """What waits where all are promised a start, as jobs; then there is the plan `_kept` as well."""
@@ -92,6 +110,8 @@ class StartChecker:
         settings = None if queue is None else queue.settings.backfill
         if queue is None or settings is None or ask.required_node:
             return None, None
+        if self._is_held:
+            return None, PlannedStart(reason=_HELD)
         if settings.keeps:
             return self._check_kept(ask, queue)
         if self._answers is None:
@@ -129,7 +149,14 @@ class StartChecker:
             reason = kept.reasons[job.key].reason if job.key in kept.reasons else _BEHIND_KEPT
             return None, PlannedStart(reason=reason)
         node_id = promise.node_ids[asks.index(ask)]
-        planned_start = PlannedStart(start_ns=promise.start_ns, node_id=node_id, is_promised=True)
+        count = kept.counts.get(job.key, NEVER_PASSED)
+        planned_start = PlannedStart(
+            start_ns=promise.start_ns,
+            node_id=node_id,
+            is_promised=True,
+            passed=len(count.keys),
+            passes_left=passes_left(self._state, queue, job, count),
+        )
         blocker = None
         if not kept.starts_now(job.key):
             kept.set_aside(job)
@@ -146,7 +173,7 @@ class StartChecker:
         """StartPlan what waits, in order, and keep the answers for the asks of the application."""
         assert self._answers is not None, "the caller has made them"
         own = self._owner.application_id
-        for owner, asks in self._waiting(queue):
+        for owner, asks in self._in_order(queue):
             if self._planned >= _JOBS_MAX and owner.application_id != own:
                 continue
             answers = self._answer(owner, asks, queue)
@@ -154,19 +181,32 @@ class StartChecker:
                 for ask, answer in zip(asks, answers, strict=True):
                     self._answers[ask.allocation_key] = answer
 
+    def _in_order(self, queue: Queue) -> Iterable[tuple[JobOwner, tuple[Ask, ...]]]:
+        """Walk the jobs that wait as they are tried: those whose promises stand before others."""
+        counts = self._state.ends.passed.get(queue.path, {})
+        serials = {key: serial for serial, key in enumerate(counts)}
+        if not any(count.keys for count in counts.values()):
+            return self._waiting(queue)
+        waiting = {asks[0].allocation_key: (owner, asks) for owner, asks in self._waiting(queue)}
+        jobs = [job_of(self._state, owner, *asks) for owner, asks in waiting.values()]
+        order = PassOrder(self._state, queue, serials, counts)
+        return [waiting[job.key] for job in order.ordered(jobs)]
+
     def _waiting(self, queue: Queue) -> Iterator[tuple[JobOwner, tuple[Ask, ...]]]:
         """Walk the jobs that wait: single asks, and the members of whole gangs."""
         for leaf in ranked_leaves(self._state.tree, queue):
             for entry in leaf.entries.ranked(leaf):
                 owner = JobOwner.of(entry)
+                if entry.facts.state is ApplicationState.ACCEPTED and _is_held(self._state, owner):
+                    continue
                 if entry.facts.gang_waits:
                     members = gang_members(entry)
                     if members and not any(ask.required_node for ask in members):
                         yield owner, members
                     continue
-                for record in entry.application.asks.waiting():
-                    if not record.ask.required_node:
-                        yield owner, (record.ask,)
+                for tried in entry.application.asks.first_waiting(_ASKS_MAX):
+                    if tried.trying_pass is TryingPass.REGULAR and not tried.ask.required_node:
+                        yield owner, (tried.ask,)
 
     def _answer(self, owner: JobOwner, asks: tuple[Ask, ...], queue: Queue) -> list[_StartAnswer]:
         """StartPlan a job behind those before it, and say what is known of each of its asks."""
@@ -185,9 +225,18 @@ class StartChecker:
         if isinstance(found, NoPlan):
             return [_StartAnswer(blocker, PlannedStart(reason=found.reason))] * len(asks)
         self._planned_starts.take(found)
+        count = self._state.ends.passed.get(queue.path, {}).get(job.key, NEVER_PASSED)
+        left = passes_left(self._state, queue, job, count) if promised else None
         return [
             _StartAnswer(
-                blocker, PlannedStart(start_ns=found.start_ns, node_id=node_id, is_promised=promised)
+                blocker,
+                PlannedStart(
+                    start_ns=found.start_ns,
+                    node_id=node_id,
+                    is_promised=promised,
+                    passed=len(count.keys) if promised else 0,
+                    passes_left=left,
+                ),
             )
             for node_id in found.node_ids
         ]

@@ -9,29 +9,39 @@ A promise is kept: who comes later starts no sooner than leaves it as it is. It 
 * *A job comes that goes first*, by its priority or its queue's share.
 
 In the last two cases the jobs are planned in order: each keeps its promise if it fits beside those before it,
-and has the first moment at which it does otherwise.
+and has the first moment at which it does otherwise. For the sake of shares no more jobs go first than may
+pass a promise (`licorne.model.planning.passes`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from ..configuration.durations import short_duration_text
 from ..queues.queue import Queue
 from ..resources.resource import Resource
 from ..state.event_rates import report_of_ask
-from ..state.expected_ends import KeptPromise, KeptPromises
+from ..state.expected_ends import NEVER_PASSED, KeptPromise, KeptPromises
 from ..state.partition_state import PartitionState
+from .passes import PassOrder, next_standing_ns
 from .plan import JobInPlan, NoPlan, Promise
 from .planned_jobs import Standing, bare_plan, next_correction_ns
 
 __all__ = ["PROMISES_MAX", "KeptPlan", "MovedPromise"]
 
 PROMISES_MAX: Final = 1000
-"""How many jobs have promises; those behind them wait until they are among them."""
+"""How many jobs have promises, whosever they are; those behind them wait until they are among them."""
+_FURTHER_MAX: Final = 1000
+"""How many more have, of users who have few in their leaf."""
+_FEW: Final = 10
+"""Up to how many promises a user has few in a leaf."""
+_FURTHER_OF_ONE_MAX: Final = 100
+"""How many of the further promises one user may have, and one leaf."""
 _NOTHING_KEPT: Final = KeptPromises({}, ())
 _NO_ROOM: Final = Standing(may_start=False)
+_Shape: TypeAlias = "tuple[tuple[str, ...], str, str | None, tuple[Resource, ...], int | None]"
 
 
 class MovedPromise(NamedTuple):
@@ -64,6 +74,7 @@ class KeptPlan:
         without: Collection[str] = (),
     ) -> None:
         self._state = state
+        self._queue = queue
         self._path = queue.path
         self._bare = bare_plan(state)
         self.plan = self._bare.copy()
@@ -76,8 +87,22 @@ class KeptPlan:
         self._kept = 0
         """How many promises are kept as they were."""
         self._stamp = (state.ends.unplanned, state.node_changes)
-        planned = [job for job in jobs[:PROMISES_MAX] if job.key not in without]
-        self._make(planned, state.ends.kept.get(self._path, _NOTHING_KEPT))
+        self._held: Counter[tuple[str, str]] = Counter()
+        """How many promises a user has in a leaf."""
+        self._further: Counter[str] = Counter()
+        """How many of the further promises a user has, or a leaf."""
+        self._unplannable: dict[_Shape, NoPlan] = {}
+        """Why jobs of a shape have no start: other promises leave no more room than there was."""
+        kept, counts = state.ends.kept.get(self._path, _NOTHING_KEPT), state.ends.passed.get(self._path, {})
+        self.counts = {job.key: counts[job.key] for job in jobs if job.key in counts}
+        """How often the promises of jobs that wait were passed, by key."""
+
+        serials = {key: promise.serial for key, promise in kept.by_key.items()}
+        self._order = PassOrder(state, queue, serials, self.counts)
+        self._jobs = self._order.ordered([job for job in jobs if job.key not in without])
+        self._passing: dict[str, list[str]] = {}
+        """Who is planned before jobs for the sake of shares, and delays them, by their keys."""
+        self._make(self._jobs, kept)
 
     def _make(self, jobs: Sequence[JobInPlan], kept: KeptPromises) -> None:
         known = [index for index, job in enumerate(jobs) if job.key in kept.by_key]
@@ -86,6 +111,7 @@ class KeptPlan:
             self._promise(job, kept.by_key.get(job.key))
         lost = len(kept.by_key) - self._kept
         if kept.stamp != self._stamp or lost:
+            self._unplannable.clear()
             for job in jobs[:old]:
                 self._move_up(job)
         self._note_moved(jobs[:old], kept.by_key)
@@ -102,24 +128,69 @@ class KeptPlan:
             elif after is None or after.start_ns > max(before.start_ns, self.plan.now_ns):
                 start_ns = None if after is None else after.start_ns
                 self._moved.append(MovedPromise(job, before.start_ns, start_ns, newcomer))
+                count = self.counts.get(job.key, NEVER_PASSED)
+                self.counts[job.key] = count.passed_by(self._passing.get(job.key, ()), self.plan.now_ns)
+
+    def _find_passing(self, job: JobInPlan, found: Promise | NoPlan) -> None:
+        """Find the later comers before a job without which it would start sooner, if there are any."""
+        passing = [
+            promise
+            for promise in self.promises.values()
+            if self._order.is_passed(job, promise.job) and promise.job.key != job.key
+        ]
+        for promise in passing:
+            self.plan.give_back(promise)
+        without = self.plan.earliest(job) if passing else found
+        for promise in passing:
+            self.plan.take(promise)
+        is_sooner = isinstance(found, NoPlan) or (
+            isinstance(without, Promise) and without.start_ns < found.start_ns
+        )
+        if passing and isinstance(without, Promise) and is_sooner:
+            self._passing[job.key] = [promise.job.key for promise in passing]
 
     def _promise(self, job: JobInPlan, kept: KeptPromise | None = None) -> None:
         """Promise a job what it was promised, or else the first moment at which it fits."""
+        if not self._has_place(job):
+            return
         if kept is not None and len(kept.node_ids) == len(job.sizes):
             promise = Promise(job, max(kept.start_ns, self.plan.now_ns), kept.node_ids)
             if self.plan.fits(promise):
                 self._take(promise)
                 self._kept += 1
                 return
-        found = self.plan.earliest(job)
+        shape = job.levels, job.user, job.group, job.sizes, job.walltime_ns
+        found = self._unplannable.get(shape) or self.plan.earliest(job)
+        if kept is not None:
+            self._find_passing(job, found)
         if isinstance(found, NoPlan):
-            self.reasons[job.key] = found
+            self.reasons[job.key] = self._unplannable[shape] = found
         else:
             self._take(found)
 
+    def _has_place(self, job: JobInPlan) -> bool:
+        """Return whether a job may have a promise beside those that there are.
+
+        Those without one, as they can be planned nowhere, take no place. Beyond the first promises neither a
+        leaf nor a user takes all places.
+        """
+        if len(self.promises) < PROMISES_MAX:
+            return True
+        further, leaf = self._further, job.levels[0]
+        return (
+            self._held[leaf, job.user] < _FEW
+            and len(self.promises) < PROMISES_MAX + _FURTHER_MAX
+            and max(further[f"leaf {leaf}"], further[f"user {job.user}"]) < _FURTHER_OF_ONE_MAX
+        )
+
     def _take(self, promise: Promise) -> None:
+        job = promise.job
+        if job.key not in self.promises:
+            self._held[job.levels[0], job.user] += 1
+            if len(self.promises) >= PROMISES_MAX:
+                self._further.update((f"leaf {job.levels[0]}", f"user {job.user}"))
         self.plan.take(promise)
-        self.promises[promise.job.key] = promise
+        self.promises[job.key] = promise
 
     def _move_up(self, job: JobInPlan) -> None:
         """Put a job in again where it starts sooner."""
@@ -135,14 +206,19 @@ class KeptPlan:
         """Keep the promises for the next walk, but for that of a job that has started; report what moved."""
         for moved in self._moved:
             _report(self._state, moved)
-        self._state.ends.kept[self._path] = KeptPromises(
-            {
-                key: KeptPromise(promise.start_ns, promise.node_ids)
-                for key, promise in self.promises.items()
-                if key != started
-            },
-            self._stamp,
-        )
+        ends = self._state.ends
+        before = ends.kept.get(self._path, _NOTHING_KEPT).by_key
+        promises: dict[str, KeptPromise] = {}
+        for key, promise in self.promises.items():
+            if key == started:
+                continue
+            known = before.get(key)
+            ends.promised += known is None
+            serial = ends.promised if known is None else known.serial
+            promises[key] = KeptPromise(promise.start_ns, promise.node_ids, serial)
+        ends.kept[self._path] = KeptPromises(promises, self._stamp)
+        counts = self.counts.items()
+        ends.passed[self._path] = {key: count for key, count in counts if count.keys and key != started}
 
     def starts_now(self, key: str) -> bool:
         """Return whether the promised start of a job has come."""
@@ -153,8 +229,8 @@ class KeptPlan:
         """Return when time alone changes something: a promised start, or work that has not ended by then."""
         starts = (promise.start_ns for promise in self.promises.values())
         moments = [start_ns for start_ns in starts if start_ns > self.plan.now_ns]
-        correction_ns = next_correction_ns(self._state)
-        return min(moments if correction_ns is None else [*moments, correction_ns], default=None)
+        others = next_correction_ns(self._state), next_standing_ns(self._state, self._queue, self._jobs)
+        return min([*moments, *(at_ns for at_ns in others if at_ns is not None)], default=None)
 
     # ----------------------------------------------------------------- one job beside all others
 

@@ -58,6 +58,7 @@ class JobInPlan(NamedTuple):
     """Its limits, each with what it leaves now; a type that is not there is not limited."""
     total: Resource
     """The sum of its sizes: what it takes of its limits."""
+    priority: int = 0
 
     def by_node(self, node_ids: Sequence[str]) -> Mapping[str, Resource]:
         """Return what it takes of each node, if each size is on the node in its place."""

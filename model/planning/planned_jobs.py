@@ -54,7 +54,7 @@ class JobOwner(NamedTuple):
     @staticmethod
     def of(entry: ApplicationEntry) -> JobOwner:
         """Return the application of an entry."""
-        return JobOwner(entry.queue, entry.application_id, entry.user, entry.application.tags)
+        return JobOwner(entry.queue, entry.application_id, entry.user, entry.tags)
 
 
 class Standing(NamedTuple):
@@ -112,6 +112,7 @@ def job_of(state: PartitionState, owner: JobOwner, *asks: Ask) -> JobInPlan:
         state.limits.group_of(leaf.path, owner.application_id, user),
         limits,
         sizes[0] if len(sizes) == 1 else total_of(sizes),
+        asks[0].priority,
     )
 
 

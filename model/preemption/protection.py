@@ -3,9 +3,10 @@
 Nor may what runs in a queue that has lost as much as its budget allows.
 
 The time counts from when an allocation was bound to its node. The members of a gang, and the placeholders
-that stand for them, share the time of the last of them that was bound: before that the gang did nothing. The
-value is that of the widest queue around the victim that the preemptor is not in: what a team sets for its
-own queues binds these among each other, and outsiders meet what is set for the team.
+that stand for them, share the time of the last of them that made the gang as large as it was at most: before
+that the gang did nothing, and a member that has restarted begins no time anew. The value is that of the
+widest queue around the victim that the preemptor is not in: what a team sets for its own queues binds these
+among each other, and outsiders meet what is set for the team.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ class Protection:
         self._now_ns = now_ns
         self._for_guarantee = for_guarantee
         self._outside = frozenset(level.path for level in outside.above)
-        self._gangs: dict[str, int] = {}
-        """When the last member of a gang was bound, by application."""
+        self._gangs: dict[str, tuple[frozenset[str], int]] = {}
+        """The keys of what belongs to a gang, and since when it has run, by application."""
 
     def queue_around(self, leaf: Queue) -> Queue:
         """Return the queue whose minimum run time protects what runs in a leaf."""
@@ -143,16 +144,23 @@ class Protection:
         return Protected(victim, spent.queue, spent.until_ns, is_budget=True)
 
     def _bound_ns(self, victim: Victim) -> int:
-        if not is_of_gang(victim.allocation):
-            return victim.allocation.bound_at_ns
-        name = victim.entry.application_id
-        bound_ns = self._gangs.get(name)
-        if bound_ns is None:
-            bound_ns = self._gangs[name] = _last_bound_ns(victim.entry)
-        return max(bound_ns, victim.allocation.bound_at_ns)
+        """Return since when a victim has run, or the gang that it belongs to."""
+        allocation, entry = victim.allocation, victim.entry
+        may_be_member = allocation.ask.task_group_name or entry.application.gang_settings.whole
+        if not (may_be_member or is_of_gang(allocation)):
+            return allocation.bound_at_ns  # Most are; it spares the question to the application.
+        name = entry.application_id
+        if name not in self._gangs:
+            self._gangs[name] = _gang_of(entry)
+        keys, since_ns = self._gangs[name]
+        return since_ns if victim.key in keys else allocation.bound_at_ns
 
 
-def _last_bound_ns(entry: ApplicationEntry) -> int:
-    placed = entry.application.allocations.all()
-    times = [each.allocation.bound_at_ns for each in placed if is_of_gang(each.allocation)]
-    return max(times, default=0)
+def _gang_of(entry: ApplicationEntry) -> tuple[frozenset[str], int]:
+    """Return the keys of what belongs to the gang of an application, and since when the gang has run."""
+    since_ns = {
+        each.allocation.ask.allocation_key: each.gang_since_ns
+        for each in entry.application.allocations.all()
+        if each.gang_since_ns is not None
+    }
+    return frozenset(since_ns), max(since_ns.values(), default=0)

@@ -38,6 +38,7 @@ class ApplicationEntry:
         "runnable_by_user",
         "runnable_in_queue",
         "submission",
+        "tags",
         "user",
         "user_is_listed",
     )
@@ -53,6 +54,8 @@ class ApplicationEntry:
         self.application = application
         """The handle: in the actors engine each call is an ask."""
         self.application_id = application_id
+        self.tags = application.tags
+        """Those that it came with, with the walltime that its RM has named last."""
         self.user = user
         self.queue = queue
         self.facts = facts

@@ -37,7 +37,7 @@ from .priorities import PriorityCounts
 from .template import QueueTemplate
 from .use_order import DepartedUse, counted_use
 
-__all__ = ["Queue", "stand_in_for"]
+__all__ = ["Queue", "exposed_priority", "stand_in_for"]
 
 _DENY: Final = AccessControlList.parse("")
 _TAKEN_OVER: Final = (
@@ -58,6 +58,13 @@ def _limit(resource: Resource | None) -> Resource | None:
 
 def _at_no_time() -> int:
     return 0
+
+
+def exposed_priority(settings: QueueProperties, priority: int) -> int:
+    """Return a priority in a queue as its parent sees it: after the queue's offset or fence."""
+    if settings.priority_policy is PriorityPolicy.FENCE:
+        return settings.priority_offset
+    return max(INT32_MIN, min(INT32_MAX, priority + settings.priority_offset))
 
 
 @final
@@ -281,12 +288,7 @@ class Queue:
     @property
     def exposed_priority(self) -> int:
         """The priority that the parent sees: after the queue's offset or fence."""
-        if self.priority == INT32_MIN:
-            return INT32_MIN
-        settings = self.settings
-        if settings.priority_policy is PriorityPolicy.FENCE:
-            return settings.priority_offset
-        return max(INT32_MIN, min(INT32_MAX, self.priority + settings.priority_offset))
+        return self.priority if self.priority == INT32_MIN else exposed_priority(self.settings, self.priority)
 
     def refresh_priority(self) -> bool:
         """Find the highest priority of what waits here; return whether it changed."""

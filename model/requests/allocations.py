@@ -31,7 +31,7 @@ from ..values.rejections import RejectionCode, RejectionReason, invalid
 from .existing import ExistingBatch, charge, note_checkpoint, place_externally, recover
 from .foreign import submit_foreign
 from .gang_submissions import gang_sum_refusal
-from .walltimes import walltime_refusal, watch_walltimes
+from .walltimes import change_walltime, walltime_refusal, watch_walltimes
 
 __all__ = ["ask_of", "submission_refusal", "submit_allocations"]
 
@@ -123,6 +123,7 @@ class _AskBatch:
         place_of = {id(ask): place for ask, place in zip(asks, places, strict=True)}
         for ask in known:
             note_checkpoint(entry, ask.allocation_key, ask.tags)
+            change_walltime(state, entry, ask.allocation_key, ask.tags)
             reason = _resize_known(state, entry, ask.allocation_key, ask.resource)
             if reason is not None:
                 rejection = AllocationRejection(
@@ -188,6 +189,7 @@ def _submit_existing(
         recover(state, entry, (ask_of(submission, batch.now_ns),), (submission.node_id,))
         return None
     note_checkpoint(entry, key, submission.tags)
+    change_walltime(state, entry, key, submission.tags)
     reason = _resize_known(state, entry, key, submission.resource)
     record = entry.application.asks.record(key)
     if reason is None and record is not None and not record.placed:
@@ -250,7 +252,7 @@ def submission_refusal(
 def _walltime_refusal(
     state: PartitionState, submission: AllocationSubmission, *, is_new: bool
 ) -> RejectionReason | None:
-    """Return why the walltime of a new ask is refused; what is known or exists already keeps what it has."""
+    """Return why the walltime of a new ask is refused; what is known or exists already is not refused."""
     if not is_new or WALLTIME_TAG not in submission.tags:
         return None
     entry = state.entries.get(submission.application_id)

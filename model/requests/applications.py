@@ -42,7 +42,7 @@ from .gang_submissions import gang_refusal, gang_settings, gang_sum_refusal
 from .older_asks import timeout_ns
 from .quarantining import forget_quarantined
 from .quota_reports import quota_of, report_quota
-from .walltimes import walltime_refusal
+from .walltimes import change_application_walltime, names_another, walltime_refusal
 
 __all__ = [
     "Decided",
@@ -75,7 +75,9 @@ def add_applications(
     rejected: list[Rejection] = []
     warnings: list[ApplicationChanged] = []
     for submission in submissions:
-        outcome = [] if _stays(state, submission) else _add(state, submission)
+        outcome = _update(state, submission)
+        if outcome is None:
+            outcome = _add(state, submission)
         if isinstance(outcome, RejectionReason):
             rejected.append(Rejection(submission.application_id, outcome.text, outcome.code))
             continue
@@ -84,15 +86,36 @@ def add_applications(
     return ApplicationsAnswered(tuple(accepted), tuple(rejected), tuple(warnings))
 
 
-def _stays(state: PartitionState, submission: ApplicationSubmission) -> bool:
-    """Return whether an application is there that was to be created if it is missing."""
+def _update(
+    state: PartitionState, submission: ApplicationSubmission
+) -> RejectionReason | list[ApplicationChanged] | None:
+    """Change the walltime of an application that is there, if it is submitted again with another one.
+
+    One that was to be created if it is missing is accepted without a change, too.
+
+    Returns:
+        Why it is refused; the empty list; `None` for an application that is to be added.
+    """
     entry = state.entries.get(submission.application_id)
-    if entry is None or _tag(submission, CREATE_IF_MISSING_TAG) != "true":
-        return False
-    if entry.facts.state is ApplicationState.FAILING:
-        return False
+    if entry is None or entry.facts.state is ApplicationState.FAILING:
+        return None
+    stays = _tag(submission, CREATE_IF_MISSING_TAG) == "true"
+    known = entry.submission
+    is_same = known is not None and (known.user, known.queue_name) == (
+        submission.user,
+        submission.queue_name,
+    )
+    changes = names_another(submission.tags, entry.tags) and (stays or is_same)
+    if not (changes or stays):
+        return None
+    if changes:
+        whose = f"application {submission.application_id}"
+        refusal = walltime_refusal(whose, submission.tags, entry.queue)
+        if refusal is not None:
+            return refusal
+        change_application_walltime(state, entry, submission.tags)
     apply(state, entry, entry.application.stay(state.now_ns()))
-    return True
+    return []
 
 
 def _add(

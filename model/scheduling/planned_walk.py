@@ -17,36 +17,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import cache
 from operator import itemgetter
-from typing import NamedTuple, final
+from typing import final
 
 from ..applications.ask_walk import AskWalk, Candidate, CandidateKind, FailedTry
 from ..applications.next_tries import TryingPass
 from ..applications.state import ApplicationState
 from ..nodes.block import NodeEntry
 from ..planning.kept_plan import KeptPlan
-from ..planning.plan import JobInPlan
-from ..planning.planned_jobs import (
-    GangStart,
-    JobOwner,
-    PlannedJobs,
-    backfilling_queue,
-    gang_members,
-    job_of,
-    next_correction_ns,
-)
+from ..planning.planned_jobs import GangStart, JobOwner, backfilling_queue, gang_members, job_of
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry, SkipUntil
 from ..queues.queue import Queue
-from ..resources.resource import Resource, fits_undefined_unlimited
+from ..queues.ranks import is_reached
+from ..resources.resource import fits_undefined_unlimited
 from ..state.charges import user_headroom
 from ..state.event_rates import report_refusals
 from ..state.expected_ends import RestingPlan
 from ..state.headroom_reports import set_runnable
-from ..state.partition_state import PartitionState, promises_all
+from ..state.partition_state import PartitionState
 from ..state.placing import commit, count_accepted
 from ..values.allocation import Ask
-from ..values.refusals import Refusal, RefusalReason
+from ..values.refusals import RefusalReason
 from .gang_pass import GangRefused, GangTry, place_gang
+from .planned_scope import PlannedScope, WaitingJob
 from .required_node import denied_by_rm, try_required_node
 from .resting import may_run
 
@@ -66,58 +59,6 @@ _LATER_NS = 1_000_000_000
 """How long what the RM's predicates refused waits for the next try."""
 
 
-class _WaitingJob(NamedTuple):
-    """An ask that is tried when all have been walked: by its walltime, or by its promise."""
-
-    rank: tuple[float, int, int]
-    entry: ApplicationEntry
-    ask: Ask
-    job: JobInPlan
-
-
-@final
-class _Scope:
-    """One queue with backfilling, in one walk."""
-
-    def __init__(self, state: PartitionState, queue: Queue) -> None:
-        self.queue = queue
-        self._state = state
-        self._jobs: PlannedJobs | None = None
-        self.visited: list[Queue] = []
-        self.later: list[_WaitingJob] = []
-        self.refused: set[tuple[str, Resource, int | None]] = set()
-        """What has been refused since the last promise: an application, a size, and a walltime."""
-        self.denied: dict[str, Refusal] = {}
-        """What the RM's predicates have refused, by the key of the ask."""
-        self.is_unclear = False
-        """The RM's predicates have refused an ask, or are being asked: there is no rest."""
-        self.awaits_answer = False
-        """The last ask was not placed since the RM has not answered about it."""
-        self.keeps = promises_all(queue)
-        """All jobs are promised a start when they come."""
-        self.until_ns: int | None = None
-        """When time alone changes something."""
-
-    @property
-    def has_promises(self) -> bool:
-        """Whether a job was refused that others may not delay."""
-        return self._jobs is not None and bool(self._jobs.promises)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether as many jobs have promises as are to have one."""
-        return self._jobs is not None and self._jobs.is_full
-
-    @property
-    def jobs(self) -> PlannedJobs:
-        """The plan; it is made when a job is refused, as most walks end before."""
-        if self._jobs is None:
-            settings = self.queue.settings.backfill
-            assert settings is not None, "the caller has looked"
-            self._jobs = PlannedJobs(self._state, settings)
-        return self._jobs
-
-
 @final
 class PlannedWalk:
     """One walk where a queue backfills: `visits` for each leaf in order, then `finish`."""
@@ -125,7 +66,7 @@ class PlannedWalk:
     def __init__(self, state: PartitionState, now_ns: int) -> None:
         self._state = state
         self._now_ns = now_ns
-        self._scopes: dict[Queue, _Scope | None] = {}
+        self._scopes: dict[Queue, PlannedScope | None] = {}
         """`None` for a queue all of whose leaves rest."""
         self.has_result = False
         """Something was placed, or a node reserved."""
@@ -143,21 +84,36 @@ class PlannedWalk:
         if queue is None:
             return False
         if queue not in self._scopes:
-            self._scopes[queue] = None if self._rests(queue) else _Scope(self._state, queue)
+            self._scopes[queue] = (
+                None if _rests(self._state, queue, self._now_ns) else PlannedScope(self._state, queue)
+            )
         scope = self._scopes[queue]
         if scope is not None:
             self._visit(scope, leaf)
         return True
 
-    def _visit(self, scope: _Scope, leaf: Queue) -> None:
+    def _visit(self, scope: PlannedScope, leaf: Queue) -> None:
         scope.visited.append(leaf)
         for entry in list(leaf.entries.waiting):
             if not self._may_run(entry):
                 continue
-            for ask in self._asks(entry):
-                self.has_result = self._try(scope, entry, ask)
+            for ask in _asks(entry):
+                if scope.standing:
+                    self._try_standing(scope, entry, ask)
+                if not self.is_over and ask.allocation_key not in scope.tried:
+                    self.has_result = self._try(scope, entry, ask)
                 if self.is_over:
                     return
+
+    def _try_standing(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> None:
+        """Try the jobs whose promises stand before this ask, which is a later comer."""
+        for key, promised in scope.standing_before(job_of(self._state, JobOwner.of(entry), ask)):
+            del scope.standing[key]
+            if self._may_run(promised.entry) and is_reached(promised.entry.queue):
+                scope.tried.add(key)
+                self.has_result = self._try_behind(scope, promised.entry, promised.asks[0])
+            if self.is_over:
+                return
 
     def finish(self) -> bool:
         """Try the jobs that are tried by their walltimes; return whether the cycle has a result."""
@@ -175,23 +131,14 @@ class PlannedWalk:
                 self.has_result = self._try_behind(scope, waiting.entry, waiting.ask)
                 if self.is_over:
                     return self.has_result
-            scope.until_ns = next_correction_ns(self._state) if scope.has_promises else None
+            scope.end_without_result()
         for scope in scopes:
             self._rest(scope)
         return False
 
     # ------------------------------------------------------------------------------------ resting
 
-    def _rests(self, queue: Queue) -> bool:
-        rest = self._state.ends.rests.get(queue.path)
-        if rest is None or rest.stamp != _stamp(self._state):
-            return False
-        if rest.until_ns is not None and rest.until_ns <= self._now_ns:
-            return False
-        leaves = [leaf for leaf in self._state.tree if leaf.is_leaf and queue in leaf.above]
-        return all(not leaf.pending or leaf.entries.skip_until is not None for leaf in leaves)
-
-    def _rest(self, scope: _Scope) -> None:
+    def _rest(self, scope: PlannedScope) -> None:
         """Have what is below a queue rest until the result may be another one."""
         state = self._state
         state.ends.denied[scope.queue.path] = scope.denied
@@ -221,25 +168,9 @@ class PlannedWalk:
         set_runnable(self._state, entry, in_queue=in_queue, by_user=by_user)
         return entry.runnable_in_queue and entry.runnable_by_user
 
-    def _asks(self, entry: ApplicationEntry) -> Iterator[Ask]:
-        """Walk the asks of an application that this pass may place; one alone is known without a question.
-
-        Of a gang that is to be placed whole this is one ask: it stands for all.
-        """
-        if entry.facts.gang_waits:
-            yield entry.application.asks.waiting()[0].ask
-            return
-        first = entry.facts.first
-        if first is not None and first.resource == entry.facts.pending:
-            yield first
-            return
-        for tried in entry.application.asks.first_waiting(_ASKS_MAX):
-            if tried.trying_pass is TryingPass.REGULAR:
-                yield tried.ask
-
     # --------------------------------------------------------------------------------------- asks
 
-    def _try(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
+    def _try(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Place an ask, promise it a start or leave it for later; return whether the cycle has a result."""
         if ask.required_node and not entry.facts.gang_waits:
             return self._try_required(scope, entry, ask)
@@ -248,11 +179,11 @@ class PlannedWalk:
             job = job_of(self._state, JobOwner.of(entry), *asks)
             walltime_ns = float("inf") if job.walltime_ns is None else job.walltime_ns
             rank = (walltime_ns, ask.created_at_ns, len(scope.later))
-            scope.later.append(_WaitingJob(rank, entry, ask, job))
+            scope.later.append(WaitingJob(rank, entry, ask, job))
             return False
         return self._try_behind(scope, entry, ask)
 
-    def _start_promised(self, scope: _Scope) -> bool:
+    def _start_promised(self, scope: PlannedScope) -> bool:
         """Start the first job whose promised start has come; return whether the cycle has a result.
 
         One that does not start then, as the RM refuses its nodes, loses its promise, and the others are
@@ -275,7 +206,9 @@ class PlannedWalk:
             without |= refused
         return False
 
-    def _try_promised(self, scope: _Scope, kept: KeptPlan, unplanned: Collection[str]) -> set[str] | None:
+    def _try_promised(
+        self, scope: PlannedScope, kept: KeptPlan, unplanned: Collection[str]
+    ) -> set[str] | None:
         """Start one of the jobs; return the keys of those that could not start, `None` if one has started."""
         refused: set[str] = set()
         for waiting in scope.later:
@@ -291,7 +224,7 @@ class PlannedWalk:
                 refused.add(key)
         return refused
 
-    def _starts_at_once(self, scope: _Scope) -> bool:
+    def _starts_at_once(self, scope: PlannedScope) -> bool:
         """Place the first job if nothing is promised: then it needs no plan, as work that runs only ends."""
         kept = self._state.ends.kept.get(scope.queue.path)
         if not scope.later or (kept is not None and kept.by_key):
@@ -301,7 +234,7 @@ class PlannedWalk:
             return False
         return self._place(scope, entry, ask, frozenset())
 
-    def _starts(self, scope: _Scope, kept: KeptPlan, waiting: _WaitingJob) -> bool:
+    def _starts(self, scope: PlannedScope, kept: KeptPlan, waiting: WaitingJob) -> bool:
         """Place a job where it leaves the promises of all others as they are."""
         entry, ask, job = waiting.entry, waiting.ask, waiting.job
         scope.awaits_answer = False
@@ -319,13 +252,28 @@ class PlannedWalk:
         finally:
             kept.put_back(job)
 
-    def _try_behind(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
-        """Place an ask that delays no promise; otherwise promise it a start if it may have one."""
+    def _try_behind(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
+        """Place an ask that delays no promise; otherwise promise it a start if it may have one.
+
+        If it is placed, whom it passes is counted.
+        """
+        key = ask.allocation_key
+        watch = scope.watch(key)
+        if watch is None:
+            return self._place_or_promise(scope, entry, ask)
+        job = job_of(self._state, JobOwner.of(entry), ask)
+        placed = self._place_or_promise(scope, entry, ask)
+        if placed:
+            watch.note_start(job)
+        return placed
+
+    def _place_or_promise(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
         if entry.facts.gang_waits:
             return self._try_gang(scope, entry)
         state = self._state
         has_room = _has_room(self._state, entry, ask)
         if scope.is_full and not has_room:
+            scope.note_waiting(ask)
             return False
         if has_room and not scope.has_promises:
             return self._place(scope, entry, ask, frozenset())
@@ -339,11 +287,11 @@ class PlannedWalk:
             if standing.may_start:
                 return self._place(scope, entry, ask, standing.without)
             _note_delay(self._state, entry, ask.allocation_key)
-        if jobs.promise(job) is None:
+        if scope.promise(job) is None:
             scope.refused.add(shape)
         return False
 
-    def _try_gang(self, scope: _Scope, entry: ApplicationEntry) -> bool:
+    def _try_gang(self, scope: PlannedScope, entry: ApplicationEntry) -> bool:
         """Place a gang whole where it delays no promise; otherwise promise it a start if it may have one."""
         job = cache(lambda: job_of(self._state, JobOwner.of(entry), *gang_members(entry)))
         tried = self._place_gang(scope, entry, GangStart(scope.jobs, job) if scope.has_promises else None)
@@ -354,11 +302,11 @@ class PlannedWalk:
             _note_delay(self._state, entry, job().key)
         may_have = reason in _PROMISED and not scope.is_full
         if may_have and not any(ask.required_node for ask in gang_members(entry)):
-            scope.jobs.promise(job())
+            scope.promise(job())
         return False
 
     def _place_gang(
-        self, scope: _Scope, entry: ApplicationEntry, start: GangStart | None
+        self, scope: PlannedScope, entry: ApplicationEntry, start: GangStart | None
     ) -> GangTry | GangRefused:
         """Place a gang whole where it delays no promise; its application keeps why it was refused."""
         state, checks = self._state, self._state.node_checks
@@ -387,7 +335,7 @@ class PlannedWalk:
             self.ends_cycle = checks is not None and checks.ends_cycle
         return tried
 
-    def _place(self, scope: _Scope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
+    def _place(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]) -> bool:
         """Place an ask on the first node that the RM allows and where it delays no promise."""
         node = self._node_for(scope, entry, ask, without)
         if node is None or not commit(self._state, entry, ask, node):
@@ -396,7 +344,7 @@ class PlannedWalk:
         return True
 
     def _node_for(
-        self, scope: _Scope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]
+        self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask, without: frozenset[str]
     ) -> NodeEntry | None:
         state, checks = self._state, self._state.node_checks
         if checks is None:
@@ -415,7 +363,7 @@ class PlannedWalk:
         node = search.node
         return None if node is None or node.node_id in without else node
 
-    def _try_required(self, scope: _Scope, entry: ApplicationEntry, ask: Ask) -> bool:
+    def _try_required(self, scope: PlannedScope, entry: ApplicationEntry, ask: Ask) -> bool:
         """Try an ask that needs its node; it may be reserved for it."""
         state = self._state
         room = queue_quota.headroom_without_root(entry.queue)
@@ -438,7 +386,35 @@ class PlannedWalk:
         return False
 
 
-def _keep(state: PartitionState, scope: _Scope, kept: KeptPlan) -> None:
+def _rests(state: PartitionState, queue: Queue, now_ns: int) -> bool:
+    """Return whether nothing below a queue may have another result than in the last walk."""
+    rest = state.ends.rests.get(queue.path)
+    if rest is None or rest.stamp != _stamp(state):
+        return False
+    if rest.until_ns is not None and rest.until_ns <= now_ns:
+        return False
+    leaves = [leaf for leaf in state.tree if leaf.is_leaf and queue in leaf.above]
+    return all(not leaf.pending or leaf.entries.skip_until is not None for leaf in leaves)
+
+
+def _asks(entry: ApplicationEntry) -> Iterator[Ask]:
+    """Walk the asks of an application that this pass may place; one alone is known without a question.
+
+    Of a gang that is to be placed whole this is one ask: it stands for all.
+    """
+    if entry.facts.gang_waits:
+        yield entry.application.asks.waiting()[0].ask
+        return
+    first = entry.facts.first
+    if first is not None and first.resource == entry.facts.pending:
+        yield first
+        return
+    for tried in entry.application.asks.first_waiting(_ASKS_MAX):
+        if tried.trying_pass is TryingPass.REGULAR:
+            yield tried.ask
+
+
+def _keep(state: PartitionState, scope: PlannedScope, kept: KeptPlan) -> None:
     kept.keep()
     scope.until_ns = kept.next_change_ns()
     for entry, ask in ((each.entry, each.ask) for each in scope.later if not each.entry.facts.gang_waits):
@@ -464,7 +440,7 @@ def _note_delay(state: PartitionState, entry: ApplicationEntry, allocation_key: 
     state.notes.note(entry.application, allocation_key, RefusalReason.WOULD_DELAY.value, state.now_ns())
 
 
-def _is_unplanned(waiting: _WaitingJob) -> bool:
+def _is_unplanned(waiting: WaitingJob) -> bool:
     """Return whether a gang is not all there, or a member needs its node: then it is promised nothing."""
     if not waiting.entry.facts.gang_waits:
         return False

@@ -9,7 +9,7 @@ Nothing is kept while no queue backfills. Where a queue promises all jobs a star
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, final
 
 from ..applications.walltimes import walltime_of
@@ -20,9 +20,11 @@ from ..values.allocation import Allocation, Ask
 from ..values.refusals import Refusal
 
 __all__ = [
+    "NEVER_PASSED",
     "ExpectedEnds",
     "KeptPromise",
     "KeptPromises",
+    "PassCount",
     "RestingPlan",
     "RunningWork",
     "assumed_walltime_ns",
@@ -65,6 +67,8 @@ class KeptPromise(NamedTuple):
 
     start_ns: int
     node_ids: tuple[str, ...]
+    serial: int
+    """It rises from promise to promise, in the order in which jobs were promised a start first."""
 
 
 class KeptPromises(NamedTuple):
@@ -74,6 +78,24 @@ class KeptPromises(NamedTuple):
     """By the key of the job's first ask."""
     stamp: tuple[int, ...]
     """The counts of what gives room sooner than was planned."""
+
+
+class PassCount(NamedTuple):
+    """Which later comers have passed the promise of a job that waits, for the sake of shares."""
+
+    keys: tuple[str, ...]
+    since_ns: int | None
+    """When the first of them did."""
+
+    def passed_by(self, keys: Iterable[str], now_ns: int) -> PassCount:
+        """Return the count with those of these jobs that have not passed it before."""
+        more = tuple(key for key in keys if key not in self.keys)
+        if not more:
+            return self
+        return PassCount(self.keys + more, now_ns if self.since_ns is None else self.since_ns)
+
+
+NEVER_PASSED: Final = PassCount((), None)
 
 
 @final
@@ -87,6 +109,10 @@ class ExpectedEnds:
         """Queues with backfilling, by path, that were walked without result."""
         self.kept: dict[str, KeptPromises] = {}
         """Of the queues that promise all jobs a start, by path."""
+        self.promised = 0
+        """How many jobs have been promised a start where all are."""
+        self.passed: dict[str, dict[str, PassCount]] = {}
+        """By the path of a queue that promises starts: the jobs that had a promise and wait still, by key."""
         self.unplanned = 0
         """Counts what gives room at another time than was planned: work that ends early or late, a reload."""
         self.denied: dict[str, Mapping[str, Refusal]] = {}
@@ -95,16 +121,17 @@ class ExpectedEnds:
         self._running: dict[str, RunningWork] = {}
         self._is_stale = True
 
-    def switch(self, *, is_on: bool, keeping: Collection[str]) -> None:
+    def switch(self, *, backfilling: Collection[str], keeping: Collection[str]) -> None:
         """Begin or cease to keep what runs: the configuration is another one.
 
         Args:
-            is_on: Some queue backfills.
-            keeping: The paths of the queues that promise all jobs a start.
+            backfilling: The paths of the queues that promise starts.
+            keeping: The paths of those that promise all jobs a start.
         """
-        self.is_on = is_on
+        self.is_on = bool(backfilling)
         self.rests.clear()
         self.kept = {path: kept for path, kept in self.kept.items() if path in keeping}
+        self.passed = {path: counts for path, counts in self.passed.items() if path in backfilling}
         self.unplanned += 1
         self.denied.clear()
         self.forget()
@@ -113,6 +140,15 @@ class ExpectedEnds:
         """Find all that runs anew before it is used next."""
         self._running.clear()
         self._is_stale = True
+
+    def forget_promises(self, keys: Collection[str]) -> None:
+        """Forget the promises of jobs: they are promised a start anew, as jobs that come now."""
+        for path, kept in self.kept.items():
+            by_key = {key: promise for key, promise in kept.by_key.items() if key not in keys}
+            self.kept[path] = kept._replace(by_key=by_key)
+        for counts in self.passed.values():
+            for key in keys:
+                counts.pop(key, None)
 
     def add(self, entry: ApplicationEntry, allocation: Allocation, group: str | None) -> None:
         """Note an allocation that runs from now on."""
@@ -154,7 +190,7 @@ def _work(entry: ApplicationEntry, allocation: Allocation, group: str | None) ->
         entry.user.name,
         group,
         allocation.bound_at_ns,
-        assumed_walltime_ns(allocation.ask, entry.application.tags, entry.queue),
+        assumed_walltime_ns(allocation.ask, entry.tags, entry.queue),
     )
 
 

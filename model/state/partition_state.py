@@ -379,8 +379,9 @@ class PartitionState:
     def reorder(self) -> None:
         """Bring all orders up to date with a configuration, and have every leaf visited again."""
         self.tree.limits_changed()
-        keeping = {queue.path for queue in self.tree if promises_all(queue)}
-        self.ends.switch(is_on=_backfills(self.tree), keeping=keeping)
+        backfilling = [queue for queue in self.tree if queue.settings.backfill is not None]
+        keeping = {queue.path for queue in backfilling if promises_all(queue)}
+        self.ends.switch(backfilling={queue.path for queue in backfilling}, keeping=keeping)
         for queue in self.tree:
             queue.entries.rebuild()
             self.tree.refresh(queue)

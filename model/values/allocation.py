@@ -97,13 +97,20 @@ class Ask:
 
     def resized(self, resource: Resource) -> Ask:
         """Return the same ask with another size."""
+        return self._with(resource, self.tags)
+
+    def retagged(self, tags: Mapping[str, str]) -> Ask:
+        """Return the same ask with other tags; what follows from them otherwise stays."""
+        return self._with(self.resource, tags)
+
+    def _with(self, resource: Resource, tags: Mapping[str, str]) -> Ask:
         return Ask(
             allocation_key=self.allocation_key,
             application_id=self.application_id,
             resource=resource,
             created_at_ns=self.created_at_ns,
             priority=self.priority,
-            tags=self.tags,
+            tags=tags,
             task_group_name=self.task_group_name,
             placeholder=self.placeholder,
             originator=self.originator,
@@ -153,8 +160,15 @@ class Allocation:
 
     def resized(self, resource: Resource) -> Allocation:
         """Return the same allocation with another size."""
+        return self._with(self.ask.resized(resource))
+
+    def retagged(self, tags: Mapping[str, str]) -> Allocation:
+        """Return the same allocation with other tags."""
+        return self._with(self.ask.retagged(tags))
+
+    def _with(self, ask: Ask) -> Allocation:
         return Allocation(
-            self.ask.resized(resource),
+            ask,
             self.node_id,
             self.bound_at_ns,
             self.instance_type,

@@ -37,9 +37,10 @@ def validate(
         with ends_on(LicorneError, "licorne validate"):
             report, status = _inspected(file)
         statuses.add(status)
+        notes = _notes(str(file), report)
         if not as_json and status != BAD_INPUT:
-            _print(str(file), report.errors, report.warnings)
-        documents.append(_report_document(str(file), report))
+            _print(str(file), report.errors, report.warnings, notes)
+        documents.append(_report_document(str(file), report, notes))
     if as_json:
         write_line(json.dumps(documents, indent=2, ensure_ascii=False))
     raise typer.Exit(min(filter(None, statuses), default=0))
@@ -62,21 +63,34 @@ def _inspected(file: Path) -> tuple[Report, int]:
     return report, 0 if report.config is not None else _INVALID
 
 
-def _print(file: str, errors: tuple[Problem, ...], warnings: tuple[Problem, ...]) -> None:
+def _notes(file: str, report: Report) -> list[Problem]:
+    """Return what a valid configuration promises: the bounds on starvation."""
+    from ...model.configuration.problems import Problem
+    from ...model.configuration.starvation_bounds import starvation_bounds
+
+    partitions = () if report.config is None else report.config.partitions
+    return [Problem.of(note, file) for partition in partitions for note in starvation_bounds(partition.root)]
+
+
+def _print(
+    file: str, errors: tuple[Problem, ...], warnings: tuple[Problem, ...], notes: list[Problem]
+) -> None:
     for problem in errors:
         write_line(str(problem))
-    for problem in warnings:
-        write_line(f"{problem} (warning)")
+    for kind, problems in (("warning", warnings), ("note", notes)):
+        for problem in problems:
+            write_line(f"{problem} ({kind})")
     if not errors:
         write_line(f"{file}: valid")
 
 
-def _report_document(file: str, report: Report) -> Document:
+def _report_document(file: str, report: Report, notes: list[Problem]) -> Document:
     return {
         "file": file,
         "valid": report.config is not None,
         "errors": [_document(problem) for problem in report.errors],
         "warnings": [_document(problem) for problem in report.warnings],
+        "notes": [_document(problem) for problem in notes],
     }
 
 

@@ -275,6 +275,10 @@ class PlannedStartDocument(TypedDict):
     """The node; null without a time."""
     isPromised: bool
     """No ask behind it may start if that would delay it."""
+    passed: int
+    """How many later comers have delayed its promise for the sake of shares."""
+    passesLeft: int | None
+    """How many more may; 0 for a promise that stands, null without a promise."""
     whyNot: str | None
     """Why there is no time."""
 

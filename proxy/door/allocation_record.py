@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from sys import intern
 from typing import Final, TypeAlias, final
 
+from ...model.applications.walltimes import walltime_of
 from ...model.resources.comparisons import has_negative
 from ...model.resources.resource import strictly_greater_than_zero
+from ...model.values.allocation import WALLTIME_TAG
 from ..client.known_state import is_foreign
 from ..client.recovery_progress import RecoveryRejection, RejectedKind
 from ..si import si_pb2 as si
@@ -156,23 +158,25 @@ class AllocationRecord:
                 del self._foreign[node]
 
     def _change(self, message: si.Allocation, known: HeldEntry) -> None:
-        """Note that the size of something is changed, or that the RM has placed its ask; all else stays."""
+        """Note that the size or the walltime of something is changed, or that the RM has placed its ask."""
         node = message.nodeID
         if not strictly_greater_than_zero(self._reader.resource(message.resourcePerAlloc)) or (
             node and not self._has_node(node)
         ):
             self._refuse(message)
             return
-        self._resize(known, message.resourcePerAlloc)
+        self._update(known, message)
         self._resized.add((message.applicationID, message.allocationKey))
         if node and not known.node:
             known.node, known.session = intern(node), UNANSWERED
             self.asks -= 1
             self.allocations += 1
 
-    def _resize(self, known: HeldEntry, size: si.Resource) -> None:
+    def _update(self, known: HeldEntry, message: si.Allocation) -> None:
         entry = si.Allocation.FromString(known.ask)
-        entry.resourcePerAlloc.CopyFrom(size)
+        entry.resourcePerAlloc.CopyFrom(message.resourcePerAlloc)
+        if walltime_of(message.allocationTags) is not None:
+            entry.allocationTags[WALLTIME_TAG] = message.allocationTags[WALLTIME_TAG]
         known.ask = entry.SerializeToString()
 
     def _refuse(self, message: si.Allocation) -> None:

@@ -30,10 +30,12 @@ class _DueKind(Enum):
 class _Due:
     """An answer that is due."""
 
-    __slots__ = ("entry", "kind")
+    __slots__ = ("entry", "is_change", "kind")
 
-    def __init__(self, kind: _DueKind, entry: bytes) -> None:
+    def __init__(self, kind: _DueKind, entry: bytes, *, is_change: bool = False) -> None:
         self.kind = kind
+        self.is_change = is_change
+        """It changes what is there, if it is accepted."""
         self.entry = entry
         """What was sent; of what is new with the changes that were sent later."""
 
@@ -74,9 +76,9 @@ class Creations:
 
     # ------------------------------------------------------------------------------------- requests
 
-    def create(self, name: str, entry: bytes) -> None:
-        """Note a creation that is about to be sent."""
-        self._due.setdefault(name, []).append(_Due(_DueKind.NEW, entry))
+    def create(self, name: str, entry: bytes, *, is_change: bool = False) -> None:
+        """Note a creation that is about to be sent, or a change of what is there in the form of one."""
+        self._due.setdefault(name, []).append(_Due(_DueKind.NEW, entry, is_change=is_change))
 
     def expect_rejection(self, name: str, entry: bytes) -> None:
         """Note a change that is about to be sent and is going to be rejected."""
@@ -113,8 +115,8 @@ class Creations:
         item = self._take(name, rejected=False)
         if item is None:
             return True
-        if item.kind is _DueKind.NEW:
-            self._there.setdefault(name, item.entry)
+        if item.kind is _DueKind.NEW and (item.is_change or name not in self._there):
+            self._there[name] = item.entry
         return item.kind is not _DueKind.AGAIN
 
     def reject(self, name: str) -> None:

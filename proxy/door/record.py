@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias, final
 
 from ...model.applications.state import ApplicationEvent, ApplicationState
 from ...model.requests.nodes import update_refusal
+from ...model.values.allocation import WALLTIME_TAG
 from ...model.values.messages import full_partition_name
 from ..client.recovery_progress import RecoveryRejection
 from ..si import si_pb2 as si
@@ -160,13 +161,24 @@ class PartitionRecord:
     def note_applications(self, request: si.ApplicationRequest) -> None:
         """Note applications that are new and that are removed, before they are sent."""
         for new in request.new:
-            self._applications.create(new.applicationID, new.SerializeToString())
+            changed = self._with_walltime(new)
+            entry = new.SerializeToString() if changed is None else changed
+            self._applications.create(new.applicationID, entry, is_change=changed is not None)
         for removal in request.remove:
             name = removal.applicationID
             self._applications.end(name)
             self._gone.add(("application", name))
             self._states.pop(name, None)
             self._allocations.end_application(name)
+
+    def _with_walltime(self, new: si.AddApplicationRequest) -> bytes | None:
+        """Return a known application with the walltime that is sent now, `None` if that is no change."""
+        known = self._applications.there.get(new.applicationID)
+        if known is None or WALLTIME_TAG not in new.tags:
+            return None
+        changed = si.AddApplicationRequest.FromString(known)
+        changed.tags[WALLTIME_TAG] = new.tags[WALLTIME_TAG]
+        return changed.SerializeToString()
 
     def note_allocations(self, request: si.AllocationRequest, session: int) -> si.AllocationRequest:
         """Note asks, allocations and releases; return what is to be sent instead.

@@ -136,6 +136,8 @@ def planned_start_document(planned_start: PlannedStart) -> PlannedStartDocument:
         "time": planned_start.start_ns,
         "nodeID": planned_start.node_id or None,
         "isPromised": planned_start.is_promised,
+        "passed": planned_start.passed,
+        "passesLeft": planned_start.passes_left,
         "whyNot": planned_start.reason or None,
     }
 

@@ -209,7 +209,18 @@ def planned_start_text(planned_start: PlannedStart, now_ns: int) -> str:
         return f"no expected start: {planned_start.reason}"
     when = short_duration_text(planned_start.start_ns - now_ns)
     start = "promised a start" if planned_start.is_promised else "expected to start"
-    return f"{start} on {planned_start.node_id} in {when}"
+    return f"{start} on {planned_start.node_id} in {when}{_passes_text(planned_start)}"
+
+
+def _passes_text(planned_start: PlannedStart) -> str:
+    """Return how many later comers may delay a promise for the sake of shares, and how many have."""
+    passed, left = planned_start.passed, planned_start.passes_left
+    if left is None:
+        return ""
+    if not left:
+        return f"; {passed} later comers went first: it stands now" if passed else "; it stands"
+    went = f"{passed} went first, " if passed else ""
+    return f"; {went}at most {left}{' more' if passed else ''} may go first for their shares"
 
 
 def place_line(place: Place, where: Where) -> str:

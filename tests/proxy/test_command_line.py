@@ -212,6 +212,19 @@ def test_the_findings_are_available_as_one_document(tmp_path: Path) -> None:
     assert (3, 5) in [(error["line"], error["column"]) for error in document["errors"]]
 
 
+def test_the_bound_on_starvation_is_a_note(tmp_path: Path) -> None:
+    """As text and in the document: how often, and for how long, later comers may pass a promise."""
+    properties = "{backfill.reservations: all, backfill.passes: 1, fair.half-life: 7d}"
+    file = tmp_path / "queues.yaml"
+    root = f"{{name: root, properties: {properties}, submitacl: '*', queues: [{{name: a}}]}}"
+    file.write_text(f"partitions: [{{name: default, queues: [{root}]}}]", encoding="utf-8")
+
+    note = "at most 1 later comer may delay a promised start by their shares, within 7d of the first"
+    (document,) = json.loads(run("validate", "--json", str(file))[1])
+    assert [note] == [each["text"] for each in document["notes"]]
+    assert f"{note} (note)\n{file}: valid\n" in run("validate", str(file))[1]
+
+
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     """With the status of bad input."""
     status, _, errors = run("validate", str(tmp_path / "none.yaml"))

@@ -11,6 +11,7 @@ from ..names import QUEUE_NAME_RULE, is_queue_name
 from ..problems import RuleFinding
 from ..queue_properties import (
     BACKFILL_ORDER,
+    BACKFILL_PASSES,
     BACKFILL_RESERVATIONS,
     FAIR_COUNT,
     FAIR_HALF_LIFE,
@@ -60,6 +61,7 @@ _FORMS: Final[Mapping[str, str]] = {
     RUNTIME_MAX: "a duration above zero, such as '90m'",
     FAIR_HALF_LIFE: "a duration above zero, such as '7d'",
     BACKFILL_RESERVATIONS: "a number from 0 to 1000, or all",
+    BACKFILL_PASSES: "a number from 0 to 1000",
     FAIR_WEIGHT: "a number from 1 to 1000000",
 }
 

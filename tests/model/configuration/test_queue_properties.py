@@ -70,6 +70,7 @@ def test_every_property_is_read() -> None:
         "quota.preemption.delay": "500ms",
         "backfill.reservations": "2",
         "backfill.order": "shortest",
+        "backfill.passes": "0",
         "fair.count": "all",
         "fair.half-life": "7d",
         "fair.weight": "3",
@@ -104,7 +105,7 @@ def test_every_property_is_read() -> None:
 
 def test_a_parent_alone_promises_starts() -> None:
     """A leaf does not, whatever it says, nor does a parent that promises none; and no child inherits it."""
-    properties = {"backfill.reservations": "2", "backfill.order": "shortest"}
+    properties = {"backfill.reservations": "2", "backfill.order": "shortest", "backfill.passes": "0"}
     found = [
         evaluate(properties, is_leaf=False).backfill,
         evaluate({"backfill.reservations": "All"}, is_leaf=False).backfill,
@@ -112,8 +113,8 @@ def test_a_parent_alone_promises_starts() -> None:
         evaluate(properties | {"backfill.reservations": "0"}, is_leaf=False).backfill,
         evaluate({"backfill.order": "shortest"}, is_leaf=False).backfill,
     ]
-    two = BackfillSettings(2, BackfillOrder.SHORTEST)
-    everyone = BackfillSettings(1000, BackfillOrder.QUEUE, keeps=True)
+    two = BackfillSettings(2, BackfillOrder.SHORTEST, passes=0)
+    everyone = BackfillSettings(1000, BackfillOrder.QUEUE, keeps=True, passes=3)
     assert [two, everyone, None, None, None] == found
     assert {} == inherit(properties, {})
 

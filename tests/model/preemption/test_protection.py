@@ -150,6 +150,20 @@ def test_members_of_a_gang_are_protected_as_long_as_the_last_of_them() -> None:
     assert [("g1", last_ns), ("g2", last_ns)] == [(each.victim.key, each.until_ns) for each in protected]
 
 
+def test_a_member_that_restarts_is_protected_no_longer_than_its_gang() -> None:
+    """Otherwise one that restarts more often than the minimum would protect all of them for ever."""
+    scene = Scene(TEN_MINUTES)
+    scene.nodes("n1", capacity=HUNDRED)
+    scene.runs("g1", "g2", placeholder=True, task_group_name="g")
+    scene.advance(seconds=300)
+    scene.end("g2")
+    scene.runs("again", placeholder=True, task_group_name="g")
+    protection = Protection(scene.queue("root.a"), START_NS + 10 * MINUTE_NS + SECOND_NS, for_guarantee=True)
+    free, protected = protection.divide(scene.queue("root.b"), [scene.victim("g1"), scene.victim("again")])
+
+    assert (["g1", "again"], []) == ([victim.key for victim in free], protected)
+
+
 def test_a_new_size_does_not_begin_the_time_again() -> None:
     """The work done so far is the same."""
     scene = a_full_cluster()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from support.model.harness import START_NS, TEN, Harness, a_resource
@@ -183,6 +183,103 @@ def test_a_limit_of_the_older_generation_counts_before_a_walltime() -> None:
     h.advance(30)
 
     assert ([("none", OVER)], [("none", OVER), ("longer", OVER)]) == (after_a_minute, h.releases)
+
+
+# --------------------------------------------------------------- another walltime of known work
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What is sent again after 5 s about work of 10 s that runs, and when it ends by that, in seconds."""
+
+    ends: int
+    tags: dict[str, str] = field(default_factory=dict)
+    node: str = ""
+    application: dict[str, str] = field(default_factory=dict)
+
+
+CHANGED: Final[dict[str, Changed]] = {
+    "a longer walltime": Changed(30, with_walltime("30s")),
+    "a shorter one": Changed(7, with_walltime("7s")),
+    "one that is over": Changed(5, with_walltime("3s")),
+    "a longer one of an allocation on its node": Changed(30, with_walltime("30s"), "one"),
+    "no walltime": Changed(10),
+    "the same": Changed(10, with_walltime("10s")),
+    "one above the maximum of its queue": Changed(10, with_walltime("2h")),
+    "a text that is no duration": Changed(10, with_walltime("tomorrow")),
+    "that of its application, which counts less": Changed(10, application=with_walltime("30s")),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED.values(), ids=CHANGED)
+def test_running_work_ends_by_its_last_walltime(case: Changed) -> None:
+    """It counts from the placement; what its queue does not take changes nothing, and is not rejected."""
+    h = running(tags=with_walltime("20s"))
+    h.ask_and_run("k", tags=with_walltime("10s"))
+    h.advance(5)
+    rejected = h.ask("k", tags=case.tags, node_id=case.node)
+    if case.application:
+        assert h.submit(tags=case.application) is None
+    h.advance(0)
+    for second in range(5, case.ends):
+        assert not h.releases, f"ended after {second} s"
+        h.advance(1)
+
+    assert ((), [("k", OVER)]) == (rejected, h.releases)
+    h.validate()
+
+
+@pytest.mark.parametrize("tag", [{}, {"licorne/create-if-missing": "true"}], ids=["plain", "if missing"])
+def test_an_application_that_is_sent_again_gives_its_work_another_walltime(tag: dict[str, str]) -> None:
+    """All that has none of its own; it is accepted, and has the tag where it is saved."""
+    h = running(tags=with_walltime("10s"))
+    h.ask_and_run("k", resource=ONE)
+    h.ask_and_run("own", resource=ONE, tags=with_walltime("15s"))
+    rejection = h.submit(tags={**with_walltime("30s"), **tag})
+    h.advance(29)
+    before = [key for key, _ in h.releases]
+    h.advance(1)
+
+    assert (None, ["own"], ["own", "k"]) == (rejection, before, [key for key, _ in h.releases])
+    saved = h.entry().submission
+    assert saved is not None
+    assert "30s" == saved.tags["walltime"]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"tags": with_walltime("2h")}, "the walltime 2h0m0s of application app is longer than runtime.max"),
+        ({"tags": with_walltime("x")}, "the tag walltime of application app is 'x'"),
+        ({"tags": with_walltime("10s")}, "adding application app to partition"),
+        ({"tags": with_walltime("30s"), "user": "eve"}, "adding application app to partition"),
+    ],
+)
+def test_an_application_keeps_its_walltime_if_it_is_rejected(options: dict[str, Any], why: str) -> None:
+    """One that names no other walltime, or another user, is there already, as ever."""
+    h = running(tags=with_walltime("10s"))
+    rejection = h.submit(**options)
+
+    assert rejection is not None
+    assert why in rejection.reason
+    assert with_walltime("10s") == h.entry().tags
+
+
+def test_a_member_in_a_swap_has_its_last_walltime() -> None:
+    """It is neither waiting nor placed then."""
+    h = Harness(ENDS)
+    h.nodes("one")
+    h.submit(placeholder_ask=TEN)
+    h.ask_and_run("holder", task_group_name="g", placeholder=True)
+    h.ask_and_run("member", task_group_name="g", tags=with_walltime("50s"))
+    h.ask("member", task_group_name="g", tags=with_walltime("80s"))
+    h.confirm()
+    h.advance(79)
+    before = h.releases
+    h.advance(1)
+
+    assert [("holder", TerminationType.PLACEHOLDER_REPLACED)] == before
+    assert [("member", OVER)] == h.releases[1:]
 
 
 # ------------------------------------------------------------------------- reloads and recoveries

@@ -69,7 +69,7 @@ def test_an_explanation_has_the_planned_starts() -> None:
     send(harness, "c", "root.q", "eve", size=1, walltime="50s")
     began_ns = harness.clock.now_ns() - 1_000_000_000
     expected = (
-        PlannedStart(start_ns=began_ns + 100_000_000_000, node_id="n1", is_promised=True),
+        PlannedStart(start_ns=began_ns + 100_000_000_000, node_id="n1", is_promised=True, passes_left=3),
         PlannedStart(start_ns=began_ns + 200_000_000_000, node_id="n1"),
     )
     assert expected == (planned_start_of(harness, "h"), planned_start_of(harness, "c"))

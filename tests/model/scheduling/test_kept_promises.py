@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from support.model.builders import FakePredicates, an_application_submission, an_ask_submission
 from support.model.harness import Harness, a_resource
@@ -167,13 +169,14 @@ def test_a_new_ask_is_promised_a_start_behind_all_that_waits() -> None:
     assert run.ask is not None
     planned = run.ask.planned_start
     at_ns = harness.clock.now_ns() + 31 * SECOND_NS
-    assert PlannedStart(start_ns=at_ns, node_id="n1", is_promised=True) == planned
+    assert PlannedStart(start_ns=at_ns, node_id="n1", is_promised=True, passes_left=3) == planned
     assert "new" not in harness.state.ends.kept["root"].by_key
 
 
 def test_so_many_jobs_have_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those behind wait until they are among the first, and say so."""
     monkeypatch.setattr(kept_plan, "PROMISES_MAX", 2)
+    monkeypatch.setattr(kept_plan, "_FEW", 2)
     harness = three_waiting()
     assert [10, 10, "1000 jobs or more wait before it"] == starts(harness, "b", "c", "d")
     harness.withdraw("b")
@@ -191,3 +194,131 @@ def test_a_gang_with_a_member_that_needs_its_node_starts_beside_the_promises() -
             harness.ask(key, application_id=name, resource=size, required_node=node_id)
     harness.run_until_idle()
     assert (False, True) == (is_placed(harness, "long"), is_placed(harness, "short"))
+
+
+def many(
+    harness: Harness, count: int, *, application: str = "array", leaf: str = "root.leaf", **ask: int
+) -> None:
+    """Ask for many of one core each, or another size, by one user."""
+    harness.submit(application, leaf, user="eve")
+    for number in range(count):
+        harness.ask(
+            f"{application}-{number:02}",
+            application_id=application,
+            resource=a_resource(vcore=ask.get("vcore", 1000)),
+            tags={"walltime": "10s"},
+        )
+    harness.run_until_idle()
+
+
+@pytest.mark.parametrize("leaf", ["root.leaf", "root.other"])
+@pytest.mark.parametrize(
+    "queues",
+    [
+        "- name: leaf\n- name: other",
+        "- name: leaf\n  limits: [{limit: all, users: [eve], maxresources: {vcore: 1}}]\n- name: other",
+    ],
+    ids=["nodes", "a limit"],
+)
+def test_jobs_that_can_be_planned_nowhere_take_no_places(
+    queues: str, leaf: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where nodes are too small nor under a limit; who comes behind them is planned and starts."""
+    monkeypatch.setattr(kept_plan, "PROMISES_MAX", 2)
+    monkeypatch.setattr(kept_plan, "_FURTHER_MAX", 0)
+    harness = Harness(queues, root=ROOT)
+    harness.nodes("n1", capacity=a_resource(vcore=8000))
+    many(harness, 4, vcore=2000 if "limits" in queues else 9000)
+    send(harness, "behind", leaf, "bob", size=1, walltime="10s")
+    assert is_placed(harness, "behind")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A job behind as many as may have promises, and whether it is planned nevertheless."""
+
+    user: str
+    leaf: str
+    starts: bool
+
+
+PLACES = {
+    "another user in the same leaf is planned": Place("bob", "root.leaf", starts=True),
+    "the same user in another leaf is planned": Place("eve", "root.other", starts=True),
+    "the same user in the same leaf is not": Place("eve", "root.leaf", starts=False),
+}
+
+
+@pytest.mark.parametrize("case", PLACES.values(), ids=PLACES)
+def test_one_user_or_leaf_does_not_use_up_all_promises(case: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with few promises in their leaf have places of their own."""
+    monkeypatch.setattr(kept_plan, "PROMISES_MAX", 4)
+    monkeypatch.setattr(kept_plan, "_FEW", 2)
+    harness = Harness("- name: leaf\n- name: other", root=ROOT)
+    harness.nodes("n1", capacity=a_resource(vcore=8000))
+    many(harness, 6, vcore=7000)
+    send(harness, "behind", case.leaf, case.user, size=1, walltime="1h")
+    assert case.starts is is_placed(harness, "behind")
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"), [("user", ["b0", "b1", "b2", "c"]), ("leaf", ["b0", "b1", "c"])]
+)
+def test_further_promises_are_not_used_up_by_one_either(
+    bound: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one user in many leaves, or of many users in one leaf, some have none."""
+    monkeypatch.setattr(kept_plan, "PROMISES_MAX", 1)
+    monkeypatch.setattr(kept_plan, "_FEW", 1)
+    monkeypatch.setattr(kept_plan, "_FURTHER_OF_ONE_MAX", 2)
+    leaves = [f"q{number}" for number in range(4)]
+    harness = Harness("".join(f"- name: {leaf}\n" for leaf in ("leaf", *leaves)), root=ROOT)
+    harness.nodes("n1", capacity=a_resource(vcore=8000))
+    send(harness, "a", "root.leaf", "eve", size=8, walltime="1h")
+    for number, leaf in enumerate(leaves):
+        user, queue = ("ann", f"root.{leaf}") if bound == "user" else (f"u{number}", "root.leaf")
+        send(harness, f"b{number}", queue, user, size=8, walltime="1h")
+    send(harness, "c", "root.q0", "zoe", size=8, walltime="1h")
+    promised = harness.state.ends.kept["root"].by_key
+    assert expected == sorted(promised)
+
+
+@pytest.mark.parametrize("promises", ["1", "all"])
+@pytest.mark.parametrize(
+    ("name", "walltime", "expected"),
+    [("a", "30s", [30, 0]), ("a", "5s", [5, 10]), ("b", "3s", [10, 13]), ("c", "10s", [10, 0])],
+    ids=["what runs, longer", "what runs, shorter", "what is promised, shorter", "what waits, shorter"],
+)
+def test_plans_follow_another_walltime(name: str, walltime: str, expected: list[int], promises: str) -> None:
+    """At once: `a` has seven of ten for 10 s, `b` waits for eight, and `c` would delay it by its 11 s."""
+    harness = a_pool(10, root=ROOT.replace("all", promises))
+    submit(harness, "a", 7, 10)
+    submit(harness, "b", 8, 20)
+    submit(harness, "c", 3, 11)
+    known = harness.application(name).asks.record(name)
+    assert known is not None
+    size, tags = known.ask.resource, {"walltime": walltime}
+    assert harness.ask(name, application_id=name, resource=size, tags=tags) == ()
+    harness.run_until_idle()
+
+    found = planned_start_of(harness, "b")
+    assert found is not None
+    assert found.start_ns is not None
+    starts_in = (found.start_ns - harness.clock.now_ns()) // SECOND_NS
+    assert (expected[0], expected[1] == 0) == (starts_in, is_placed(harness, "c"))
+
+
+def test_who_names_a_longer_walltime_loses_his_promise() -> None:
+    """He is planned as if he came now: the one behind him was promised his start beside less."""
+    harness = a_pool(10)
+    submit(harness, "a", 10, 10)
+    submit(harness, "b", 6, 10)
+    submit(harness, "c", 6, 10)
+    size = a_resource(vcore=6000)
+    kept = harness.state.ends.kept["root"].by_key["b"]
+    harness.ask("b", application_id="b", resource=size, tags={"walltime": "20s"})
+    harness.run_until_idle()
+
+    assert kept.serial < harness.state.ends.kept["root"].by_key["c"].serial
+    assert kept.serial < harness.state.ends.kept["root"].by_key["b"].serial
+    assert [10, 30] == starts(harness, "b", "c")

@@ -114,7 +114,7 @@ def test_a_gang_has_a_promise_that_others_may_not_delay() -> None:
     starts = [waiting.planned_start for waiting in explanation.waiting]
     began_ns = harness.clock.now_ns()
     expected = [
-        PlannedStart(start_ns=began_ns + 100 * 10**9, node_id=node_id, is_promised=True)
+        PlannedStart(start_ns=began_ns + 100 * 10**9, node_id=node_id, is_promised=True, passes_left=3)
         for node_id in ("n1", "n2")
     ]
     found = [

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from support.proxy.knowing_manager import CONFIGURATION, a_node, an_allocation, an_application
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.served import served
+from support.waiting import WAIT_SECONDS
 
 from licorne import Recovery, RemoteScheduler, RequestError
 from licorne.proxy.client.recovery import RecoveryState

@@ -15,7 +15,7 @@ from support.proxy.manager_requests import (
     node_request,
     release_request,
 )
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne.proxy.door.allocation_record import AllocationRecord
 from licorne.proxy.door.link import PartitionLink

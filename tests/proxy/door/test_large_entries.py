@@ -8,7 +8,7 @@ import pytest
 from support.door.thread_workers import ThreadWorkers
 from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import RequestError
 from licorne.proxy.door.door import Door

@@ -38,6 +38,19 @@ def _a_change(action: si.NodeInfo.ActionFromRM, memory: int | None = None) -> si
     return node
 
 
+def _again(book: PartitionRecord, walltime: str, *, accepted: bool) -> None:
+    """Send the application and the ask again with another walltime, and a tag that changes nothing."""
+    tags = {"walltime": walltime, "other": "changed"}
+    application, ask = an_application("app"), an_allocation("a")
+    application.tags.update(tags)
+    ask.allocationTags.update(tags)
+    book.note_applications(si.ApplicationRequest(new=[application]))
+    answer = si.ApplicationResponse()
+    (answer.accepted if accepted else answer.rejected).add(applicationID="app")
+    book.take_applications(answer)
+    book.note_allocations(si.AllocationRequest(allocations=[ask]), 1)
+
+
 def _release(key: str, kind: int) -> si.AllocationRequest:
     request = si.AllocationRequest(rmID="rm")
     request.releases.allocationsToRelease.add(applicationID="app", allocationKey=key, terminationType=kind)
@@ -53,6 +66,22 @@ def test_changes_of_a_node_are_part_of_it(book: PartitionRecord) -> None:
     book.note_nodes([_a_change(si.NodeInfo.DRAIN_TO_SCHEDULABLE), _a_change(si.NodeInfo.UPDATE)])
 
     assert (a_node("n", 70),) == book.begin_recovery(_NOW_NS).nodes
+
+
+@pytest.mark.parametrize(
+    ("walltime", "expected"),
+    [("2h", [{"walltime": "2h"}] * 2), ("x", [{}, {}])],
+    ids=["that is accepted", "that is no duration"],
+)
+def test_another_walltime_is_kept(
+    book: PartitionRecord, walltime: str, expected: list[dict[str, str]]
+) -> None:
+    """Of a known application and ask; their other tags stay, as in the core."""
+    _again(book, walltime, accepted=walltime == "2h")
+    parts = book.begin_recovery(_NOW_NS)
+    (application,), (data,) = parts.applications, parts.asks
+
+    assert expected == [dict(application.tags), dict(si.Allocation.FromString(data).allocationTags)]
 
 
 def test_the_second_creation_counts_if_the_first_is_rejected() -> None:

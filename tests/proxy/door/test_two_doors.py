@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from support.door.fake_sessions import LinkBench
-from support.proxy.listening import WAIT_SECONDS, Listener
+from support.proxy.listening import Listener
 from support.proxy.manager_requests import ONE, application_request, ask_request, node_request
 from support.proxy.served import Served, served
-from support.proxy.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne import CallbackFailure, Door, RemoteScheduler, ReplacedError, RequestError
 from licorne.model.values.manager_state import ManagerState

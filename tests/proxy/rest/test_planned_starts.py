@@ -31,7 +31,9 @@ class Start(NamedTuple):
 
 
 CASES = {
-    "a promise has its node and its time": Start("big", 1, True, None, "promised a start on n1 in 1h"),
+    "a promise has its node and its time": Start(
+        "big", 1, True, None, "promised a start on n1 in 1h; at most 3 may go first for their shares"
+    ),
     "what would delay it is expected after it": Start(
         "small", 2, False, None, "expected to start on n1 in 2h"
     ),
@@ -59,6 +61,8 @@ def test_an_explanation_has_the_planned_start(origin: str, case: Start) -> None:
         "time": None if case.hours is None else found["time"] + case.hours * HOUR_NS,
         "nodeID": None if case.hours is None else "n1",
         "isPromised": case.is_promised,
+        "passed": 0,
+        "passesLeft": 3 if case.is_promised else None,
         "whyNot": case.why_not,
     }
     assert [expected] == [ask["plannedStart"] for ask in found["asks"]]

@@ -16,7 +16,7 @@ from support.proxy.manager_requests import (
     node_request,
 )
 from support.proxy.served import StreamManager, channel_to, served
-from support.proxy.waiting import wait_until
+from support.waiting import wait_until
 
 from licorne import CallbackFailure, Recovery, RemoteScheduler, ReplacedError, RequestError, Scheduler
 from licorne.proxy.client.recovery import RecoveryState

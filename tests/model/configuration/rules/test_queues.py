@@ -141,6 +141,10 @@ QUEUES: Final[dict[str, tuple[str, ...]]] = {
         )
         for text in ("-1", "1001", "every", "1.5")
     },
+    "a number of passes is one": (
+        below_root("- {name: a, parent: true, properties: {backfill.passes: §all}}"),
+        "backfill.passes is 'all', and must be a number from 0 to 1000",
+    ),
     "an order of backfilling is one of two": (
         below_root("- {name: a, parent: true, properties: {backfill.order: §shortes}}"),
         "backfill.order is 'shortes', and must be 'queue' or 'shortest'; did you mean 'shortest'?",

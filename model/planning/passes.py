@@ -1,0 +1,209 @@
+"""The bound on starvation: how often later comers may pass a promise for the sake of shares.
+
+A later comer, which was promised a start later or not at all, *passes* a promise if it is started or planned
+before it for its share, not by its priority, and so delays it. After `backfill.passes` such jobs, or one
+half-life after the first of them, a promise *stands*: its job is tried and planned before all later comers
+except those that go first by their priority, whatever the shares of queues, users and applications are.
+
+The counts are kept by the partition (`licorne.model.state.expected_ends`), as long as the job waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, final
+
+from ..queues.application_entry import ApplicationEntry
+from ..queues.queue import Queue, exposed_priority
+from ..queues.tree import QueueTree
+from ..state.expected_ends import NEVER_PASSED, PassCount
+from ..state.partition_state import PartitionState
+from ..values.allocation import Ask
+from .plan import JobInPlan, NoPlan, StartPlan
+from .planned_jobs import JobOwner, backfilling_queue, bare_plan, gang_members, job_of
+
+__all__ = [
+    "PassOrder",
+    "PassWatch",
+    "PromisedJob",
+    "next_standing_ns",
+    "outranks",
+    "passes_left",
+    "promised_jobs",
+]
+
+
+def passes_left(state: PartitionState, queue: Queue, job: JobInPlan, count: PassCount) -> int:
+    """Return how many more jobs may pass a promise; 0 for one that stands."""
+    settings, ends_ns = queue.settings.backfill, _stands_from_ns(state.tree, job, count)
+    if settings is None or (ends_ns is not None and ends_ns <= state.now_ns()):
+        return 0
+    return max(0, settings.passes - len(count.keys))
+
+
+def next_standing_ns(state: PartitionState, queue: Queue, jobs: Iterable[JobInPlan]) -> int | None:
+    """Return when time alone makes the promise of one of these jobs stand, `None` if it makes none."""
+    counts, now_ns = state.ends.passed.get(queue.path, {}), state.now_ns()
+    moments = [_stands_from_ns(state.tree, job, counts.get(job.key, NEVER_PASSED)) for job in jobs]
+    return min((at_ns for at_ns in moments if at_ns is not None and at_ns > now_ns), default=None)
+
+
+def _stands_from_ns(tree: QueueTree, job: JobInPlan, count: PassCount) -> int | None:
+    """Return one half-life after a promise was first passed, `None` if it never was, or there is none."""
+    leaf = tree.find(job.levels[0])
+    half_life_ns = None if leaf is None else leaf.settings.fair_half_life_ns
+    return None if half_life_ns is None or count.since_ns is None else count.since_ns + half_life_ns
+
+
+def outranks(tree: QueueTree, one: JobInPlan, other: JobInPlan) -> bool:
+    """Return whether a job goes before another one by its priority, if the queue around both sorts by it."""
+    if one.application_id == other.application_id:
+        return one.priority > other.priority
+    shared = next(path for path in one.levels if path in other.levels)
+    queue = tree.find(shared)
+    if queue is None or not queue.settings.priority_sorting:
+        return False
+    return _priority_in(tree, one, shared) > _priority_in(tree, other, shared)
+
+
+def _priority_in(tree: QueueTree, job: JobInPlan, path: str) -> int:
+    """Return the priority of a job as a queue above it sees it, after the offsets and fences below."""
+    priority = job.priority
+    for below in job.levels[: job.levels.index(path)]:
+        queue = tree.find(below)
+        if queue is not None:
+            priority = exposed_priority(queue.settings, priority)
+    return priority
+
+
+@final
+class PassOrder:
+    """The order in which jobs are planned, so that no promise is passed more often than it may be.
+
+    Args:
+        state: The partition.
+        queue: The queue that promises starts.
+        serials: The places of jobs in the order in which they were promised a start, by key.
+        counts: Who has passed their promises.
+    """
+
+    def __init__(
+        self,
+        state: PartitionState,
+        queue: Queue,
+        serials: Mapping[str, int],
+        counts: Mapping[str, PassCount],
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._serials = serials
+        self._counts = counts
+
+    def ordered(self, jobs: Sequence[JobInPlan]) -> list[JobInPlan]:
+        """Return jobs in their order, those with promises before later comers who may not pass them.
+
+        Args:
+            jobs: The jobs, in the order of their queues, users and applications.
+        """
+        ordered: list[JobInPlan] = []
+        last: float = -1
+        for job in jobs:
+            serial = self._serials.get(job.key)
+            if serial is not None and serial < last:
+                ordered.insert(self._place(job, ordered), job)
+            else:
+                ordered.append(job)
+            last = max(last, float("inf") if serial is None else serial)
+        return ordered
+
+    def _place(self, job: JobInPlan, ordered: Sequence[JobInPlan]) -> int:
+        count = self._counts.get(job.key, NEVER_PASSED)
+        left = passes_left(self._state, self._queue, job, count)
+        for index, other in enumerate(ordered):
+            if self.is_passed(job, other) and (left == 0 or other.key not in count.keys):
+                if left == 0:
+                    return index
+                left -= 1
+        return len(ordered)
+
+    def is_passed(self, job: JobInPlan, other: JobInPlan) -> bool:
+        """Return whether another job comes before one with a promise for its share alone: it came later."""
+        serial = self._serials.get(other.key)
+        if serial is not None and serial <= self._serials[job.key]:
+            return False
+        return not outranks(self._state.tree, other, job)
+
+
+class PromisedJob(NamedTuple):
+    """A job that waits and has been promised a start, by this walk or one before."""
+
+    entry: ApplicationEntry
+    asks: tuple[Ask, ...]
+    passed: PassCount
+
+    def job(self, state: PartitionState) -> JobInPlan:
+        """Return the job as a plan sees it now."""
+        return job_of(state, JobOwner.of(self.entry), *self.asks)
+
+
+def promised_jobs(state: PartitionState, queue: Queue) -> dict[str, PromisedJob]:
+    """Return the jobs below a queue that have been promised a start and wait still, by key."""
+    found = ((key, _promised_job(state, queue, key)) for key in state.ends.passed.get(queue.path, ()))
+    return {key: job for key, job in found if job is not None}
+
+
+def _promised_job(state: PartitionState, queue: Queue, key: str) -> PromisedJob | None:
+    entry = state.entries.get(state.keys.owner_of(key))
+    record = None if entry is None else entry.application.asks.record(key)
+    if entry is None or record is None or record.placed or backfilling_queue(entry.queue) is not queue:
+        return None
+    asks = gang_members(entry) if entry.facts.gang_waits else (record.ask,)
+    passed = state.ends.passed[queue.path][key]
+    return PromisedJob(entry, asks, passed) if asks and asks[0].allocation_key == key else None
+
+
+@final
+class PassWatch:
+    """What one walk has to know to count whom a start passes: the promises of walks before, as they are now.
+
+    Args:
+        state: The partition, before anything is placed by the walk.
+        queue: The queue.
+        jobs: The jobs with promises.
+    """
+
+    def __init__(self, state: PartitionState, queue: Queue, jobs: Mapping[str, PromisedJob]) -> None:
+        self._state = state
+        self._queue = queue
+        self._jobs = jobs
+        self._plan = bare_plan(state)
+        self._before = {key: promised.job(state) for key, promised in jobs.items()}
+
+    def note_start(self, started: JobInPlan) -> None:
+        """Count the promises that a job delays, which has just been placed."""
+        state = self._state
+        others = {key: job for key, job in self._before.items() if key != started.key}
+        before = _starts(self._plan, others)
+        after = _starts(bare_plan(state), {key: self._jobs[key].job(state) for key in others})
+        counts = state.ends.passed[self._queue.path]
+        for key, job in self._before.items():
+            if key == started.key:
+                break  # Those behind it were promised a start later than it was.
+            was_ns, is_ns = before[key], after[key]
+            delayed = was_ns is not None and (is_ns is None or is_ns > was_ns)
+            if delayed and not outranks(state.tree, started, job):
+                counts[key] = counts[key].passed_by((started.key,), state.now_ns())
+
+
+def _starts(plan: StartPlan, jobs: Mapping[str, JobInPlan]) -> dict[str, int | None]:
+    """Return when each job can start if those before it start as soon as they can; `None` for never."""
+    plan = plan.copy()
+    starts: dict[str, int | None] = {}
+    for key, job in jobs.items():
+        found = plan.earliest(job)
+        if isinstance(found, NoPlan):
+            starts[key] = None
+        else:
+            plan.take(found)
+            starts[key] = found.start_ns
+    return starts
