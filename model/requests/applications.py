@@ -12,19 +12,19 @@ from ..configuration.flags import flag_of
 from ..configuration.names import is_user_name
 from ..configuration.queue_properties import GangPlacing
 from ..errors import LicorneError
+from ..identifiers import id_refusal, names_refusal
 from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
 from ..queues.lending import settle
 from ..queues.queue import Queue
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
-from ..resources.resource import Resource, strictly_greater_than_zero
+from ..resources.resource import EMPTY, Resource, strictly_greater_than_zero
 from ..resources.texts import resource_from_json
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType
-from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationsReleased,
     ApplicationChanged,
@@ -175,7 +175,12 @@ def _closed(state: PartitionState, submission: ApplicationSubmission) -> Rejecti
     if not name:
         return RejectionReason(RejectionCode.INVALID, "the application id is empty")
     bad = invalid(
-        id_refusal("the application id", name) or id_refusal("the name of the user", submission.user)
+        id_refusal("the application id", name)
+        or id_refusal("the name of the user", submission.user)
+        or id_refusal("the name of the queue", submission.queue_name)
+        or names_refusal("the name of a group", submission.groups)
+        or names_refusal("a tag of the application", submission.tags)
+        or names_refusal("a resource type of the placeholder ask", submission.placeholder_ask or EMPTY)
     )
     if bad is not None:
         return bad

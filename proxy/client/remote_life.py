@@ -8,6 +8,7 @@ from typing import final
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si.api import ResourceManagerCallback
+from ..si.arguments import check_type
 from .connection import Connection
 
 __all__ = ["Registered", "RemoteLife"]
@@ -60,6 +61,7 @@ class RemoteLife(ABC):
         Raises:
             RequestError: It has not stopped, or no such one has registered.
         """
+        check_type("rm_id", rm_id, str)
         self._callback_threads.refuse("the end of a resource manager")
         self._call(v1.ManagerMessage(forget=v1.Forget(rm_id=rm_id)))
 
@@ -73,6 +75,8 @@ class RemoteLife(ABC):
         Raises:
             RequestError: No such resource manager has registered, or a predicate calls.
         """
+        check_type("rm_id", rm_id, str)
+        check_type("reason", reason, str)
         self._callback_threads.refuse("a pause of a resource manager")
         return self._halt(v1.ManagerMessage(pause=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
 
@@ -86,6 +90,8 @@ class RemoteLife(ABC):
         Raises:
             RequestError: As for `pause_manager`.
         """
+        check_type("rm_id", rm_id, str)
+        check_type("reason", reason, str)
         self._callback_threads.refuse("a stop of a resource manager")
         return self._halt(v1.ManagerMessage(stop=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
 
