@@ -61,6 +61,8 @@ _PLACES = {
     "explanation_line": "licorne.proxy.explanation.one_line",
     "rest_app": "licorne.proxy.rest.application",
 }
+_OF_SERVER = frozenset({"Door", "RemoteScheduler", "rest_app"})
+"""The names that need the extra `server`."""
 
 
 def __getattr__(name: str) -> object:
@@ -70,10 +72,11 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(_PLACES[name])
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith(("grpc", "starlette")):
+        if error.name is None or error.name.partition(".")[0] == "licorne":
             raise
+        package = "licorne[server]" if name in _OF_SERVER else "licorne"
         raise ModuleNotFoundError(
-            f"licorne.{name} needs {error.name}: pip install 'licorne[server]'", name=error.name
+            f"licorne.{name} needs {error.name}: pip install '{package}'", name=error.name
         ) from error
     value: object = getattr(module, name)
     globals()[name] = value

@@ -52,8 +52,15 @@ class Manager(ResourceManager):
             asks=[task for task in tasks if not task.nodeID],
         ).start()
 
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Print why the application is rejected: its tasks would wait for nothing."""
+        for application in response.rejected:
+            print(application.applicationID, "was rejected:", application.reason, flush=True)
+
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Start what is placed."""
+        for rejected in response.rejectedAllocations:
+            print(rejected.allocationKey, "was rejected:", rejected.reason, flush=True)
         for allocation in response.new:
             self.runs_on[allocation.allocationKey] = allocation.nodeID
             print(allocation.allocationKey, "runs on", allocation.nodeID, flush=True)
@@ -62,6 +69,8 @@ class Manager(ResourceManager):
         """Say which nodes the scheduler has."""
         for node in response.accepted:
             print(node.nodeID, "is known", flush=True)
+        for rejected in response.rejected:
+            print(rejected.nodeID, "was rejected:", rejected.reason, flush=True)
 
 
 def main(address: str) -> None:

@@ -12,10 +12,10 @@ from .configuration.reader import DEFAULT_CONFIGURATION, ConfigurationError, loa
 from .configuration.schema import PartitionConfig, SchedulerConfig
 from .configuration.words import did_you_mean
 from .errors import RequestError
+from .identifiers import id_refusal
 from .marks import Marks
 from .partition import Partition
 from .requests.reconfiguring import Savepoint
-from .values.identifiers import id_refusal
 from .values.messages import Registration, full_partition_name, short_partition_name
 
 __all__ = ["Cluster", "PartitionMaker", "Reconfigured", "check_manager_id"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from ..errors import RequestError
 from .building import build_partition
 from .checksum import checksum
 from .positions import NOWHERE
@@ -76,6 +77,7 @@ def load(text: str, *, source: str = DEFAULT_SOURCE) -> SchedulerConfig:
         ConfigurationError: The configuration cannot be used; the error has all reasons. A text of more than
             `CONFIGURATION_BYTES_MAX` is not read.
     """
+    _check_text(text)
     # No character is more than four bytes: most texts need not be encoded to be known as short enough.
     if (
         len(text) * 4 > CONFIGURATION_BYTES_MAX
@@ -97,6 +99,7 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
         source: The name of the file, for messages.
         node_types: The resource types that nodes have, if that is known; they are no spelling errors.
     """
+    _check_text(text)
     errors: list[RuleFinding] = []
     warnings: list[RuleFinding] = []
     partitions = _read(text, errors, warnings)
@@ -106,6 +109,19 @@ def inspect(text: str, source: str = DEFAULT_SOURCE, *, node_types: Collection[s
     if not errors:
         config = SchedulerConfig(partitions=partitions, checksum=checksum(text), text=text, warnings=problems)
     return Report(config, _problems(_first(errors), source), problems)
+
+
+def _check_text(text: str) -> None:
+    """Refuse what is not a text.
+
+    Raises:
+        RequestError: It is something else; what reads files and mappings is not in the model.
+    """
+    if not isinstance(text, str):
+        raise RequestError(
+            f"a configuration: expected YAML text, got {type(text).__name__} {text!r:.100}; "
+            "licorne.proxy.files.given_configuration takes paths and mappings"
+        )
 
 
 def unusable_rule_problems(config: SchedulerConfig, *, source: str = DEFAULT_SOURCE) -> tuple[Problem, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from ..applications.state import ApplicationState
+from ..identifiers import id_refusal, names_refusal
 from ..queues import quota as queue_quota
 from ..queues.application_entry import ApplicationEntry
 from ..resources.comparisons import equals, has_negative
@@ -24,7 +25,6 @@ from ..values.allocation import (
     Ask,
 )
 from ..values.facts import AsksAddedFact
-from ..values.identifiers import id_refusal
 from ..values.messages import AllocationRejection, AllocationSubmission
 from ..values.object_state import ObjectState
 from ..values.rejections import RejectionCode, RejectionReason, invalid
@@ -246,7 +246,25 @@ def submission_refusal(
             f"application {submission.application_id} is Resuming: placeholder {key} comes too late",
         )
     is_new = not (owner or submission.node_id)
-    return _walltime_refusal(state, submission, is_new=is_new) or _size_refusal(submission.resource)
+    return (
+        _walltime_refusal(state, submission, is_new=is_new)
+        or _size_refusal(submission.resource)
+        or _name_refusal(state, submission)
+    )
+
+
+def _name_refusal(state: PartitionState, submission: AllocationSubmission) -> RejectionReason | None:
+    """Return which name in a submission is not one, `None` if all are."""
+    resource, bad = submission.resource, None
+    if resource is not state.named_resource:  # Most asks have the size of the one before: the same object.
+        bad = names_refusal("a resource type of it", resource)
+        if bad is None:
+            state.named_resource = resource
+    if bad is None and submission.tags:
+        bad = names_refusal("a tag of it", submission.tags)
+    if bad is None and submission.task_group_name:
+        bad = id_refusal("its task group", submission.task_group_name)
+    return None if bad is None else invalid(f"allocation {submission.allocation_key}: {bad}")
 
 
 def _walltime_refusal(

@@ -12,19 +12,19 @@ from ..configuration.flags import flag_of
 from ..configuration.names import is_user_name
 from ..configuration.queue_properties import GangPlacing
 from ..errors import LicorneError
+from ..identifiers import id_refusal, names_refusal
 from ..placement.requests import PlacementRefusal, PlacementRequest, QueueChoice, RuleOutcome
 from ..queues.lending import settle
 from ..queues.queue import Queue
 from ..queues.tree import RECOVERY_QUEUE
 from ..resources.comparisons import is_zero
-from ..resources.resource import Resource, strictly_greater_than_zero
+from ..resources.resource import EMPTY, Resource, strictly_greater_than_zero
 from ..resources.texts import resource_from_json
 from ..state.applying import apply
 from ..state.charges import count_ended, drop_asks, leave_node, leave_swap
 from ..state.partition_state import PartitionState
 from ..values.allocation import Allocation
 from ..values.events import ChangeDetail, ChangeType
-from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationsReleased,
     ApplicationChanged,
@@ -36,7 +36,7 @@ from ..values.messages import (
     TerminationType,
 )
 from ..values.object_state import ObjectState
-from ..values.rejections import RejectionCode, RejectionReason
+from ..values.rejections import RejectionCode, RejectionReason, invalid
 from ..values.users import LookedUp, LookUpFailure, User
 from .gang_submissions import gang_refusal, gang_settings, gang_sum_refusal
 from .older_asks import timeout_ns
@@ -197,11 +197,16 @@ def _closed(state: PartitionState, submission: ApplicationSubmission, user: User
     name = submission.application_id
     if not name:
         return RejectionReason(RejectionCode.INVALID, "the application id is empty")
-    bad = id_refusal("the application id", name) or id_refusal("the name of the user", user.name)
-    for group in user.groups:
-        bad = bad or id_refusal(f"the name of a group of {user.name!r}", group)
+    bad = invalid(
+        id_refusal("the application id", name)
+        or id_refusal("the name of the user", user.name)
+        or id_refusal("the name of the queue", submission.queue_name)
+        or names_refusal("the name of a group", user.groups)
+        or names_refusal("a tag of the application", submission.tags)
+        or names_refusal("a resource type of the placeholder ask", submission.placeholder_ask or EMPTY)
+    )
     if bad is not None:
-        return RejectionReason(RejectionCode.INVALID, bad)
+        return bad
     if state.state is not ObjectState.ACTIVE:
         return RejectionReason(
             RejectionCode.PARTITION_STOPPED,

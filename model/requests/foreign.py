@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..identifiers import id_refusal, names_refusal
 from ..resources.texts import negative_text
 from ..state.partition_state import PartitionState
 from ..values.allocation import FOREIGN_TAG, Allocation, Ask
 from ..values.events import ChangeType
-from ..values.identifiers import id_refusal
 from ..values.messages import AllocationSubmission
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 
-__all__ = ["remove_foreign", "submit_foreign"]
+__all__ = ["foreign_name_refusal", "remove_foreign", "submit_foreign"]
 
 _STATIC: Final = "static"
 
@@ -27,7 +27,7 @@ def submit_foreign(
             RejectionCode.INVALID,
             f"the allocation key of a foreign allocation on node {submission.node_id!r} is empty",
         )
-    bad = invalid(id_refusal("the key of a foreign allocation", key))
+    bad = invalid(foreign_name_refusal(submission))
     if bad is not None:
         return bad
     if not submission.node_id:
@@ -60,6 +60,15 @@ def submit_foreign(
     state.foreign[key] = allocation
     state.nodes.give_unscored(entry, entry.node.put_foreign(allocation))
     return None
+
+
+def foreign_name_refusal(submission: AllocationSubmission) -> str | None:
+    """Return which name in a foreign allocation is not one, `None` if all are."""
+    return (
+        id_refusal("the key of a foreign allocation", submission.allocation_key)
+        or names_refusal("a resource type of a foreign allocation", submission.resource)
+        or names_refusal("a tag of a foreign allocation", submission.tags)
+    )
 
 
 def remove_foreign(state: PartitionState, key: str) -> None:

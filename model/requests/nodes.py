@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..applications.effects import Answer
+from ..identifiers import id_refusal, names_refusal
 from ..nodes.block import NodeEntry
 from ..nodes.node import Node
 from ..queues.application_entry import ApplicationEntry
@@ -19,7 +20,6 @@ from ..state.quarantine import BrokenKind
 from ..values.allocation import FOREIGN_TAG, Allocation
 from ..values.events import ChangeDetail, ChangeType, EventType
 from ..values.facts import SwappedFact
-from ..values.identifiers import id_refusal
 from ..values.messages import (
     AllocationPlaced,
     AllocationsReleased,
@@ -34,6 +34,7 @@ from ..values.messages import (
 from ..values.object_state import ObjectState
 from ..values.rejections import RejectionCode, RejectionReason, invalid
 from .allocations import submission_refusal, submit_allocations
+from .foreign import foreign_name_refusal
 from .quarantining import uncount_quarantined
 
 __all__ = ["CREATIONS", "remove_node", "remove_quarantined_node", "update_nodes", "update_refusal"]
@@ -45,8 +46,8 @@ _KNOWN: Final = ", ".join(action.name for action in NodeAction if action.value)
 def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesAnswered | None:
     """Carry out node updates in order; return the answer, `None` if there is none.
 
-    The RM is answered about creations, and about invalid updates. An update of a node that is not known has
-    no answer: there is nothing that it could change.
+    The RM is answered about creations, and about updates that are invalid or of a node that is not known. The
+    removal of such a node has no answer: it is gone, as it should be.
     """
     accepted: list[str] = []
     rejected: list[Rejection] = []
@@ -65,8 +66,15 @@ def update_nodes(state: PartitionState, updates: Sequence[NodeUpdate]) -> NodesA
         entry = state.nodes.get(update.node_id)
         if entry is not None:
             _update(state, entry, update)
-        elif update.action is NodeAction.DECOMISSION and update.node_id in state.quarantine.nodes:
-            remove_quarantined_node(state, update.node_id)
+        elif update.node_id in state.quarantine.nodes:
+            if update.action is NodeAction.DECOMISSION:
+                remove_quarantined_node(state, update.node_id)
+        elif update.action is not NodeAction.DECOMISSION:
+            text = (
+                f"nothing is done for the action {update.action.name}: "
+                f"partition {state.name} has no node {update.node_id}"
+            )
+            rejected.append(Rejection(update.node_id, text, RejectionCode.NODE_UNKNOWN))
     if not accepted and not rejected:
         return None
     return NodesAnswered(tuple(accepted), tuple(rejected))
@@ -81,7 +89,12 @@ def update_refusal(update: NodeUpdate) -> str | None:
         return f"nothing is done with node {name!r}: {why}; known are {_KNOWN}"
     if not name:
         return f"nothing is done for the action {update.action.name}: the node id is empty"
-    bad = id_refusal("the node id", name)
+    bad = (
+        id_refusal("the node id", name)
+        or names_refusal(f"an attribute of node {name}", update.attributes)
+        or names_refusal(f"a resource type of node {name}", update.resource or EMPTY)
+        or names_refusal(f"a resource type that others use of node {name}", update.occupied or EMPTY)
+    )
     if bad is not None:
         return bad
     misplaced = _misplaced(update)
@@ -390,7 +403,7 @@ def _refusal(
     if FOREIGN_TAG in allocation.tags:
         if not key:
             return "its allocation key is empty"
-        bad = id_refusal("its allocation key", key)
+        bad = foreign_name_refusal(allocation)
         if bad is not None:
             return bad
         before = state.foreign.get(key)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from ..identifiers import names_refusal
 from .quantities import INT64_MAX, INT64_MIN, QuantityError, parse_quantity, parse_vcore
 from .resource import EMPTY, Resource
 
@@ -42,7 +43,8 @@ def resource_from_json(text: str) -> Resource:
     types. Field names are found whatever their case and unknown fields are ignored, as in the recorded core.
 
     Raises:
-        QuantityError: The text is no JSON, has another shape, or a value is no signed 64-bit integer.
+        QuantityError: The text is no JSON, has another shape, a name
+            is not one, or a value is no signed 64-bit integer.
     """
     # Deep nesting ends in a `RecursionError`; a number with thousands of digits in a `ValueError`.
     try:
@@ -52,7 +54,11 @@ def resource_from_json(text: str) -> Resource:
     entries = _field(message, "resources", text)
     if entries is None:
         return EMPTY
-    return Resource({name: _value(entry, text) for name, entry in _object(entries, text).items()})
+    quantities = {name: _value(entry, text) for name, entry in _object(entries, text).items()}
+    refusal = names_refusal("a resource type", quantities)
+    if refusal is not None:
+        raise QuantityError(f"invalid resource JSON: {text!r}: {refusal}")
+    return Resource(quantities)
 
 
 def negative_text(what: str, resource: Resource | None) -> str | None:

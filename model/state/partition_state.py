@@ -202,6 +202,9 @@ class TerminatedApplication(NamedTuple):
 class PartitionState:
     """The state of one partition. Owned by the partition; handles lead to its applications and nodes."""
 
+    named_resource: Resource = EMPTY
+    """The last size whose types were found to have names that are allowed; equal sizes are one object."""
+
     def __init__(self, name: str, rm_id: str, config: PartitionConfig, host: PartitionHost) -> None:
         self.name = name
         self.rm_id = rm_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from ... import __version__
 from ...actors.services.interrupts import start_thread
 from ...model.errors import LicorneError, ReplacedError, RequestError
 from ..si import licorne_v1_pb2 as v1
+from ..si.arguments import check_type
 from ..si.keepalive import keepalive_options
 from ..si.merging import MERGED_BYTES_MAX, MERGED_MAX, merges_into
 from ..si.sizes import MESSAGE_BYTES_MAX, largest_entry
@@ -33,6 +35,8 @@ _LOOK_SECONDS: Final = 1.0
 """How often a message that waits to be sent looks whether the connection is lost."""
 _NOTHING: Final = v1.ManagerMessage()
 """Stands for a message that has not been taken from the queue yet."""
+_ADDRESS: Final = re.compile(r"(dns:)?[^:\s]+:[0-9]{1,5}|(dns:|ipv6:)?\[[0-9a-fA-F:.%]+\]:[0-9]{1,5}")
+_TOKEN: Final = re.compile(r"[ -~]*[!-~][ -~]*")
 _OPEN: Final = "/licorne.v1.Session/Open"
 _KEEPALIVE_SECONDS: Final = 20.0
 """How long a server may be silent before it is asked for a sign of life."""
@@ -341,19 +345,29 @@ class Transport:
     """What is needed to connect, as often as it is needed; files are read once.
 
     Raises:
-        LicorneError: A file cannot be read, or only one of certificate and key is given.
+        LicorneError: An argument is of another type, the address is not one, a file cannot be read, or only
+            one of certificate and key is given.
     """
 
     def __init__(
         self,
         address: str,
         token: str | None,
-        root_certificates: Path | None,
-        certificate: Path | None,
-        key: Path | None,
+        root_certificates: Path | str | None,
+        certificate: Path | str | None,
+        key: Path | str | None,
         *,
         door: v1.DoorStart | None = None,
     ) -> None:
+        _check_address(address)
+        if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+            raise LicorneError("token: expected a text of visible ASCII characters")  # It is not quoted.
+        for name, path in (
+            ("root_certificates", root_certificates),
+            ("certificate", certificate),
+            ("key", key),
+        ):
+            check_type(name, path, Path, str, type(None))
         self.address = address
         self._door = door
         self._metadata = [] if token is None else [("authorization", f"Bearer {token}")]
@@ -388,7 +402,18 @@ class Transport:
         )
 
 
-def _content(path: Path | None) -> bytes | None:
+def _check_address(address: str) -> None:
+    """Refuse an address that gRPC would try for as long as it may: one without a port, or with that of HTTP.
+
+    Raises:
+        LicorneError: It is not one.
+    """
+    check_type("address", address, str)
+    if "://" in address or not (address.startswith("unix:") or _ADDRESS.fullmatch(address)):
+        raise LicorneError(f"address={address!r:.200}: expected HOST:PORT, for example 127.0.0.1:3333")
+
+
+def _content(path: Path | str | None) -> bytes | None:
     """Return the content of a file, `None` for no file.
 
     Raises:
@@ -397,6 +422,6 @@ def _content(path: Path | None) -> bytes | None:
     if path is None:
         return None
     try:
-        return path.read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise LicorneError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -13,6 +13,7 @@ from ...model.errors import LicorneError
 from ...model.values.messages import full_partition_name
 from ..si import constants
 from ..si import si_pb2 as si
+from ..si.arguments import check_message, check_messages
 
 __all__ = ["GivenAllocation", "KnownAllocation", "KnownState", "is_foreign", "read_known_state"]
 
@@ -73,6 +74,10 @@ def read_known_state(
     Raises:
         LicorneError: Something occurs twice, or refers to what is not there, or is not what it is given as.
     """
+    check_messages("nodes", nodes, si.NodeInfo)
+    check_messages("applications", applications, si.AddApplicationRequest)
+    check_messages("allocations", allocations, si.Allocation)
+    check_messages("asks", asks, si.Allocation)
     read = _KnownReader(rm_id)
     known = KnownState(
         nodes=_nodes(rm_id, nodes),
@@ -103,6 +108,7 @@ class _KnownReader:
         if isinstance(given, bytes):
             message, data = _parsed(given), given
         else:
+            check_message("an allocation or ask", given, si.Allocation)
             message, data = given, given.SerializeToString()
         name = message.applicationID
         foreign = is_foreign(message)
@@ -136,6 +142,7 @@ def _parsed(data: bytes) -> si.Allocation:
 def _nodes(rm_id: str, nodes: Iterable[si.NodeInfo]) -> dict[str, si.NodeInfo]:
     found: dict[str, si.NodeInfo] = {}
     for given in nodes:
+        check_message("a node", given, si.NodeInfo)
         node = deepcopy(given)
         name = node.nodeID
         if name in found:
@@ -163,6 +170,7 @@ def _applications(
 ) -> dict[str, si.AddApplicationRequest]:
     found: dict[str, si.AddApplicationRequest] = {}
     for given in applications:
+        check_message("an application", given, si.AddApplicationRequest)
         application = deepcopy(given)
         name = application.applicationID
         if name in found:

@@ -13,11 +13,14 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from enum import Enum
-from typing import Final, Protocol, cast, final
+from typing import Final, cast, final
 
 from ...model.errors import LicorneError, RequestError
+from ..files.given_configuration import GivenConfiguration, configuration_text
+from ..scheduler.calling import CallingSide
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback, SchedulerAPI
+from ..si.arguments import check_message, check_type, rm_id_of
 from ..si.callbacks import check_callback
 from .known_state import GivenAllocation, read_known_state
 from .recovery_progress import (
@@ -46,18 +49,6 @@ class OnRejection(Enum):
     FAIL = "The recovery fails"
 
 
-class _TakesPartitions(Protocol):
-    """A scheduler that registers an RM with some of the partitions of its configuration."""
-
-    def register_resource_manager(
-        self,
-        request: si.RegisterResourceManagerRequest,
-        callback: ResourceManagerCallback,
-        *,
-        partitions: Collection[str] | None,
-    ) -> si.RegisterResourceManagerResponse: ...
-
-
 @final
 class Recovery:
     """Registers a resource manager, and recovers what it knows; asks are held back until that is done.
@@ -81,6 +72,7 @@ class Recovery:
             that one, and the callback is not called about it: for the RM nothing has ended.
         partitions: The names of the partitions of the configuration that are made, as for
             `Scheduler.register`; `None` makes all. The scheduler must know this argument, as ours do.
+        configuration: The queues, as for `Scheduler.register`, in place of `registration.config`.
 
     What is given is walked once, in the constructor, and is not needed afterwards: nodes and applications
     are copied, allocations and asks are kept as bytes. They may be given as the bytes of their messages.
@@ -104,12 +96,22 @@ class Recovery:
         batch_max: int = 1_000,
         replaces: Recovery | None = None,
         partitions: Collection[str] | None = None,
+        configuration: GivenConfiguration | None = None,
     ) -> None:
+        if not callable(getattr(scheduler, "register_resource_manager", None)) or isinstance(scheduler, type):
+            raise LicorneError(f"scheduler={scheduler!r:.200} is not a scheduler")
+        check_message("a registration", registration, si.RegisterResourceManagerRequest)
+        check_type("batch_max", batch_max, int)
+        check_type("on_rejection", on_rejection, OnRejection)
+        check_type("replaces", replaces, Recovery, type(None))
         if batch_max < 1:
             raise LicorneError(f"batch_max={batch_max}: a request has one entry at least")
         check_callback(callback)
         self._scheduler = scheduler
         self._registration = registration
+        if configuration is not None:
+            self._registration = deepcopy(registration)
+            self._registration.config = configuration_text(configuration)
         self._rm_id = registration.rmID
         self._batch_max = batch_max
         self._on_rejection = on_rejection
@@ -194,11 +196,9 @@ class Recovery:
         self._raise_if_failed()
 
     def _register(self) -> None:
-        if self._partitions is None:
-            self._scheduler.register_resource_manager(self._registration, self._watcher)
-            return
-        scheduler = cast("_TakesPartitions", self._scheduler)
-        scheduler.register_resource_manager(self._registration, self._watcher, partitions=self._partitions)
+        chosen = {} if self._partitions is None else {"partitions": self._partitions}
+        scheduler = cast("CallingSide", self._scheduler)
+        scheduler.register_resource_manager(self._registration, self._watcher, **chosen)
 
     def relist(
         self,
@@ -298,6 +298,7 @@ class Recovery:
 
         It makes no steps: a stepped scheduler has to be stepped by another thread, or before.
         """
+        check_type("timeout_seconds", timeout_seconds, int, float, type(None))
         ended = (RecoveryState.RUNNING, RecoveryState.FAILED)
         with self._changed:
             self._changed.wait_for(lambda: self._state in ended, timeout_seconds)
@@ -325,19 +326,21 @@ class Recovery:
             RequestError: It is for another RM, too many wait, the recovery has failed, or the RM has
                 registered again; or the scheduler refuses it, now that nothing is held back.
         """
-        self._send_or_hold(request)
+        self._send_or_hold(request, rm_id_of(request, si.NodeRequest))
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Send a request, as `update_node` does."""
-        self._send_or_hold(request)
+        self._send_or_hold(request, rm_id_of(request, si.ApplicationRequest))
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Send a request, as `update_node` does."""
-        self._send_or_hold(request)
+        self._send_or_hold(request, rm_id_of(request, si.AllocationRequest))
 
-    def _send_or_hold(self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest) -> None:
-        if request.rmID != self._rm_id:
-            raise RequestError(f"the request is of RM {request.rmID!r}, and this recovery of {self._rm_id!r}")
+    def _send_or_hold(
+        self, request: si.NodeRequest | si.ApplicationRequest | si.AllocationRequest, rm_id: str
+    ) -> None:
+        if rm_id != self._rm_id:
+            raise RequestError(f"the request is of RM {rm_id!r}, and this recovery of {self._rm_id!r}")
         with self._changed:
             if self._state is RecoveryState.FAILED:
                 raise RequestError(f"the recovery of RM {self._rm_id!r} has failed: {self._failure}")

@@ -9,6 +9,7 @@ from ..scheduler.managers.callback_threads import CallbackThreads
 from ..scheduler.prepared_configuration import PreparedConfiguration
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
+from ..si.arguments import rm_id_of
 from .connection import Connection
 from .errors import ConnectionLostError, NotSentError
 from .remote_life import Registered
@@ -43,6 +44,7 @@ class RemoteConfigurations(ABC):
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
+        rm_id_of(request, si.UpdateConfigurationRequest)
         self._callback_threads.refuse("an update of the configuration")
         self._call(v1.ManagerMessage(update_configuration=request))
         self._note_configuration(request)
@@ -56,12 +58,13 @@ class RemoteConfigurations(ABC):
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
+        rm_id = rm_id_of(request, si.UpdateConfigurationRequest)
         self._callback_threads.refuse("a preparation of a configuration")
         connection = self._known()
         answer = self._ask(connection, v1.ManagerMessage(prepare_configuration=request))
         prepared = si.UpdateConfigurationRequest()
         prepared.CopyFrom(request)  # The caller may change it meanwhile.
-        change = v1.ConfigurationChange(rm_id=request.rmID, number=answer.number)
+        change = v1.ConfigurationChange(rm_id=rm_id, number=answer.number)
 
         def commit() -> None:
             self._callback_threads.refuse("a commit of a configuration")
@@ -72,7 +75,7 @@ class RemoteConfigurations(ABC):
             with suppress(ConnectionLostError, NotSentError):  # Nothing commits it any more.
                 connection.send(v1.ManagerMessage(abandon_configuration=change), self._send_timeout_seconds)
 
-        return PreparedConfiguration(request.rmID, answer.number, commit, abandon)
+        return PreparedConfiguration(rm_id, answer.number, commit, abandon)
 
     def _note_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Have a resource manager that is registered again come with the configuration of now."""

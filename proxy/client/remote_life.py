@@ -12,6 +12,7 @@ from ..scheduler.managers.callback_failures import CallbackFailures
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si.api import ResourceManagerCallback
+from ..si.arguments import check_type
 from ..si.callbacks import replaced_hook
 from .connection import Connection
 
@@ -77,6 +78,7 @@ class RemoteLife(ABC):
         Raises:
             RequestError: It has not stopped, or no such one has registered.
         """
+        check_type("rm_id", rm_id, str)
         self._callback_threads.refuse("the end of a resource manager")
         self._call(v1.ManagerMessage(forget=v1.Forget(rm_id=rm_id)))
 
@@ -90,6 +92,8 @@ class RemoteLife(ABC):
         Raises:
             RequestError: No such resource manager has registered, or a predicate calls.
         """
+        check_type("rm_id", rm_id, str)
+        check_type("reason", reason, str)
         self._callback_threads.refuse("a pause of a resource manager")
         return self._halt(v1.ManagerMessage(pause=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
 
@@ -103,6 +107,8 @@ class RemoteLife(ABC):
         Raises:
             RequestError: As for `pause_manager`.
         """
+        check_type("rm_id", rm_id, str)
+        check_type("reason", reason, str)
         self._callback_threads.refuse("a stop of a resource manager")
         return self._halt(v1.ManagerMessage(stop=v1.Halt(rm_id=rm_id, reason=reason)), rm_id, callback)
 

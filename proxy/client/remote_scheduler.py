@@ -20,13 +20,13 @@ from ...model.errors import LicorneError, ReplacedError, RequestError
 from ...model.values.documents import Json
 from ..scheduler.answering.questions import DOCUMENTS, TITLES, QuestionSide
 from ..scheduler.answering.sent_values import VALUE_VERSION, value_from_json
-from ..scheduler.calling import CallingSide, check_partition_names
+from ..scheduler.calling import CallingSide, check_registration
 from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import DeferredPredicates, ResourceManager, ResourceManagerCallback, StateDumpPlugin
-from ..si.callbacks import check_callback
+from ..si.arguments import check_seconds, rm_id_of
 from .callbacks import (
     CallbackQueue,
     StateDumpAnswers,
@@ -58,7 +58,7 @@ _PREDICATE_THREADS: Final = 16
 
 
 @final
-class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, RemoteConfigurations):
+class RemoteScheduler(RemoteConfigurations, CallingSide, QuestionSide, RemoteSteps, RemoteLife):
     """A scheduler that `licorne serve` runs; programs for `Scheduler` run on it as they are.
 
     Callbacks come in order on a thread of this object. When the connection is lost it is made again, with a
@@ -92,7 +92,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         ConnectionLostError: The server cannot be reached within the timeout; one that does not listen yet
             is waited for.
         RequestError: It refuses the connection.
-        LicorneError: A file cannot be read, or `send_timeout_seconds` is below 0.
+        LicorneError: An argument is wrong: the address, a time, or a file that cannot be read.
     """
 
     def __init__(
@@ -100,17 +100,17 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         address: str,
         *,
         token: str | None = None,
-        root_certificates: Path | None = None,
-        certificate: Path | None = None,
-        key: Path | None = None,
+        root_certificates: Path | str | None = None,
+        certificate: Path | str | None = None,
+        key: Path | str | None = None,
         on_error: ErrorHook | None = None,
         timeout: float | None = None,
         send_timeout_seconds: float = math.inf,
         on_lost: Callable[[RequestError], object] | None = None,
         door: v1.DoorStart | None = None,
     ) -> None:
-        if not send_timeout_seconds >= 0:
-            raise LicorneError(f"send_timeout_seconds={send_timeout_seconds} is below 0")
+        check_seconds("timeout", _CALL_SECONDS if timeout is None else timeout)
+        check_seconds("send_timeout_seconds", send_timeout_seconds, may_be_zero=True)
         self._transport = Transport(address, token, root_certificates, certificate, key, door=door)
         self._timeout = _CALL_SECONDS if timeout is None else timeout
         self._registration_timeout = _REGISTRATION_SECONDS if timeout is None else timeout
@@ -159,8 +159,7 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
         Raises:
             RequestError: the registration is refused, and nothing has changed.
         """
-        check_partition_names(partitions)
-        check_callback(callback)
+        check_registration(request, callback, partitions)
         self._callback_threads.refuse("a registration")
         judges = isinstance(callback, DeferredPredicates)
         judges = judges or getattr(type(callback), "predicates", None) is not ResourceManager.predicates
@@ -191,7 +190,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
             RequestError: the request is refused as a whole, and nothing has changed.
             NotSentError: the server does not read; no part of the request was sent.
         """
-        self._update(request.rmID, "NodeRequest", v1.ManagerMessage(update_node=request))
+        rm_id = rm_id_of(request, si.NodeRequest)
+        self._update(rm_id, "NodeRequest", v1.ManagerMessage(update_node=request))
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Take new and removed applications.
@@ -200,7 +200,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
             RequestError: the request is refused as a whole, and nothing has changed.
             NotSentError: the server does not read; no part of the request was sent.
         """
-        self._update(request.rmID, "ApplicationRequest", v1.ManagerMessage(update_application=request))
+        rm_id = rm_id_of(request, si.ApplicationRequest)
+        self._update(rm_id, "ApplicationRequest", v1.ManagerMessage(update_application=request))
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Take asks, existing allocations and releases.
@@ -209,7 +210,8 @@ class RemoteScheduler(CallingSide, QuestionSide, RemoteSteps, RemoteLife, Remote
             RequestError: the request is refused as a whole, and nothing has changed.
             NotSentError: the server does not read; no part of the request was sent.
         """
-        self._update(request.rmID, "AllocationRequest", v1.ManagerMessage(update_allocation=request))
+        rm_id = rm_id_of(request, si.AllocationRequest)
+        self._update(rm_id, "AllocationRequest", v1.ManagerMessage(update_allocation=request))
 
     def request_reconsideration(self, request: v1.Reconsideration) -> None:
         """Try again what the predicates of a resource manager have refused; see `reconsider`.

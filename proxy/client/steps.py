@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from ..si import licorne_v1_pb2 as v1
+from ..si.arguments import check_type
 
 __all__ = ["RemoteSteps"]
 
@@ -30,6 +31,7 @@ class RemoteSteps(ABC):
 
     def schedule(self, cycles: int | None = None) -> int:
         """Run cycles until one gives no result in any partition, at most so many; return how many did."""
+        check_type("cycles", cycles, int, type(None))
         return self._step(v1.Step.SCHEDULE, cycles) or 0
 
     def run_until_idle(self) -> int:
@@ -57,6 +59,7 @@ class RemoteSteps(ABC):
 
     def advance_to(self, time_ns: int) -> None:
         """Move the virtual clock, firing everything that is due on the way, and deliver after each."""
+        check_type("time_ns", time_ns, int)
         self._step(v1.Step.ADVANCE_TO, time_ns)
 
     def inspect_outstanding(self) -> None:

@@ -47,6 +47,9 @@ def fuzz(
     A failure ends with status 1, the smallest plan that was found for it, and all that was said in it.
     """
     with ends_on(LicorneError, "licorne fuzz"):
+        from .serve import check_installed
+
+        check_installed("server")
         if replay is not None:
             _replay(replay)
             return

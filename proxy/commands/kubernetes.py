@@ -24,6 +24,7 @@ from .options import (
     LogFormatOption,
     NoRestOption,
     RestAddressOption,
+    RestHostOption,
     RestTokenOption,
     value_option,
     with_settings,
@@ -112,6 +113,7 @@ def schedule_pods(
     rest_address: RestAddressOption = "127.0.0.1:9080",
     no_rest: NoRestOption = False,
     rest_token: RestTokenOption = None,
+    rest_host: RestHostOption = None,
     insecure_public: InsecurePublicOption = False,
     health_address: Annotated[
         str | None,
@@ -168,7 +170,9 @@ def schedule_pods(
         rest = (
             None
             if no_rest
-            else rest_settings(rest_address, insecure_public=insecure_public, token=rest_token)
+            else rest_settings(
+                rest_address, insecure_public=insecure_public, token=rest_token, hosts=rest_host
+            )
         )
         health = None if health_address is None else read_address(health_address)
         prepare_process()

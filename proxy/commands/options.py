@@ -22,6 +22,7 @@ __all__ = [
     "LogFormatOption",
     "NoRestOption",
     "RestAddressOption",
+    "RestHostOption",
     "RestTokenOption",
     "ServedConfigOption",
     "ThreadsOption",
@@ -145,6 +146,14 @@ TokenOption: TypeAlias = Annotated[
 ]
 RestTokenOption: TypeAlias = Annotated[
     Path | None, value_option("--rest-token", "FILE", "The bearer token that readers over REST send.")
+]
+RestHostOption: TypeAlias = Annotated[
+    list[str] | None,
+    value_option(
+        "--rest-host",
+        "NAME",
+        "A name by which readers without a token may ask; may be repeated.",
+    ),
 ]
 InsecurePublicOption: TypeAlias = Annotated[
     bool, typer.Option("--insecure-public", help="Listen without TLS on an address that others can reach.")

@@ -50,12 +50,13 @@ def save(
 ) -> None:
     """Save what a server has at this moment: `explain`, `dry-run` and `simulate` go on from the file."""
     with ends_on(LicorneError, "licorne save"):
-        from ..client.remote_scheduler import RemoteScheduler
-        from ..files.output_files import check_writable, write_whole
-        from ..transcripts.saved_moment import saved_lines
         from .serve import check_installed
 
         check_installed("server")
+        from ..client.remote_scheduler import RemoteScheduler
+        from ..files.output_files import check_writable, write_whole
+        from ..transcripts.saved_moment import saved_lines
+
         check_writable(file)
         with RemoteScheduler(address, token=token, root_certificates=ca, timeout=timeout) as scheduler:
             try:

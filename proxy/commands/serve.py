@@ -25,6 +25,7 @@ from .options import (
     LogFormatOption,
     NoRestOption,
     RestAddressOption,
+    RestHostOption,
     RestTokenOption,
     ServedConfigOption,
     ThreadsOption,
@@ -79,6 +80,7 @@ class ListeningOptions:
     ] = "127.0.0.1:3333"
     rest_address: RestAddressOption = "127.0.0.1:9080"
     rest_token: RestTokenOption = None
+    rest_host: RestHostOption = None
     no_rest: NoRestOption = False
     tls_cert: Annotated[
         Path | None, value_option("--tls-cert", "FILE", "The certificate of the server (PEM).")
@@ -148,6 +150,7 @@ class ListeningOptions:
             tls=(self.tls_cert, self.tls_key, self.client_ca),
             insecure_public=self.insecure_public,
             token=self.rest_token,
+            hosts=self.rest_host,
             access=access,
             ui_dir=ui_dir,
         )
@@ -394,6 +397,7 @@ def rest_settings(
     tls: tuple[Path | None, Path | None, Path | None] = (None, None, None),
     insecure_public: bool,
     token: Path | None,
+    hosts: list[str] | None,
     access: AccessRules | None = None,
     ui_dir: Path | None = None,
 ) -> RestSettings:
@@ -426,6 +430,7 @@ def rest_settings(
         key=key,
         client_authorities=authorities,
         tokens=tokens,
+        hosts=tuple(hosts or ()),
         ui_dir=ui_dir,
     )
 

@@ -15,14 +15,15 @@ from ...model.values.documents import Json
 from ..client.remote_scheduler import RemoteScheduler
 from ..client.steps import RemoteSteps
 from ..scheduler.answering.questions import QuestionSide
-from ..scheduler.calling import CallingSide, check_partition_names
+from ..scheduler.calling import CallingSide, check_registration
 from ..scheduler.managers.callback_failures import CallbackFailures, ErrorHook
 from ..scheduler.managers.callback_threads import CallbackThreads
 from ..scheduler.prepared_configuration import PreparedConfiguration
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
-from ..si.callbacks import check_callback, replaced_hook
+from ..si.arguments import check_seconds, rm_id_of
+from ..si.callbacks import replaced_hook
 from .answers import DoorAnswers
 from .kept_use import DoorUse
 from .link import PartitionLink
@@ -81,6 +82,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         kept_use: Mapping[str, KeptUse] | None = None,
         start_timeout_seconds: float = _START_SECONDS,
     ) -> None:
+        check_seconds("start_timeout_seconds", start_timeout_seconds)
         self._launcher = launcher
         self._workers = WorkerTable(launcher)
         self._failures = CallbackFailures(on_error)
@@ -120,8 +122,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
                 worker, and the resource manager is not registered.
             UnavailableError: A partition has no worker in time, and the resource manager is not registered.
         """
-        check_partition_names(partitions)
-        check_callback(callback)
+        check_registration(request, callback, partitions)
         self._threads.refuse("a registration")
         wanted = None if partitions is None else [short_name(name, request.rmID) for name in partitions]
         names = partition_names(request.config, "registration of RM", wanted)
@@ -179,7 +180,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the configuration is refused, and nothing has changed.
         """
         self._threads.refuse("an update of the configuration")
-        with self._turn(request.rmID):
+        with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
             change = self._prepared(request)
             new = self._committed(change)
         self._wait_until_started(new, "update of configuration")
@@ -193,7 +194,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
             RequestError: the configuration is refused, and nothing has changed.
         """
         self._threads.refuse("a preparation of a configuration")
-        with self._turn(request.rmID):
+        with self._turn(rm_id_of(request, si.UpdateConfigurationRequest)):
             change = self._prepared(request)
             with self._lock:
                 self._changes += 1
@@ -242,7 +243,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(request.rmID, "NodeRequest")
+        manager = self._manager(rm_id_of(request, si.NodeRequest), "NodeRequest")
         self._hand_over(manager, nodes_by_partition(request), PartitionLink.update_node)
 
     def update_application(self, request: si.ApplicationRequest) -> None:
@@ -251,7 +252,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(request.rmID, "ApplicationRequest")
+        manager = self._manager(rm_id_of(request, si.ApplicationRequest), "ApplicationRequest")
         self._hand_over(manager, applications_by_partition(request), PartitionLink.update_application)
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
@@ -260,7 +261,7 @@ class Door(CallingSide, QuestionSide, RemoteSteps):
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(request.rmID, "AllocationRequest")
+        manager = self._manager(rm_id_of(request, si.AllocationRequest), "AllocationRequest")
         self._hand_over(manager, allocations_by_partition(request), PartitionLink.update_allocation)
 
     def _hand_over(

@@ -62,9 +62,14 @@ class WorkerTable:
 
     Args:
         launcher: Starts and replaces them.
+
+    Raises:
+        LicorneError: That is not a launcher.
     """
 
     def __init__(self, launcher: Launcher) -> None:
+        if not all(callable(getattr(launcher, name, None)) for name in ("start", "lost", "stop")):
+            raise LicorneError(f"launcher={launcher!r:.200} has no methods start, lost and stop")
         self._launcher = launcher
         self._lock = threading.Lock()
         self._starting: dict[str, threading.Lock] = {}

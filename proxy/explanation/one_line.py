@@ -8,6 +8,7 @@ from typing import Final
 from ...model.explanation import AskExplanation, AskStatus, Blocker, Explanation
 from ...model.resources.quantity_texts import quantity_text, resource_text
 from ...model.values.refusals import RefusalReason
+from ..si.arguments import check_type
 from .sentences import sentence
 
 __all__ = ["LINE_CHARACTERS_MAX", "explanation_line"]
@@ -28,6 +29,7 @@ def explanation_line(explanation: Explanation) -> str:
     Returns:
         At most 1,024 characters; a longer line is cut and ends with `...`.
     """
+    check_type("explanation", explanation, Explanation)
     text = "; ".join(_parts(explanation)) or _TURN
     text = " ".join(text.split())
     return text if len(text) <= LINE_CHARACTERS_MAX else text[: LINE_CHARACTERS_MAX - len(_CUT)] + _CUT

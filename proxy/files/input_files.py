@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from ...model.resources.quantities import INT64_MAX
 from .input_errors import InputError
-from .packed_files import PACKING_ERRORS, unpacked
+from .packed_files import PACKING_ERRORS, CountedFile, unpacked
 
 __all__ = [
     "NANOSECONDS_IN_SECOND",
@@ -29,6 +30,11 @@ NODES_MAX: Final = 1_000_000
 _WHOLE_NUMBER: Final = re.compile(r"[0-9]{1,40}")
 _FILE_SIZE_MAX_BYTES: Final = 2**30
 _PIECE_BYTES: Final = 2**20
+_UNPACKED_MAX_BYTES: Final = 2**29
+_UNPACKED_MIN_BYTES: Final = 2**24
+"""How much any packed file may unpack to."""
+_UNPACKED_RATIO: Final = 100
+"""How many times as much as has been read of it a packed file may unpack to besides."""
 
 
 def read_text(path: Path) -> str:
@@ -37,11 +43,13 @@ def read_text(path: Path) -> str:
     A file that gzip, bzip2 or xz has made is unpacked, whatever its name is.
 
     Raises:
-        InputError: The file cannot be read or unpacked, has more than 1 GiB of text, or is no UTF-8.
+        InputError: The file cannot be read or unpacked, has more than 1 GiB of text, or is not UTF-8; or it
+            is packed, and has more than 512 MiB, or unpacks to far more than its size.
     """
     try:
-        with path.open("rb") as file, unpacked(file) as text:
-            return _text(text, path)
+        packed = CountedFile(path)
+        with BufferedReader(packed) as file, unpacked(file) as text:
+            return _text(text, path, packed if text is not file else None)
     except PACKING_ERRORS as error:
         raise InputError(path, f"cannot be unpacked: {error}") from error
     except OSError as error:
@@ -63,14 +71,16 @@ def read_standard_input() -> str:
         raise InputError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _text(file: BinaryIO, path: Path) -> str:
-    """Return the text of an open file."""
+def _text(file: BinaryIO, path: Path, packed: CountedFile | None = None) -> str:
+    """Return the text of an open file, which is unpacked from another one if that is given."""
     content = bytearray()
     # In pieces: not every file says its size, and some have no end.
     while piece := file.read(_PIECE_BYTES):
         content += piece
         if len(content) > _FILE_SIZE_MAX_BYTES:
             raise InputError(path, f"there are more than {_FILE_SIZE_MAX_BYTES:,} bytes")
+        if packed is not None:
+            _check_unpacked(len(content), packed.bytes_read, path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -81,6 +91,20 @@ def _text(file: BinaryIO, path: Path) -> str:
         message = f"byte 0x{raw[error.start]:02x} is no UTF-8 text"
         raise InputError(path, message, line=line, column=column) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _check_unpacked(size: int, packed_size: int, path: Path) -> None:
+    """Refuse a file that would fill the memory of this process: logs unpack to 5 to 40 times their size.
+
+    Raises:
+        InputError: It has unpacked to too much.
+    """
+    if size > min(_UNPACKED_MAX_BYTES, _UNPACKED_MIN_BYTES + _UNPACKED_RATIO * packed_size):
+        raise InputError(
+            path,
+            f"{packed_size:,} bytes of it unpack to more than {size - _PIECE_BYTES:,}: unpack it, "
+            "and read what is in it, if that is meant",
+        )
 
 
 def whole_number(text: str, *, path: Path, line: int, name: str, scale: int = 1) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, final
 
 from ...model.errors import LicorneError
+from ..si.arguments import check_type
 
 __all__ = ["ROTATE_BYTES", "Recording", "recording_of"]
 
@@ -31,6 +32,8 @@ class Recording:
     """Names have pseudonyms; see `docs/transcripts.md` for what is replaced, and what may differ then."""
 
     def __post_init__(self) -> None:
+        check_type("folder", self.folder, Path, str)
+        check_type("rotate_bytes", self.rotate_bytes, int)
         if self.rotate_bytes < 1:
             raise LicorneError(f"rotate_bytes={self.rotate_bytes}: a file must have one byte at least")
 

@@ -24,7 +24,8 @@ from ...model.errors import LicorneError
 from ..documents.operations import Operation
 from ..page.application import Page
 from ..scheduler.scheduler import Scheduler
-from .access import Access
+from ..si.arguments import check_names, check_type
+from .access import Access, check_tokens
 from .errors import RestError, error_response
 from .event_texts import EventTexts, LoggedEvents
 from .limits import LimitsSettings, RequestLimits
@@ -39,8 +40,9 @@ def rest_app(
     scheduler: Scheduler,
     *,
     tokens: Sequence[str] = (),
+    hosts: Sequence[str] = (),
     limits: LimitsSettings | None = None,
-    ui_dir: Path | None = None,
+    ui_dir: Path | str | None = None,
 ) -> Starlette:
     """Return the REST interface of a scheduler, with the page at `/`, for any ASGI server.
 
@@ -49,14 +51,21 @@ def rest_app(
     Args:
         scheduler: What readers see.
         tokens: The bearer tokens that are let in; without any, each reader is.
+        hosts: The names by which readers may ask where no token is required, besides addresses, names without
+            dots and those of private zones: others may be those of a web page, see `docs/rest.md`.
         limits: What readers may ask; those of `LimitsSettings` unless said otherwise.
         ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
 
     Raises:
         LicorneError: The folder has no `index.html`.
     """
+    check_type("scheduler, which is in this process", scheduler, Scheduler)
+    check_type("ui_dir", ui_dir, Path, str, type(None))
+    check_tokens(tokens)
+    check_names("hosts", hosts)
+    check_type("limits", limits, LimitsSettings, type(None))
     pace = Pace(scheduler.monitoring.is_busy, scheduler.monitoring.announced)
-    page = Page(scheduler, ui_dir=ui_dir)
+    page = Page(scheduler, ui_dir=None if ui_dir is None else Path(ui_dir))
     application = application_of(
         [*OPERATIONS, *page.operations],
         page.files,
@@ -64,6 +73,7 @@ def rest_app(
         events=LoggedEvents(scheduler.events),
         pace=pace,
         tokens=tokens,
+        hosts=hosts,
         limits=limits or LimitsSettings(),
     )
     application.state.scheduler = scheduler
@@ -78,6 +88,7 @@ def application_of(
     events: EventTexts,
     pace: Pace,
     tokens: Sequence[str],
+    hosts: Sequence[str],
     limits: LimitsSettings,
 ) -> Starlette:
     """Return an application with operations behind the limits, the access and the pace of readers.
@@ -89,6 +100,7 @@ def application_of(
         events: What the routes of events read.
         pace: Counts the time of readers.
         tokens: The bearer tokens that are let in; without any, each reader is.
+        hosts: As for `rest_app`.
         limits: What readers may ask.
     """
     routes = all_routes(operations)
@@ -96,7 +108,7 @@ def application_of(
         routes=routes,
         middleware=[
             Middleware(RequestLimits, settings=limits),
-            Middleware(Access, tokens=tokens),
+            Middleware(Access, tokens=tokens, hosts=hosts),
             Middleware(Pacing, pace=pace),
             Middleware(Compression),
             Middleware(EscapedSlashes),

@@ -52,6 +52,7 @@ _REFUSALS: Final = {
     HTTPStatus.NOT_FOUND: "Unknown",
     HTTPStatus.REQUEST_TIMEOUT: "TooSlow",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "TooLarge",
+    HTTPStatus.MISDIRECTED_REQUEST: "Misdirected",
     HTTPStatus.TOO_MANY_REQUESTS: "TooMany",
     HTTPStatus.INTERNAL_SERVER_ERROR: "NoEvents",
     HTTPStatus.NOT_IMPLEMENTED: "NoProfiles",
@@ -127,7 +128,7 @@ def _responses(operation: Operation, schemas: Mapping[Any, Any]) -> Iterator[tup
         yield "200", {"description": operation.answer} | _content(operation.returns, schemas)
     has_names = "{" in operation.path
     statuses = {429, 503, *operation.refusals}
-    statuses |= {401} if not operation.is_open else set()
+    statuses |= {401, 421} if not operation.is_open else set()
     statuses |= {301, 404} if has_names else set()
     statuses |= {408, 413} if operation.body is not None else set()
     for status in sorted(statuses):

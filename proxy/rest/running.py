@@ -13,7 +13,9 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from ...model.errors import LicorneError
 from ..scheduler.scheduler import Scheduler
+from ..si.arguments import check_type
 from .application import rest_app
 from .closing import ConnectionTimes
 from .connections import bounded_connections
@@ -25,11 +27,16 @@ __all__ = ["ApplicationServer", "RestServer", "RestSettings"]
 _DRAIN_SECONDS: Final = 3
 """How long requests that are under way may take when the server stops."""
 _NAME: Final = "REST"
+_PORT_MAX: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestSettings:
-    """How a REST server listens."""
+    """How a REST server listens.
+
+    Raises:
+        LicorneError: The host or the port is not one.
+    """
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -41,6 +48,8 @@ class RestSettings:
     """Each client must have a certificate of these."""
     tokens: tuple[str, ...] = ()
     """The bearer tokens that are let in; without any, each reader is."""
+    hosts: tuple[str, ...] = ()
+    """The names by which readers may ask where no token is required, see `rest_app`."""
     ui_dir: Path | None = None
     """A folder with the build of another user interface, in place of the page."""
     limits: LimitsSettings = field(default_factory=LimitsSettings)
@@ -48,6 +57,12 @@ class RestSettings:
     """How long a client may take."""
     connections_max: int = 2_000
     """How many connections there may be; 503 above."""
+
+    def __post_init__(self) -> None:
+        check_type("host", self.host, str)
+        check_type("port", self.port, int)
+        if not 0 <= self.port <= _PORT_MAX:
+            raise LicorneError(f"port={self.port} is not from 0 to {_PORT_MAX}")
 
 
 class ApplicationServer(ABC):
@@ -117,7 +132,11 @@ class RestServer(ApplicationServer):
 
     def _application(self, settings: RestSettings) -> Starlette:
         return rest_app(
-            self._scheduler, tokens=settings.tokens, limits=settings.limits, ui_dir=settings.ui_dir
+            self._scheduler,
+            tokens=settings.tokens,
+            hosts=settings.hosts,
+            limits=settings.limits,
+            ui_dir=settings.ui_dir,
         )
 
     def _note_end(self, error: BaseException | None) -> None:

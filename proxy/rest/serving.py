@@ -121,7 +121,10 @@ class ServingThread:
         Raises:
             LicorneError: The address cannot be listened on, or the server does not start.
         """
-        self._server = self._make()
+        try:
+            self._server = self._make()
+        except OSError as error:  # A certificate or key, of which the error names no more.
+            raise LicorneError(f"the {self._name} server does not start: {error}") from error
         self._socket = _listening_socket(self._name, host, port)
         self._thread.start()
         try:

@@ -7,11 +7,14 @@ from collections.abc import Collection, Mapping
 from typing import Self
 
 from ...model.errors import RequestError
+from ..files.given_configuration import GivenConfiguration, configuration_text
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
+from ..si.arguments import check_message, check_names, check_texts, check_type
+from ..si.callbacks import check_callback
 
-__all__ = ["CallingSide", "check_partition_names"]
+__all__ = ["CallingSide", "check_registration"]
 
 
 class CallingSide(ABC):
@@ -26,6 +29,10 @@ class CallingSide(ABC):
         partitions: Collection[str] | None = None,
     ) -> si.RegisterResourceManagerResponse:
         """Register a resource manager with its queues; one that is registered already loses all it had."""
+
+    @abstractmethod
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Replace the configuration of a resource manager while it runs."""
 
     @abstractmethod
     def request_reconsideration(self, request: v1.Reconsideration) -> None:
@@ -46,18 +53,19 @@ class CallingSide(ABC):
         rm_id: str,
         callback: ResourceManagerCallback,
         *,
-        configuration: str = "",
+        configuration: GivenConfiguration = "",
         extra_configuration: Mapping[str, str] | None = None,
         partitions: Collection[str] | None = None,
     ) -> None:
-        """Register a resource manager with its queue configuration, as YAML text, and its other settings.
+        """Register a resource manager with its queue configuration and its other settings.
 
         Without a configuration a server gives it its own; a scheduler in this process has a default one.
 
         Args:
             rm_id: The resource manager.
             callback: What its answers and placements come to.
-            configuration: Its queues.
+            configuration: Its queues: YAML text, a path (`pathlib.Path`) of a file with it, which is read
+                now, or a mapping.
             extra_configuration: Its other settings.
             partitions: The names of the partitions of its configuration that this scheduler makes; of the
                 others another scheduler takes care. They stay the same when the configuration is updated.
@@ -65,11 +73,41 @@ class CallingSide(ABC):
 
         Raises:
             RequestError: the registration is refused; the text says why, each error with its position.
+            LicorneError: the file with the configuration cannot be read.
         """
+        check_type("rm_id", rm_id, str)
+        check_texts("extra_configuration", extra_configuration)
         request = si.RegisterResourceManagerRequest(
-            rmID=rm_id, policyGroup="queues", config=configuration, extraConfig=extra_configuration
+            rmID=rm_id,
+            policyGroup="queues",
+            config=configuration_text(configuration),
+            extraConfig=extra_configuration,
         )
         self.register_resource_manager(request, callback, partitions=partitions)
+
+    def reconfigure(
+        self,
+        rm_id: str,
+        configuration: GivenConfiguration,
+        *,
+        extra_configuration: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replace the configuration of a resource manager while it runs; the arguments are as for `register`.
+
+        Raises:
+            RequestError: the configuration is refused, and nothing has changed.
+            LicorneError: the file with the configuration cannot be read.
+        """
+        check_type("rm_id", rm_id, str)
+        check_texts("extra_configuration", extra_configuration)
+        self.update_configuration(
+            si.UpdateConfigurationRequest(
+                rmID=rm_id,
+                policyGroup="queues",
+                config=configuration_text(configuration),
+                extraConfig=extra_configuration,
+            )
+        )
 
     def reconsider(
         self,
@@ -96,6 +134,11 @@ class CallingSide(ABC):
         Raises:
             RequestError: It has not registered, or has no such partition.
         """
+        check_type("rm_id", rm_id, str)
+        check_type("partition", partition, str, type(None))
+        check_names("node_ids", node_ids)
+        check_names("allocation_keys", allocation_keys)
+        check_names("predicate_classes", predicate_classes)
         self.request_reconsideration(
             v1.Reconsideration(
                 rm_id=rm_id,
@@ -107,13 +150,22 @@ class CallingSide(ABC):
         )
 
 
-def check_partition_names(partitions: Collection[str] | None) -> None:
-    """Refuse what is no list of partitions to make; `None` stands for all of them.
+def check_registration(
+    request: si.RegisterResourceManagerRequest, callback: object, partitions: Collection[str] | None
+) -> None:
+    """Refuse a registration that is of another type, whose callback is none, or with a wrong list.
+
+    Args:
+        request: The registration.
+        callback: The callback.
+        partitions: The partitions to make; `None` stands for all of them.
 
     Raises:
-        RequestError: It is empty, or a text.
+        RequestError: One of them is wrong; the list may also not be empty.
     """
-    if isinstance(partitions, str):
-        raise RequestError(f"partitions={partitions!r} is one text: give a list of names")
-    if partitions is not None and not partitions:
-        raise RequestError("the list of partitions to make is empty: name some, or leave it out for all")
+    check_message("a registration", request, si.RegisterResourceManagerRequest)
+    check_callback(callback)
+    if partitions is not None:
+        check_names("partitions", partitions)
+        if not partitions:
+            raise RequestError("the list of partitions to make is empty: name some, or leave it out for all")

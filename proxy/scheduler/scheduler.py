@@ -33,14 +33,14 @@ from ..si import licorne_v1_pb2 as v1
 from ..si import reading
 from ..si import si_pb2 as si
 from ..si.api import ResourceManagerCallback
-from ..si.callbacks import check_callback
+from ..si.arguments import check_type, rm_id_of
 from ..si.older_generation import ask_terms
 from .answering.answers import Answers
 from .answering.asking import StoppedError
 from .answering.monitoring import Monitoring
 from .answering.questions import QuestionSide
 from .answering.views import Views
-from .calling import CallingSide, check_partition_names
+from .calling import CallingSide, check_registration
 from .engine_names import ENGINES, EngineName
 from .engines import make_engine, observer_for
 from .managers.answer_wait import AnswerWait
@@ -102,13 +102,22 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         threads: int | None = None,
         share_partitions: bool = False,
         resolver: UserResolver | None = None,
-        ldap_folder: Path = LDAP_FOLDER,
+        ldap_folder: Path | str = LDAP_FOLDER,
         check_direction: bool = False,
         on_error: ErrorHook | None = None,
         record: Recording | Path | str | None = None,
         predicate_timeout_seconds: float = ANSWER_TIMEOUT_NS / 1e9,
         kept_use: Mapping[str, KeptUse] | None = None,
     ) -> None:
+        check_type("stepped", stepped, bool)
+        check_type("threads", threads, int, type(None))
+        check_type("share_partitions", share_partitions, bool)
+        check_type("ldap_folder", ldap_folder, Path, str)
+        check_type("kept_use", kept_use, Mapping, type(None))
+        check_type("record", record, Recording, Path, str, type(None))
+        check_type("predicate_timeout_seconds", predicate_timeout_seconds, int, float)
+        if resolver is not None and not callable(getattr(resolver, "groups_of", None)):
+            raise LicorneError(f"resolver={resolver!r:.200} has no method groups_of(user)")
         if not 0 < predicate_timeout_seconds < math.inf:
             raise LicorneError(f"predicate_timeout_seconds={predicate_timeout_seconds} is not above 0")
         self.stepped = stepped or engine == "direct"
@@ -166,7 +175,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
             self._cluster,
             self._managers,
             self._extra,
-            ResolverMaker(resolver, ldap_folder, self._clock.now_ns, self._extra.log("core.security")),
+            ResolverMaker(resolver, Path(ldap_folder), self._clock.now_ns, self._extra.log("core.security")),
             check_running=self._check_running,
             log=self._log,
         )
@@ -209,9 +218,8 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         Raises:
             RequestError: the registration is refused, and nothing has changed.
         """
-        check_partition_names(partitions)
+        check_registration(request, callback, partitions)
         registration = reading.registration(request, partitions)
-        check_callback(callback)
         callback_threads = self._managers.callback_threads
         callback_threads.refuse("a registration")
         waits_for = self._managers.find(registration.rm_id)
@@ -233,11 +241,12 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
+        rm_id = rm_id_of(request, si.UpdateConfigurationRequest)
         self._managers.callback_threads.refuse("an update of the configuration")
         extra = dict(sorted(request.extraConfig.items()))
-        self._uninterrupted(lambda: self._registrations.update(request.rmID, request.config, extra))
+        self._uninterrupted(lambda: self._registrations.update(rm_id, request.config, extra))
         if not self.stepped:
-            self._look_again(request.rmID)
+            self._look_again(rm_id)
 
     def prepare_configuration(self, request: si.UpdateConfigurationRequest) -> PreparedConfiguration:
         """Check all that `update_configuration` may refuse, and change nothing yet; scheduling goes on.
@@ -248,9 +257,10 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         Raises:
             RequestError: the configuration is refused, and nothing has changed.
         """
+        rm_id = rm_id_of(request, si.UpdateConfigurationRequest)
         self._managers.callback_threads.refuse("a preparation of a configuration")
         extra = dict(sorted(request.extraConfig.items()))
-        update = self._uninterrupted(lambda: self._registrations.prepare(request.rmID, request.config, extra))
+        update = self._uninterrupted(lambda: self._registrations.prepare(rm_id, request.config, extra))
         return PreparedConfiguration(update.rm_id, update.number, lambda: self._commit(update))
 
     def _commit(self, update: CheckedUpdate) -> None:
@@ -270,7 +280,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(request.rmID, "NodeRequest")
+        manager = self._manager(rm_id_of(request, si.NodeRequest), "NodeRequest")
         for name, updates in self._reader.node_updates(request, manager.generation).items():
             partition = manager.partitions.get(name)
             if partition is None:
@@ -284,7 +294,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(request.rmID, "ApplicationRequest")
+        manager = self._manager(rm_id_of(request, si.ApplicationRequest), "ApplicationRequest")
         submissions = self._reader.application_submissions(request)
         removals = reading.application_removals(request)
         names = dict.fromkeys([entry.partition for entry in submissions])
@@ -307,7 +317,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         Raises:
             RequestError: the request is refused as a whole, and nothing has changed.
         """
-        manager = self._manager(request.rmID, "AllocationRequest")
+        manager = self._manager(rm_id_of(request, si.AllocationRequest), "AllocationRequest")
         generation = manager.generation
         submissions = self._reader.allocation_submissions(request, generation)
         releases = reading.releases(request, generation)
@@ -354,6 +364,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         Raises:
             RequestError: It is not that; or all that happens is recorded, and a replay would not have it.
         """
+        check_type("rm_id", rm_id, str)
         from .answering.kept_use import taken_use  # noqa: PLC0415 - it needs Pydantic
 
         if self._observer.folder is not None:
@@ -365,6 +376,7 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
 
         A stepped scheduler queues them by this call alone.
         """
+        self._check_running()
         self._event_delivery.deliver()
 
     def stop(self) -> None:
@@ -403,6 +415,10 @@ class Scheduler(CallingSide, Stepping, QuestionSide, LifeSide):
         if self.stepped:  # Otherwise the partition gets a message, which it handles after its decision.
             self._managers.callback_threads.refuse(f"the {request} to a stepped scheduler")
         return self._managers.serving(rm_id, request)
+
+    def _check_step(self) -> None:
+        self._check_running()
+        self._managers.callback_threads.refuse("a step")
 
     def _tell(self, partition: Partition, method: str, *args: object) -> None:
         self._engine.tell(partition, method, *args, may_wait=self._managers.callback_threads.may_wait)

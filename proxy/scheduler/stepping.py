@@ -5,6 +5,7 @@ A scheduler that runs by itself refuses steps that would conflict with it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -13,9 +14,11 @@ from ...actors.services.interrupts import Uninterrupted
 from ...actors.services.real_clock import RealClock
 from ...actors.services.virtual_clock import VirtualClock
 from ...model.cluster import Cluster
-from ...model.errors import LicorneError
+from ...model.errors import LicorneError, RequestError
 from ...model.partition import Partition
+from ...model.resources.quantities import INT64_MAX
 from ...model.scheduling.cycle import CycleOutcome
+from ..si.arguments import check_type
 from .managers.answer_wait import AnswerWait
 from .managers.outbox import Outbox
 
@@ -30,7 +33,7 @@ _CODES: Final = {
 }
 
 
-class Stepping:
+class Stepping(ABC):
     """The steps of a scheduler; the scheduler sets what they need."""
 
     _clock: VirtualClock | RealClock
@@ -38,6 +41,10 @@ class Stepping:
     _engine: Engine
     _outbox: Outbox | None
     _answer_wait: AnswerWait | None
+
+    @abstractmethod
+    def _check_step(self) -> None:
+        """Refuse a step inside a predicate, whose partition waits for it, and after the end."""
 
     def now_ns(self) -> int:
         """Return the scheduler's time, nanoseconds since 1970."""
@@ -52,6 +59,9 @@ class Stepping:
 
         Where nothing changed because predicates are answered later, it waits for their answers, and goes on.
         """
+        check_type("cycles", cycles, int, type(None))
+        if cycles is not None and cycles < 0:
+            raise RequestError(f"cycles={cycles} is below 0")
         self._stepped_outbox()
         partitions = self._cluster.partitions()
         done, cycles_max = 0, _ALL_CYCLES if cycles is None else cycles
@@ -111,18 +121,33 @@ class Stepping:
                 self._virtual().advance_to(due_ns)
 
     def advance_to(self, time_ns: int) -> None:
-        """Move the virtual clock, firing everything that is due on the way, and deliver after each."""
+        """Move the virtual clock, firing everything that is due on the way, and deliver after each.
+
+        Raises:
+            LicorneError: The time is before that of the clock, or not whole nanoseconds.
+        """
+        check_type("time_ns", time_ns, int)
+        now_ns = self._virtual().now_ns()
+        if time_ns < now_ns:
+            raise RequestError(
+                f"time_ns={time_ns} is {(now_ns - time_ns) / 1e9:g} s before the time of the clock, "
+                f"{now_ns}: it does not go back"
+            )
+        if time_ns > INT64_MAX:
+            raise RequestError(f"time_ns={time_ns} is more than {INT64_MAX}")
         while self._advance(time_ns):
             self._stepped_outbox().deliver()
 
     def inspect_outstanding(self) -> None:
         """Look for asks that wait for room in the cluster, and report them to the RMs."""
+        self._check_step()
         with Uninterrupted():
             for partition in self._cluster.partitions():
                 partition.inspect_outstanding()
 
     def preempt_over_quota(self) -> None:
         """Enforce maxima that were lowered and are due, where a partition is configured to."""
+        self._check_step()
         with Uninterrupted():
             for partition in self._cluster.partitions():
                 partition.preempt_over_quota()
@@ -153,11 +178,13 @@ class Stepping:
             return self._virtual().advance_to(time_ns)
 
     def _virtual(self) -> VirtualClock:
+        self._check_step()
         if not isinstance(self._clock, VirtualClock):
             raise LicorneError("this scheduler runs by itself: it has no virtual clock, and is not stepped")
         return self._clock
 
     def _stepped_outbox(self) -> Outbox:
+        self._check_step()
         if self._outbox is None:
             raise LicorneError("this scheduler runs by itself: it is not stepped")
         return self._outbox

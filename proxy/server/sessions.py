@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 
 from ... import __version__
 from ...model.errors import LicorneError, RequestError
-from ...model.values.identifiers import id_refusal
+from ...model.identifiers import id_refusal
 from ..scheduler.prepared_configuration import PreparedConfiguration, commit_refused
 from ..si import licorne_v1_pb2 as v1
 from ..si import si_pb2 as si

@@ -6,6 +6,7 @@ The messages are those of `si.v1`. A resource manager registers with a `Schedule
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -159,16 +160,28 @@ class StateDumpPlugin(Protocol):
 
 
 class ResourceManager:
-    """A callback that agrees to everything and does nothing: extend it, and write what matters to you."""
+    """A callback that agrees to everything and does nothing: extend it, and write what matters to you.
+
+    A rejection that it ignores is logged as a warning by `logging`, the first one of each callback.
+    """
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         """Ignore placements, releases and rejections."""
+        for rejected in response.rejectedAllocations:
+            _warn(self, "update_allocation", f"ask or allocation {rejected.allocationKey!r}", rejected.reason)
+            break
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         """Ignore answers and changes of state."""
+        for rejected in response.rejected:
+            _warn(self, "update_application", f"application {rejected.applicationID!r}", rejected.reason)
+            break
 
     def update_node(self, response: si.NodeResponse) -> None:
         """Ignore answers."""
+        for rejected in response.rejected:
+            _warn(self, "update_node", f"node {rejected.nodeID!r}", rejected.reason)
+            break
 
     def predicates(self, args: si.PredicatesArgs) -> None:
         """Agree to every node."""
@@ -184,3 +197,14 @@ class ResourceManager:
 
     def update_container_scheduling_state(self, request: si.UpdateContainerSchedulingStateRequest) -> None:
         """Ignore hints."""
+
+
+def _warn(manager: ResourceManager, callback: str, what: str, reason: str) -> None:
+    """Log a rejection that the program would not hear of; of each callback of an object the first one."""
+    shown: set[str] = vars(manager).setdefault("_licorne_ignored_rejections", set())
+    if callback not in shown:
+        shown.add(callback)
+        logging.getLogger("licorne").warning(
+            "%s was rejected: %s; %s has no %s, which is told of it: further rejections are not shown",
+            *(what, reason, type(manager).__name__, callback),
+        )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Final
 
 from ...model.errors import RequestError
+from .api import ResourceManager
 
 __all__ = ["check_callback", "replaced_hook"]
 
@@ -13,20 +17,27 @@ _REQUIRED: Final = (
     *("update_allocation", "update_application", "update_node", "update_container_scheduling_state"),
     *("predicates", "preemption_predicates", "send_event"),
 )
-"""The methods of `ResourceManagerCallback`."""
+"""The methods of `ResourceManagerCallback`; each takes one argument."""
 _DEFERRED: Final = {
     "predicates": "ask_predicates",
     "preemption_predicates": "ask_preemption_predicates",
 }
-"""The methods of `DeferredPredicates`, by those that they replace."""
+"""The methods of `DeferredPredicates`, by those that they replace; each takes two arguments."""
+_OPTIONAL: Final = {"get_state_dump": 0, "reconnected": 0, "replaced": 1}
+"""The methods that a callback may have besides, with the number of their arguments."""
 
 
 def check_callback(callback: object) -> None:
-    """Refuse an object that is no callback.
+    """Refuse an object that is not a callback; warn of a method whose name is probably misspelt.
 
     Raises:
-        RequestError: it lacks a method; the text names all that are missing.
+        RequestError: It lacks methods, which the text names; or one of them cannot be called as it will be.
     """
+    if isinstance(callback, type):
+        raise RequestError(
+            f"the callback of a resource manager is the class {callback.__name__}: "
+            f"give an instance, {callback.__name__}(...)"
+        )
     required: tuple[str, ...] = _REQUIRED
     if any(_has(callback, name) for name in _DEFERRED.values()):
         required = tuple(_DEFERRED.get(name, name) for name in _REQUIRED)
@@ -36,6 +47,50 @@ def check_callback(callback: object) -> None:
             f"the callback {callback!r:.200} of a resource manager has no method {', '.join(missing)}: "
             "extend licorne.ResourceManager"
         )
+    counts = {name: 2 if name in _DEFERRED.values() else 1 for name in required} | _OPTIONAL
+    for name, count in counts.items():
+        if _has(callback, name):
+            _check_method(callback, name, count)
+    _warn_of_names(callback, counts)
+
+
+def _check_method(callback: object, name: str, count: int) -> None:
+    """Refuse a method that does nothing when it is called, or that cannot be called with its arguments.
+
+    Raises:
+        RequestError: It is a coroutine or a generator, or it takes another number of arguments.
+    """
+    method = getattr(callback, name)
+    what = f"{name} of the callback {type(callback).__name__}"
+    if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+        raise RequestError(
+            f"{what} is `async def`, and callbacks are not awaited: write `def`, "
+            "and hand over to your loop by loop.call_soon_threadsafe(...)"
+        )
+    if inspect.isgeneratorfunction(method):
+        raise RequestError(f"{what} has `yield`, so a call would not run it: write it without")
+    try:
+        inspect.signature(method).bind(*range(count))
+    except TypeError as error:
+        takes = "no argument" if not count else "one argument" if count == 1 else f"{count} arguments"
+        raise RequestError(f"{what} is called with {takes} besides self: {error}") from error
+    except ValueError:
+        pass  # What is written in C may not tell.
+
+
+def _warn_of_names(callback: object, known: dict[str, int]) -> None:
+    """Warn of methods that are not callbacks, and have almost the name of one that is not overridden."""
+    kind = type(callback)
+    ignored = [
+        name for name in known if getattr(kind, name, None) is getattr(ResourceManager, name, callback)
+    ]
+    for name in vars(kind):
+        if name in known or name.startswith("_") or not _has(callback, name):
+            continue
+        for near in get_close_matches(name, ignored, n=1, cutoff=0.85):
+            logging.getLogger("licorne").warning(
+                "%s.%s is not a callback and is never called: did you mean %s?", kind.__name__, name, near
+            )
 
 
 def replaced_hook(before: object, now: object = None) -> Callable[[str], object] | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from ...model.errors import LicorneError
+from ..files.given_configuration import GivenConfiguration, configuration_text
 from ..transcripts.player import PlayedManager, TranscriptPlayer, TranscriptRules
 from .callback_guard import CallbackGuard, PredicateGuard
 from .core import Core, Traffic
@@ -44,7 +45,7 @@ def simulate(
     open_core: CoreFactory,
     *,
     engine: EngineName,
-    configuration: str | None,
+    configuration: GivenConfiguration | None,
     progress: Progress,
     stopwatch: Callable[[], float],
     is_interrupted: Callable[[], bool] = never,
@@ -59,7 +60,7 @@ def simulate(
         work: What is simulated.
         open_core: Opens the scheduler; it is closed at the end, whatever happens.
         engine: The name of its engine.
-        configuration: The queue YAML; `None` for the one of the input.
+        configuration: The queues, as `Scheduler.register` takes them; `None` for those of the input.
         progress: Gets the progress.
         stopwatch: Real time in seconds, from any start.
         is_interrupted: Returns whether to stop, with a report of what is known so far.
@@ -71,15 +72,16 @@ def simulate(
     Raises:
         LicorneError: The scheduler refuses the configuration.
     """
+    given = None if configuration is None else configuration_text(configuration)
     series = RunSeries() if with_figures else None
     jobs = Jobs() if with_jobs else None
     record = SimulationRecord(series, jobs, decisions)
     with closing(open_core(engine)) as core:
         traffic: Traffic
         if isinstance(work, Transcript):
-            traffic = TranscriptTraffic(work, core, record, configuration)
+            traffic = TranscriptTraffic(work, core, record, given)
         else:
-            text = work.default_configuration if configuration is None else configuration
+            text = work.default_configuration if given is None else given
             traffic = SimulatedRM(work, core, record, text)
         driver = Driver(
             core, traffic, record, progress=progress, stopwatch=stopwatch, is_interrupted=is_interrupted
@@ -88,7 +90,7 @@ def simulate(
         if series is not None:
             series.finish(record.waiting, record.running, record.last_change_ns)
             series.note_bounds(core.queue_bounds())
-    if configuration is None and not isinstance(work, Transcript):
+    if given is None and not isinstance(work, Transcript):
         configuration_notes = work.configuration_notes
     notes = (*_notes(work), *configuration_notes)
     report = build_report(record, result, workload=work.name, engine=engine, nodes=record.nodes, notes=notes)

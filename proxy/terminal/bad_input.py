@@ -9,11 +9,23 @@ from typing import Final
 
 import typer
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "ends_on", "write_error"]
+from ...model.identifiers import UNPRINTABLE
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "ends_on", "escaped", "write_error"]
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 """The status of a program that was ended by Ctrl-C."""
+
+
+def escaped(text: str) -> str:
+    """Return a text with JSON escapes for what would change the terminal; a document stays what it is.
+
+    Lines and tabs stay. Names and reasons come from files and from other programs.
+    """
+    if text.isprintable():
+        return text
+    return UNPRINTABLE.sub(lambda found: found[0] if found[0] in "\n\t" else f"\\u{ord(found[0]):04x}", text)
 
 
 @contextmanager
@@ -40,11 +52,11 @@ def ends_on(
 
 
 def write_error(text: str) -> None:
-    """Write a line to standard error; if that fails, the exit status is all that reports the error."""
+    """Write a line to standard error, escaped; if that fails, only the exit status reports the error."""
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{escaped(text)}\n")
         sys.stderr.flush()
     except OSError:
         # What is left in its buffer would fail once more at exit, and change the status.

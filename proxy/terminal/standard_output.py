@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, final
 
-from .bad_input import BAD_INPUT, write_error
+from .bad_input import BAD_INPUT, escaped, write_error
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -89,8 +89,8 @@ def checked_output(who: str) -> Iterator[None]:
 
 
 def write_line(text: str, *, flush: bool = False) -> None:
-    """Write a line to standard output; unlike `typer.echo`, it uses the escapes of that output."""
-    sys.stdout.write(f"{text}\n")
+    """Write a line to standard output, escaped; unlike `typer.echo`, it uses the escapes of that output."""
+    sys.stdout.write(f"{escaped(text)}\n")
     if flush:
         sys.stdout.flush()
 

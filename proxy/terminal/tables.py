@@ -28,10 +28,10 @@ def is_for_people() -> bool:
 
 
 def output_console() -> Console:
-    """Return the console of standard output; in a pipe no line is too long for it."""
-    from rich.console import Console  # noqa: PLC0415 - a server draws no table
+    """Return the console of standard output, which escapes texts; in a pipe no line is too long for it."""
+    from .escaping_console import EscapingConsole  # noqa: PLC0415 - a server draws no table
 
-    return Console() if is_for_people() else Console(width=_ANY_WIDTH)
+    return EscapingConsole() if is_for_people() else EscapingConsole(width=_ANY_WIDTH)
 
 
 def print_table(table: Table, console: Console, *, plain: bool) -> None:

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import yaml
 
+from ...identifiers import ID_LENGTH_MAX, UNPRINTABLE
 from ..positions import Position
 from ..problems import RuleFinding
 from .nodes import Entry, MappingNode, Node, ScalarNode, ScalarTag, SequenceNode, item_path, key_path
@@ -35,6 +36,7 @@ _PARSER: Final[_Parser] = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.Ba
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+_QUOTED_MAX: Final = 64
 _PREFIX: Final = "tag:yaml.org,2002:"
 _SCALAR_TAGS: Final = {
     f"{_PREFIX}null": ScalarTag.NULL,
@@ -166,6 +168,9 @@ class _OpenMapping:
             findings.append(RuleFinding(node.position, "a key must be a text"))
             return
         self.key = node
+        if len(node.text) > ID_LENGTH_MAX:
+            said = f"the key has {len(node.text):,} characters, more than {ID_LENGTH_MAX:,}"
+            findings.append(RuleFinding(node.position, said))
         first = self.entries.get(node.text)
         if first is not None and node.tag is not ScalarTag.MERGE:
             where = f"first on line {first.key_position.line}"
@@ -232,7 +237,12 @@ class _Composer:
             tag = plain_tag(event.value) if plain else ScalarTag.TEXT
         else:
             tag = self._explicit_tag(event.tag, position)
-        return ScalarNode(event.value, tag, position, plain)
+        value: str = event.value
+        if not value.isprintable() and UNPRINTABLE.search(value.replace("\n", "").replace("\t", "")):
+            shown = ascii(value[:_QUOTED_MAX])
+            said = f"control characters and directional marks are not allowed: {shown}"
+            self._findings.append(RuleFinding(position, said))
+        return ScalarNode(value, tag, position, plain)
 
     def _explicit_tag(self, tag: str, position: Position) -> ScalarTag:
         if tag not in _SCALAR_TAGS:

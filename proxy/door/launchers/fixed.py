@@ -8,6 +8,7 @@ from typing import Final, final
 
 from ....model.errors import LicorneError
 from ...server.addresses import Address, read_address
+from ...si.arguments import check_texts
 from ..workers import LaunchedWorker, LaunchError
 from .pauses import GrowingPauses
 
@@ -25,6 +26,7 @@ class FixedLauncher:
     """
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
+        check_texts("addresses", addresses)
         self._addresses = dict(addresses)
         self._pauses = GrowingPauses()
         self._lock = threading.Lock()

@@ -62,6 +62,7 @@ def door_app(
     client: WorkerClient,
     *,
     tokens: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (),
     limits: LimitsSettings | None = None,
     ui_dir: Path | None = None,
 ) -> Starlette:
@@ -71,6 +72,7 @@ def door_app(
         door: What readers see.
         client: Asks the workers.
         tokens: The bearer tokens that are let in; without any, each reader is.
+        hosts: As for `rest_app`.
         limits: What readers may ask; those of `LimitsSettings` unless said otherwise.
         ui_dir: A folder with the build of another user interface, served at `/` in place of the page.
 
@@ -94,6 +96,7 @@ def door_app(
         events=events,
         pace=Pace(lambda: any(place.waiting for place in door.places())),
         tokens=tokens,
+        hosts=hosts,
         limits=limits or LimitsSettings(),
     )
     application.state.door_reader = reader
@@ -132,6 +135,7 @@ class DoorRest(ApplicationServer):
             self._door,
             self._client,
             tokens=settings.tokens,
+            hosts=settings.hosts,
             limits=settings.limits,
             ui_dir=settings.ui_dir,
         )

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ....model.configuration.extra import ExtraConfig
+from ....model.errors import RequestError
 from ....model.explanation import Explanation
 from ....model.explanation.dry_run import DryRun
-from ....model.explanation.next_asks import NextAsks
+from ....model.explanation.next_asks import NEXT_ASKS_MAX, NextAsks
 from ....model.explanation.victims import Prospect
 from ....model.state.quarantine import Quarantined
 from ....model.values.documents import Document
@@ -18,6 +19,7 @@ from ...health.report import HealthReport
 from ...metrics.figures import SchedulerFigures
 from ...si import licorne_v1_pb2 as v1
 from ...si import si_pb2 as si
+from ...si.arguments import check_message, check_type
 from ..managers.manager_life import ManagerStatus
 from .asking import QueueAndUser
 
@@ -72,7 +74,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such application is known, or more than one.
         """
-        asked = v1.Explain(application_id=application_id, rm_id=rm_id, partition=partition)
+        asked = _explain(application_id, None, rm_id, partition)
         explanation: Explanation = self._question(v1.Question(explain=asked))
         return explanation
 
@@ -89,9 +91,8 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such application or ask is known, or more than one application.
         """
-        asked = v1.Explain(
-            application_id=application_id, allocation_key=allocation_key, rm_id=rm_id, partition=partition
-        )
+        check_type("allocation_key", allocation_key, str)
+        asked = _explain(application_id, allocation_key, rm_id, partition)
         explanation: Explanation = self._question(v1.Question(explain=asked))
         return explanation
 
@@ -105,7 +106,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: There is no such partition.
         """
-        asked = v1.Explain(application_id=application_id, rm_id=rm_id, partition=partition)
+        asked = _explain(application_id, None, rm_id, partition)
         prospects: tuple[Prospect, ...] = self._question(v1.Question(would_preempt=asked))
         return prospects
 
@@ -117,7 +118,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: There is no such partition.
         """
-        asked = v1.Explain(application_id=application_id, rm_id=rm_id, partition=partition)
+        asked = _explain(application_id, None, rm_id, partition)
         found: QueueAndUser | None = self._question(v1.Question(queue_and_user=asked))
         return found
 
@@ -140,6 +141,11 @@ class QuestionSide(ABC):
         Raises:
             RequestError: Neither is given, they do not belong together, or no partition knows them.
         """
+        if application is not None:
+            check_message("application", application, si.AddApplicationRequest)
+        if ask is not None:
+            check_message("ask", ask, si.Allocation)
+        check_type("rm_id", rm_id, str, type(None))
         asked = v1.DryRun(application=application, ask=ask, rm_id=rm_id)
         run: DryRun = self._question(v1.Question(dry_run=asked))
         return run
@@ -157,6 +163,11 @@ class QuestionSide(ABC):
         Raises:
             RequestError: The count is out of range; or there is no such partition.
         """
+        check_type("count", count, int)
+        check_type("rm_id", rm_id, str, type(None))
+        check_type("partition", partition, str, type(None))
+        if not 1 <= count <= NEXT_ASKS_MAX:
+            raise RequestError(f"count={count} is not from 1 to {NEXT_ASKS_MAX}")
         asked = v1.NextAsks(count=count, rm_id=rm_id, partition=partition)
         found: tuple[NextAsks, ...] = self._question(v1.Question(next_asks=asked))
         return found
@@ -166,7 +177,7 @@ class QuestionSide(ABC):
 
         Each partition is shown as of one moment, without those that end meanwhile.
         """
-        document: Document = self._question(v1.Question(snapshot=v1.Snapshot(rm_id=rm_id)))
+        document: Document = self._question(v1.Question(snapshot=_snapshot(rm_id)))
         return document
 
     def saved(self, *, rm_id: str | None = None) -> Document:
@@ -178,7 +189,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such resource manager has registered.
         """
-        document: Document = self._question(v1.Question(saved=v1.Snapshot(rm_id=rm_id)))
+        document: Document = self._question(v1.Question(saved=_snapshot(rm_id)))
         return document
 
     def kept_use(self, *, rm_id: str | None = None) -> Document:
@@ -187,7 +198,7 @@ class QuestionSide(ABC):
         Of all partitions or of those of one RM, also of those that are not here now. The scheduler keeps it:
         a partition that is made again goes on from it.
         """
-        document: Document = self._question(v1.Question(kept_use=v1.Snapshot(rm_id=rm_id)))
+        document: Document = self._question(v1.Question(kept_use=_snapshot(rm_id)))
         return document
 
     def resource_managers(self) -> tuple[ManagerStatus, ...]:
@@ -197,7 +208,7 @@ class QuestionSide(ABC):
 
     def callbacks_waiting(self, rm_id: str) -> int:
         """Return how many callbacks of a resource manager wait to be called; 0 for one that is not known."""
-        waiting: int = self._question(v1.Question(callbacks_waiting=v1.ManagerAsked(rm_id=rm_id)))
+        waiting: int = self._question(v1.Question(callbacks_waiting=_manager_asked(rm_id)))
         return waiting
 
     def quarantined(self) -> tuple[Quarantined, ...]:
@@ -210,7 +221,7 @@ class QuestionSide(ABC):
 
     def configuration_text(self, rm_id: str) -> str:
         """Return the text of the queues that a resource manager runs with, empty for one that is unknown."""
-        text: str = self._question(v1.Question(configuration_text=v1.ManagerAsked(rm_id=rm_id)))
+        text: str = self._question(v1.Question(configuration_text=_manager_asked(rm_id)))
         return text
 
     def extra_configuration(self, rm_id: str) -> ExtraConfig:
@@ -219,6 +230,7 @@ class QuestionSide(ABC):
         Raises:
             RequestError: No such resource manager has registered.
         """
+        check_type("rm_id", rm_id, str)
         found: ExtraConfig = self._question(
             v1.Question(extra_configuration=v1.ExtraConfiguration(rm_id=rm_id))
         )
@@ -252,3 +264,24 @@ class QuestionSide(ABC):
             AssertionError: One does not hold; the message says which.
         """
         self._question(v1.Question(validate=v1.Empty()))
+
+
+def _explain(
+    application_id: str, allocation_key: str | None, rm_id: str | None, partition: str | None
+) -> v1.Explain:
+    check_type("application_id", application_id, str)
+    check_type("rm_id", rm_id, str, type(None))
+    check_type("partition", partition, str, type(None))
+    return v1.Explain(
+        application_id=application_id, allocation_key=allocation_key, rm_id=rm_id, partition=partition
+    )
+
+
+def _snapshot(rm_id: str | None) -> v1.Snapshot:
+    check_type("rm_id", rm_id, str, type(None))
+    return v1.Snapshot(rm_id=rm_id)
+
+
+def _manager_asked(rm_id: str) -> v1.ManagerAsked:
+    check_type("rm_id", rm_id, str)
+    return v1.ManagerAsked(rm_id=rm_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,6 +68,10 @@ class CallbackFailures:
     """
 
     def __init__(self, on_error: ErrorHook | None) -> None:
+        if on_error is not None and not callable(on_error):
+            raise LicorneError(f"on_error={on_error!r:.200} cannot be called")
+        if inspect.iscoroutinefunction(on_error):
+            raise LicorneError("on_error is `async def`, and is not awaited: write `def`")
         self._on_error = on_error
         self._shown: set[tuple[str, str, type]] = set()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from ....model.values.manager_state import ManagerEvent, ManagerState, next_manager_state
 from ....model.values.refusals import PlacementHalt, RefusalReason
 from ...si.api import ResourceManagerCallback
+from ...si.arguments import check_type
 
 if TYPE_CHECKING:
     from .managers import Managers
@@ -130,6 +131,8 @@ class LifeSide(ABC):
             RequestError: no such resource manager has registered, the scheduler has been stopped, or a
                 predicate calls.
         """
+        check_type("rm_id", rm_id, str)
+        check_type("reason", reason, str)
         self._managers.callback_threads.refuse("a pause of a resource manager")
         paused = self._uninterrupted(lambda: self._registrations.pause(rm_id, reason, callback))
         if paused:
@@ -155,6 +158,8 @@ class LifeSide(ABC):
         Raises:
             RequestError: as for `pause_manager`.
         """
+        check_type("rm_id", rm_id, str)
+        check_type("reason", reason, str)
         self._managers.callback_threads.refuse("a stop of a resource manager")
         return self._uninterrupted(lambda: self._registrations.stop(rm_id, reason, callback))
 
@@ -165,5 +170,6 @@ class LifeSide(ABC):
             RequestError: it has not stopped, no such one has registered, the scheduler has been stopped, or
                 a callback or predicate calls.
         """
+        check_type("rm_id", rm_id, str)
         self._managers.callback_threads.refuse("the end of a resource manager")
         self._uninterrupted(lambda: self._registrations.forget(rm_id))

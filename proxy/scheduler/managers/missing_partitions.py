@@ -11,6 +11,7 @@ from ....model.values.messages import (
     AllocationSubmission,
     ApplicationsAnswered,
     ApplicationSubmission,
+    NodeAction,
     NodesAnswered,
     NodeUpdate,
     Rejection,
@@ -22,7 +23,7 @@ __all__ = ["refuse_allocations", "refuse_applications", "refuse_nodes"]
 
 
 def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]) -> None:
-    """Refuse the nodes that an RM creates in a partition that does not exist; other nodes were never there.
+    """Refuse what an RM says of nodes in a partition that does not exist, except that they are gone.
 
     An update that is not valid is refused in any case.
     """
@@ -31,6 +32,9 @@ def refuse_nodes(manager: Manager, partition: str, updates: Sequence[NodeUpdate]
         reason, code = update_refusal(update), RejectionCode.INVALID
         if reason is None and update.action in CREATIONS:
             reason = f"failed to find partition {partition} for new node {update.node_id}"
+            code = RejectionCode.PARTITION_UNKNOWN
+        elif reason is None and update.action is not NodeAction.DECOMISSION:
+            reason = f"failed to find partition {partition} of node {update.node_id}"
             code = RejectionCode.PARTITION_UNKNOWN
         if reason is not None:
             rejections.append(Rejection(update.node_id, reason, code))

@@ -16,6 +16,7 @@ from licorne.model.values.messages import (
     TerminationType,
 )
 from licorne.model.values.object_state import ObjectState
+from licorne.model.values.rejections import RejectionCode
 
 STOPPED = TerminationType.STOPPED_BY_RM
 
@@ -188,14 +189,19 @@ def test_a_node_is_cordoned_and_opened_again() -> None:
 
 
 @pytest.mark.parametrize("action", [action for action in NodeAction if action.value])
-def test_what_is_said_of_unknown_nodes_has_no_answer(action: NodeAction) -> None:
-    """But for creations."""
+def test_what_is_said_of_unknown_nodes_is_answered(action: NodeAction) -> None:
+    """Except for a removal: such a node is gone, as it should be."""
     h = Harness()
 
     h.update_node("unknown", action, TEN)
 
     created = action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
-    assert int(created) == len(h.announcements) == len(h.state.nodes)
+    assert int(created) == len(h.state.nodes)
+    assert int(action is not NodeAction.DECOMISSION) == len(h.announcements)
+    if not created and h.announcements:
+        why = f"nothing is done for the action {action.name}: partition {h.state.name} has no node unknown"
+        rejection = Rejection("unknown", why, RejectionCode.NODE_UNKNOWN)
+        assert [NodesAnswered((), (rejection,))] == h.announcements
 
 
 def test_a_missing_action_changes_nothing_and_is_answered() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.model.identifiers import id_refusal
 from licorne.model.resources.quantities import INT64_MAX, INT64_MIN, QuantityError
 from licorne.model.resources.resource import EMPTY, Resource
 from licorne.model.resources.texts import describe, resource_from_json, resource_from_texts
@@ -103,7 +104,17 @@ def test_a_malformed_quota_tag_is_refused(text: str) -> None:
         resource_from_json(text)
 
 
-@given(st.dictionaries(st.text(max_size=5), st.integers(INT64_MIN, INT64_MAX), max_size=4))
+NAMES = st.text(max_size=5).filter(lambda name: id_refusal("a type", name) is None)
+
+
+@pytest.mark.parametrize("name", ["gpu\x1b[31m", "gpu\u202e", "g" * 1_025])
+def test_a_type_that_is_not_a_name_is_refused_in_a_quota_tag(name: str) -> None:
+    """It would be shown wherever the quota of its queue is."""
+    with pytest.raises(QuantityError, match="a resource type has"):
+        resource_from_json(json.dumps({"resources": {name: {"value": 1}}}))
+
+
+@given(st.dictionaries(NAMES, st.integers(INT64_MIN, INT64_MAX), max_size=4))
 def test_a_quota_tag_gives_back_what_was_written(quantities: dict[str, int]) -> None:
     """Any resource can travel in a tag."""
     text = json.dumps({"resources": {name: {"value": value} for name, value in quantities.items()}})

@@ -201,7 +201,7 @@ def test_what_is_sent_to_an_unknown_partition_is_answered(scheduler: Scheduler, 
 def test_what_names_an_unknown_application_or_node_is_answered(
     scheduler: Scheduler, listener: Listener
 ) -> None:
-    """An ask is rejected; an update of a node that is not known has no answer, and no effect."""
+    """An ask is rejected, and an update of a node that is not known."""
     begin(scheduler, listener)
     update = node_request("nowhere")
     update.nodes[0].action = si.NodeInfo.DRAIN_NODE
@@ -211,13 +211,15 @@ def test_what_names_an_unknown_application_or_node_is_answered(
     scheduler.update_node(node_request("node-default"))
 
     listener.wait_for(
+        "rejected nowhere: nothing is done for the action DRAIN_NODE: "
+        "partition [rm]default has no node nowhere",
         "rejected ask: failed to find application nobody",
         "rejected existing: failed to find node nowhere",
         "rejected node-default: failure while adding new node, node rejected with error: failed to add node "
         "node-default to partition [rm]default, error: partition [rm]default has an existing node "
         "node-default, node name must be unique",
     )
-    assert 3 == len(listener.all("rejected "))
+    assert 4 == len(listener.all("rejected "))
 
 
 @pytest.mark.parametrize("partition", ["", "no"])

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pytest
 from support.door.fake_sessions import FakeSession, LinkBench
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.manager_requests import (
     ONE,
     application_request,
@@ -15,7 +14,7 @@ from support.proxy.manager_requests import (
     node_request,
     release_request,
 )
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.proxy.door.allocation_record import AllocationRecord
 from licorne.proxy.door.link import PartitionLink

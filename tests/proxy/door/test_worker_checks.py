@@ -15,7 +15,7 @@ from pathlib import Path
 import grpc
 import pytest
 from support.proxy.certificates import Certificates
-from support.proxy.listening import WAIT_SECONDS
+from support.waiting import WAIT_SECONDS
 
 import licorne
 from licorne import ConnectionLostError, LicorneError, RemoteScheduler, Scheduler, __version__

@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,35 @@ def test_a_packed_file_is_read_as_its_text(pack: Callable[[bytes], bytes], tmp_p
     path.write_bytes(pack(_TEXT.encode()))
 
     assert "a\nb\n" * 100 == read_text(path)
+
+
+@pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
+def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """A few hundred bytes would fill the memory of the machine."""
+    path = tmp_path / "log"
+    path.write_bytes(pack(bytes(40 << 20)))
+
+    tracemalloc.start()
+    with pytest.raises(
+        InputError, match=r"bytes of it unpack to more than 1[6-9],[0-9,]*: unpack it, and read"
+    ):
+        read_text(path)
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+
+
+def test_a_log_that_packs_well_is_read(tmp_path: Path) -> None:
+    """Forty times is usual for lines with the same words."""
+    line = '{"allocation": {"allocations": [{"applicationID": "app-%d", "allocationKey": "task-%d"}]}}\n'
+    text = "".join(line % (number // 50, number) for number in range(250_000))
+    path = tmp_path / "log"
+    path.write_bytes(lzma.compress(text.encode(), preset=0))
+
+    assert text == read_text(path)
+    assert path.stat().st_size * 8 < len(text)
+    assert len(text) > 16 << 20
 
 
 @pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)

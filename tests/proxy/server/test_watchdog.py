@@ -15,10 +15,9 @@ from shutil import which
 from typing import Final
 
 import pytest
-from support.proxy.listening import WAIT_SECONDS
 from support.proxy.processes import is_watchdog
 from support.proxy.worker_processes import is_alive
-from support.waiting import wait_until
+from support.waiting import WAIT_SECONDS, wait_until
 
 from licorne.proxy.server import watchdog_process
 
